@@ -100,10 +100,7 @@ class Containment:
         self.before.pop(key, None)
 
     def park(self, key: GroupKey, step: FaultyStep, error: Exception, now: float) -> None:
-        """Park a gang whose logic has failed, and discard its state except what the API server has.
-
-        After a fault in a scheduling cycle the gang stays in the queue until `handle_parked` is called after the cycle.
-        """
+        """Park a gang whose logic has failed, and discard its state except what the API server has."""
         old = self._members.gangs[key]
         again = self.parked.get(key)
         before = again or self.before.pop(key, None)
@@ -124,8 +121,7 @@ class Containment:
         if old.record.scheduled_at and not parked.scheduled:
             _note_scheduled(gang, parked, old.record.scheduled_at)
         self._members.dirty.note(key)
-        if step is not FaultyStep.CYCLE:
-            self._leave(key)
+        self._leave(key)
 
     def _anew(self, key: GroupKey) -> Gang:
         """Replace the gang by one with only what is stored and the bindings that were sent. Returns the new one."""

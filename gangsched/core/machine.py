@@ -8,7 +8,7 @@ give the same effects.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from gangsched.core.cluster.avoidance import Avoidance
@@ -24,9 +24,9 @@ from gangsched.core.objects.faults import Fault, FaultyStep, Rebuilt, SetAside
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.stats import Measured, Stage, Stats
+from gangsched.core.outcome import joined
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
-from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.status import usage
 from gangsched.core.upkeep import RECONCILE_PAUSE_S_PER_POD
 
@@ -91,44 +91,54 @@ class Machine:
         return self._adopt(now) if self._parts.is_broken(effects, now) else effects
 
     def _decide(self, effects: list[Effect], now: float) -> None:
-        """Reconcile, place and write status, within the budget."""
+        """Go through the gangs in order within the budget, and write status."""
         state, upkeep = self._state, self._upkeep
         state.holders.renew(now)
-        upkeep.take_in(effects, now)
         budget = Budget(units.CALL)
-        contain = partial(state.contain, effects, now, FaultyStep.UPKEEP)
-        effects += recheck_worsened(state.cluster, state.members, contain, budget)
-        unchecked = bool(state.cluster.worsened)
+        while state.members.entering and budget:
+            budget.charge(upkeep.take_in(next(iter(state.members.entering)), now))
+        # Places that statuses hold are counted before any other is looked for.
+        if state.members.entering:
+            self._resting = False
+            return
+        contain = partial(state.contain, now, FaultyStep.UPKEEP)
+        take_in = partial(upkeep.take_in, now=now)
+        effects += recheck_worsened(state.cluster, state.members, take_in, contain, budget)
         effects += (*state.members.take_withdrawals(), *state.members.undeclared.take_events())
-        state.restarts.keep(now, contain)
-        touched, unwritten = upkeep.some(effects, now, budget)
-        self._touched = touched
-        upkeep.let_in()
-        state.queue.wake(state.cluster)
-        state.queue.wake_first_in_lane(state.gangs, state.assessments, now)
-        upkeep.try_again(state.take_eased())
+        state.restarts.keep(now, take_in, contain)
+        state.members.dirty.begin_call(state.queue.begin_call())
+        upkeep.note_due(now)
         self._passed(Stage.UPKEEP)
-        for key in self._try_some(effects, now, budget):
-            upkeep.if_due(key, touched, effects, now)
+        outcomes = Cycle(state, upkeep, budget, now).run()
+        self._touched = dict.fromkeys(outcomes)
+        effects += joined(outcomes.values())
+        for outcome in outcomes.values():
+            self._refusals.update(outcome.refusals)
+        state.note_sent(effects)
         self._passed(Stage.PLAN)
-        entered = upkeep.let_in()
-        for key in dict.fromkeys((*touched, *unwritten)):
+        self._write(effects, upkeep.unwritten(now), budget, now)
+        unfinished = state.members.dirty or state.queue.waits or state.cluster.relief
+        self._resting = not (unfinished or state.unserved.waits or state.cluster.worsened)
+        self._spent = budget.spent
+        self._passed(Stage.STATUS)
+
+    def _write(self, effects: list[Effect], unwritten: Sequence[GroupKey], budget: Budget, now: float) -> None:
+        """Write what people and autoscalers are told about the gangs touched in this call, and about these."""
+        state, upkeep = self._state, self._upkeep
+        entered, kept_out = upkeep.let_in()
+        state.members.dirty.note(*kept_out)
+        changed = dict.fromkeys((*self._touched, *unwritten))
+        for key in changed:
             upkeep.write_status(key, effects, now)
-        upkeep.set_deadlines(touched, effects, now)
         for key in entered:
             # They took the place of gangs that left in this call, and are tried in the next one, which is due at once.
             state.deadlines.hasten(key, now)
         effects += state.leftovers.take_back(state.cluster, now)
         effects += state.unserved.decide(now, budget)
-        contain = partial(state.contain, effects, now, FaultyStep.DEMAND)
-        effects += state.scaling.decide(touched, state.gangs, state.assessments, contain=contain, now=now)
-        effects += state.phases.decide((*touched, *unwritten), state.gangs, state.assessments, now)
+        contain = partial(state.contain, now, FaultyStep.DEMAND)
+        effects += state.scaling.decide(self._touched, state.gangs, state.assessments, contain=contain, now=now)
+        effects += state.phases.decide(changed, state.gangs, state.assessments, now)
         effects += state.expired.decide(state.containment.parked)
-        state.note_sent(effects)
-        unfinished = state.members.dirty or state.queue.waits or state.cluster.relief
-        self._resting = not (unfinished or state.unserved.waits or unchecked)
-        self._spent = budget.spent
-        self._passed(Stage.STATUS)
 
     def next_deadline(self) -> float | None:
         """When, in epoch seconds, the next call is due even without an event; None if none is.
@@ -233,22 +243,6 @@ class Machine:
         if not (self._intake.synced and self._resting) or (deadline is not None and deadline <= now):
             return False
         return all(isinstance(event, PodSeen) and self._state.members.is_known(event.pod) for event in events)
-
-    def _try_some(self, effects: list[Effect], now: float, budget: Budget) -> Iterable[GroupKey]:
-        """Run a scheduling cycle within the budget. Returns the gangs that it has tried."""
-        queue = self._state.queue
-        if not queue.moves:
-            return ()
-        budget.leave(units.CALL // 4)
-        snapshot = Snapshot(self.cluster, budget=budget)
-        queue.open(snapshot)
-        if not queue.waits:
-            return ()
-        decided = Cycle(self._state, snapshot, effects, now).run()
-        effects += decided.effects
-        self._refusals.update(decided.refusals)
-        self._upkeep.want_only(decided.left)
-        return decided.tried
 
     def _forget_finished(self) -> None:
         """Drop gangs that no object refers to any more, while the machine does not decide yet, as on a standby."""

@@ -5,14 +5,13 @@ Law: it creates the parts and connects them, and decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from gangsched.core.autoscaling.scaling import Scaling
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.containment import Containment
 from gangsched.core.expired import Expired
-from gangsched.core.gang import news
 from gangsched.core.gang.caps import Caps
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
@@ -91,11 +90,6 @@ class State:
         classes = self.surroundings.priority_classes
         return earliest(gang, foreign=self.members.foreign, policy=self.policy, priority_classes=classes)
 
-    def take_in(self, gang: Gang, now: float) -> None:
-        """Apply to the gang what was stored about it."""
-        if gang.inbox:
-            news.take_in(gang, news.Context(self.cluster, self.members.foreign, self.policy, now))
-
     def note_sent(self, effects: Iterable[Effect]) -> None:
         """The bindings among these effects are sent."""
         for effect in effects:
@@ -108,9 +102,8 @@ class State:
             if isinstance(effect, BindPod):
                 self.cluster.flights.refused(effect.uid, effect.node)
 
-    def contain(self, effects: Sequence[Effect], now: float, step: FaultyStep, key: GroupKey, error: Exception) -> bool:
-        """Park a gang whose logic has failed in this step, after these effects. Returns whether others may continue."""
-        self.note_sent(effects)
+    def contain(self, now: float, step: FaultyStep, key: GroupKey, error: Exception) -> bool:
+        """Park a gang whose logic has failed in this step. Returns whether others may continue."""
         self.containment.park(key, step, error, now)
         return not self.containment.broken
 

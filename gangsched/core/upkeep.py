@@ -1,21 +1,21 @@
-"""Reconciles the gangs that are due in a call of the machine, and updates the queue accordingly."""
+"""What a call of the machine does for one gang beside placing it: reconciling, filing and writing its status."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
+from functools import partial
+from itertools import islice
 
-from msgspec.structs import replace
-
-from gangsched.core.decided import Left
-from gangsched.core.gang import bindings, making, prebinding, rollback
+from gangsched.core.gang import news
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.reconcile import reconcile
+from gangsched.core.gang.lifecycle import Assessment
+from gangsched.core.gang.reconcile import conclude, reconcile
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.faults import FaultyStep
 from gangsched.core.objects.stats import Measured
+from gangsched.core.outcome import Outcome
 from gangsched.core.planning import budget as units
-from gangsched.core.planning.budget import Budget
 from gangsched.core.state import State
 
 LARGE = 250
@@ -53,64 +53,56 @@ class Upkeep:
         self._waits, self._partial_s = [], []
         return measured
 
-    def take_in(self, effects: Sequence[Effect], now: float) -> None:
-        """Apply to each gang what was stored about it, except to those whose logic has failed."""
-        state = self._state
-        for key in state.members.take_told():
-            gang = state.gangs[key]
-            step = FaultyStep.RECOVERY if gang.inbox.enters else FaultyStep.EVENT
-            if key not in state.containment.parked:
-                try:
-                    state.take_in(gang, now)
-                except Exception as error:  # noqa: BLE001 - a defect may raise anything
-                    state.contain(effects, now, step, key, error)
+    def take_in(self, key: GroupKey, now: float) -> int:
+        """Apply to the gang what was stored about it, unless its logic has failed. Returns the work in budget units."""
+        state, gang = self._state, self._state.gangs.get(key)
+        state.members.has_entered(key)
+        if gang is None or not gang.inbox or key in state.containment.parked:
+            return 0
+        step = FaultyStep.RECOVERY if gang.inbox.enters else FaultyStep.EVENT
+        try:
+            news.take_in(gang, news.Context(state.cluster, state.members.foreign, state.policy, now))
+            if step is FaultyStep.RECOVERY:
+                state.admission.go_on(gang)
+        except Exception as error:  # noqa: BLE001 - a defect may raise anything
+            state.contain(now, step, key, error)
+        return units.GANG + units.POD * gang.observed.size if step is FaultyStep.RECOVERY else 0
 
-    def some(self, effects: list[Effect], now: float, budget: Budget) -> tuple[dict[GroupKey, None], list[GroupKey]]:
-        """Reconcile gangs that an event or a deadline concerns, in the order of contract rule 6, with half the budget.
+    def note_due(self, now: float) -> None:
+        """Mark the gangs dirty whose time has come, for an eighth of the budget of a call."""
+        state, spent = self._state, 0
+        while spent < units.CALL // 8 and (due := state.deadlines.take_due(now)) is not None:
+            state.members.dirty.note(due)
+            spent += units.POD
 
-        A quarter of that may go first to gangs that have waited for more than PATIENCE calls. Returns the gangs, and
-        those of which only the status is due, limited by an eighth of the budget.
+    def reconcile(self, key: GroupKey, outcomes: dict[GroupKey, Outcome], now: float) -> int:
+        """Bring the gang up to date, unless it is large and can wait. Returns the work in budget units.
+
+        Whatever has happened to a gang whose logic has failed, it is left alone until it may be tried again.
         """
-        state, dirty = self._state, self._state.members.dirty
-        dirty.begin_call(state.queue.begin_call())
-        while budget.spent < units.CALL // 8 and (due := state.deadlines.take_due(now)) is not None:
-            dirty.note(due)
-            budget.charge(units.POD)
-        touched: dict[GroupKey, None] = {}
-        while budget.spent < units.CALL // 4 and state.queue.is_overdue(dirty.since):
-            budget.charge(self.if_due(dirty.take_longest_waiting(), touched, effects, now))
-        while budget.spent < units.CALL // 2 and (first := dirty.take_first()) is not None:
-            budget.charge(self.if_due(first, touched, effects, now))
-        unwritten: list[GroupKey] = []
-        while budget.spent < units.CALL * 5 // 8 and (due := state.status_deadlines.take_due(now)) is not None:
-            unwritten.append(due)
-            budget.charge(units.GANG // 2)
-        return touched, unwritten
-
-    def if_due(self, key: GroupKey, touched: dict[GroupKey, None], effects: list[Effect], now: float) -> int:
-        """Reconcile the gang, unless it is large and can wait. Returns the work in budget units."""
         state, containment = self._state, self._state.containment
+        self.take_in(key, now)
         gang = state.gangs.get(key)
         if gang is None:
-            touched[key] = None
+            outcomes[key] = Outcome(reconciled=True)
+            self.forget(key)
             return 0
         if now < gang.reconcile_not_before and not (state.queue.wants_first(key) or self._may_be_complete(gang)):
             state.deadlines.hasten(key, gang.reconcile_not_before)
             if key in state.queue:
                 state.queue.file(gang, self._assessments[key])
             return units.POD
-        touched[key] = None
-        if key in containment.parked and not containment.may_leave(key, now):
-            return units.GANG
-        decided = len(effects)
-        try:
+        outcome = outcomes.setdefault(key, Outcome())
+        outcome.reconciled = True
+        if key in containment.parked:
+            if not containment.may_leave(key, now):
+                return units.GANG
+            containment.release(key)
+            self.take_in(key, now)
             if key in containment.parked:
-                gang = containment.release(key)
-                state.take_in(gang, now)
-            self._advance(gang, effects, now)
-        except Exception as error:  # noqa: BLE001 - a defect may raise anything
-            del effects[decided:]
-            state.contain(effects, now, FaultyStep.UPKEEP, key, error)
+                return units.GANG
+            gang = state.gangs[key]
+        self._reconcile(gang, outcome, now)
         return units.GANG + units.POD * gang.observed.size
 
     def _may_be_complete(self, gang: Gang) -> bool:
@@ -122,7 +114,7 @@ class Upkeep:
         lacked = 0 if assessment is None else max(assessment.missing, sum(assessment.missing_roles.values()))
         return 0 < lacked <= gang.observed.size - gang.reconciled_size
 
-    def _advance(self, gang: Gang, effects: list[Effect], now: float) -> None:
+    def _reconcile(self, gang: Gang, outcome: Outcome, now: float) -> None:
         state = self._state
         if gang.observed.size > LARGE:
             gang.allow_reconcile(not_before=now + gang.observed.size * self._reconcile_pause_s_per_pod)
@@ -136,14 +128,37 @@ class Upkeep:
             avoidance=state.avoidance,
             now=now,
         )
-        self._assessments[gang.key] = assessment
+        outcome.decide(decided)
         state.surroundings.resting.note(gang)
-        state.starts.note(gang, assessment.terms.spec.min_resources)
-        effects += decided
-        self.timeouts += assessment.timed_out
         if assessment.newly_scheduled and gang.observed.complete_since:
             self._waits.append((assessment.terms.priority, now - gang.observed.complete_since))
         self._measure_partial(gang, partial_since, now)
+        self._file(gang, assessment, now)
+
+    def conclude(self, key: GroupKey, outcome: Outcome, now: float) -> None:
+        """End what this call does about the gang: its phase, what it still wants, and the effects that are due."""
+        state, gang = self._state, self._state.gangs[key]
+        assessment, decided = conclude(
+            gang,
+            state.cluster,
+            self._assessments[key],
+            tried=outcome.tried,
+            policy=state.policy,
+            avoidance=state.avoidance,
+            now=now,
+        )
+        outcome.decide(decided)
+        if outcome.tried:
+            self._file(gang, assessment, now)
+        self._assessments[key] = assessment
+        state.deadlines.set(key, assessment.due)
+
+    def _file(self, gang: Gang, assessment: Assessment, now: float) -> None:
+        """Put the gang into the queue, if it may be tried, with what it wants now."""
+        state = self._state
+        self._assessments[gang.key] = assessment
+        state.starts.note(gang, assessment.terms.spec.min_resources)
+        self.timeouts += assessment.timed_out
         if state.admission.admits(gang, assessment, now):
             state.queue.file(gang, assessment)
         else:
@@ -176,11 +191,18 @@ class Upkeep:
                     effects += written
                 state.status_deadlines.set(key, gang.next_write.write_at)
             except Exception as error:  # noqa: BLE001 - a defect may raise anything
-                state.contain(effects, now, FaultyStep.STATUS, key, error)
+                state.contain(now, FaultyStep.STATUS, key, error)
         if key in containment.parked:
             effects += containment.handle_parked(key, now)
+            state.deadlines.set(key, self._assessments[key].due)
         if state.members.finished(state.gangs[key]):
             self.forget(key)
+
+    def unwritten(self, now: float) -> list[GroupKey]:
+        """The gangs of which only the status is due, for an eighth of the budget of a call."""
+        most = max(1, units.CALL // 8 // (units.GANG // 2))
+        due = iter(partial(self._state.status_deadlines.take_due, now), None)
+        return [*islice(due, most)]
 
     def forget(self, key: GroupKey) -> None:
         """Drop a gang that no longer exists."""
@@ -193,24 +215,6 @@ class Upkeep:
         state.deadlines.drop(key)
         state.containment.drop(key)
 
-    def set_deadlines(self, keys: Iterable[GroupKey], effects: list[Effect], now: float) -> None:
-        """Set the time at which each of these gangs must be reconciled again; called after their status was written."""
-        state = self._state
-        for key in keys:
-            gang = state.gangs.get(key)
-            if gang is None:
-                continue
-            due = self._assessments[key].due
-            if key not in state.containment.parked:
-                try:
-                    own = (bindings.next_retry(gang), rollback.next_due(gang), making.due(gang))
-                    due = min(due, *own, prebinding.next_due(gang, state.policy))
-                except Exception as error:  # noqa: BLE001 - a defect may raise anything
-                    state.contain(effects, now, FaultyStep.UPKEEP, key, error)
-                    effects += state.containment.handle_parked(key, now)
-                    due = self._assessments[key].due
-            state.deadlines.set(key, due)
-
     def try_again(self, keys: Iterable[GroupKey]) -> None:
         """Have the next cycle try these gangs, although the cluster has not changed since they were refused."""
         state = self._state
@@ -220,18 +224,11 @@ class Upkeep:
             if key in state.queue:
                 state.queue.file(gang, self._assessments[key])
 
-    def want_only(self, left: Mapping[GroupKey, Left]) -> None:
-        """Reduce what these gangs want above the minimum to what the cycle did not place."""
-        for key, (parts, extras) in left.items():
-            assessment = self._assessments[key]
-            self._assessments[key] = replace(assessment, want=replace(assessment.want, parts=parts, extras=extras))
-
-    def let_in(self) -> list[GroupKey]:
-        """Admit the gangs for which there is room. Returns them."""
+    def let_in(self) -> tuple[list[GroupKey], list[GroupKey]]:
+        """Admit the gangs for which there is room. Returns them, and those that are newly kept out."""
         state = self._state
         entered, kept_out = state.admission.let_in(state.gangs)
-        # Reconciling them stops their clocks, because a group that may not be tried must not time out.
-        state.members.dirty.note(*state.admission.take_giving_way(), *kept_out)
+        state.members.dirty.note(*state.admission.take_giving_way())
         for key in entered:
             state.queue.file(state.gangs[key], self._assessments[key])
-        return entered
+        return entered, kept_out

@@ -27,7 +27,7 @@ def test_a_bucket_that_was_emptied_and_made_again_between_two_calls_is_tried_as_
     second.waiting.append((RANK, key))
     queue.begin_call()
     queue.open(snapshot)
-    following = queue.round().next()
+    following = queue.next()
     assert following is not None
     assert (following.key, following.bucket) == (key, second)
 

@@ -33,7 +33,7 @@ def given_up(cluster: Cluster, *bindings: Binding) -> list[str]:
     failed: list[Exception] = []
     changes = cluster.ledger.changes
     cluster.worsen("n0")
-    recheck_worsened(cluster, members, lambda _, error: failed.append(error), Budget())
+    recheck_worsened(cluster, members, lambda _: None, lambda _, error: failed.append(error), Budget())
     assert failed == []
     released = [each for each in bindings if each.pod.uid not in gang.operations.bindings]
     assert cluster.ledger.changes == changes + len(released)

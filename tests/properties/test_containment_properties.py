@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
 from gangsched.config.settings import Settings
-from gangsched.core import cycle, upkeep
+from gangsched.core import placing, upkeep
 from gangsched.core.containment import LONGEST_S, Containment
 from gangsched.core.gang import bindings, clock, lifecycle, making, news, recovery, rollback, runs, unrecorded
 from gangsched.core.objects.declaration import Role
@@ -37,9 +37,10 @@ STEPS = (
     (making, "due"),
     (recovery, "resume"),
     (rollback, "note_result"),
-    (cycle, "place"),
-    (cycle, "place_each"),
-    (cycle.Cycle, "_try"),
+    (placing, "place"),
+    (placing, "place_each"),
+    (placing.Placing, "place"),
+    (upkeep, "conclude"),
     (news, "take_in"),
     (unrecorded, "find_begun"),
     (StatusWriter, "schedule"),
@@ -48,7 +49,7 @@ STEPS = (
 """Functions called for one gang, except `rollback.go_on`: if that fails too, a part of the gang stays bound."""
 
 
-WHOLE = ("gangsched.core.upkeep.reconcile", "gangsched.core.cycle.place", "Cycle._try", "StatusWriter.schedule")
+WHOLE = ("gangsched.core.upkeep.reconcile", "gangsched.core.placing.place", "Placing.place", "StatusWriter.schedule")
 """Those of them that leave nothing half-done if they fail before their work."""
 JOBS = "a"
 OWNER, WORKLOAD = Owner("Job", "t", "uid-t", "batch"), Workload("job", "t", None, "uid-t")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gangsched.core import cycle, upkeep
+from gangsched.core import placing, upkeep
 from gangsched.core.autoscaling import scaling
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.ledger import Ledger
@@ -87,12 +87,12 @@ def after_reconcile(injector: Injector) -> None:
 
 
 def in_place(injector: Injector) -> None:
-    injector.into(cycle, "place")
+    injector.into(placing, "place")
 
 
 def after_place(injector: Injector) -> None:
     """The group has taken its places on the snapshot."""
-    injector.into(cycle, "place", after=True)
+    injector.into(placing, "place", after=True)
 
 
 def before_bindings(injector: Injector) -> None:
@@ -110,7 +110,7 @@ def amid_bindings(injector: Injector) -> None:
 
 
 def in_queue(injector: Injector) -> None:
-    injector.into(cycle.Cycle, "_quorum")
+    injector.into(placing.Placing, "_quorum")
 
 
 def in_schedule(injector: Injector) -> None:
@@ -134,8 +134,9 @@ STEPS = {
     after_bindings: FaultyStep.CYCLE,
     amid_bindings: FaultyStep.CYCLE,
     in_queue: FaultyStep.CYCLE,
+    in_deadlines: FaultyStep.UPKEEP,
 }
-LATER = {in_schedule: FaultyStep.STATUS, in_write: FaultyStep.STATUS, in_deadlines: FaultyStep.UPKEEP}
+LATER = {in_schedule: FaultyStep.STATUS, in_write: FaultyStep.STATUS}
 """Steps that follow the one that decides bindings; those bindings are sent despite the fault."""
 
 
@@ -591,15 +592,13 @@ def test_a_fault_while_it_is_found_out_what_nodes_a_group_lacks_parks_that_group
     assert harness.bound() == ["default/b-0"]
 
 
-@pytest.mark.parametrize("owner", [admission.Admission, cycle.Cycle], ids=["upkeep", "cycle"])
+@pytest.mark.parametrize("owner", [admission.Admission, queue.Queue], ids=["upkeep", "cycle"])
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
 def test_what_a_step_had_decided_before_it_failed_is_not_sent(injector, owner):
     """One binding is due for a retry and one was just decided; each is in the list of effects when the step fails."""
     harness = Harness()
-    if owner is cycle.Cycle:
-        injector.into(
-            queue.Queue, "next_of", after=True, when=lambda _queue, found, _gang: str(found.key) == "default/a"
-        )
+    if owner is queue.Queue:
+        injector.into(queue.Queue, "tried", after=True, when=lambda _queue, found, _gang: str(found.key) == "default/a")
         two_groups(harness)
     else:
         harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "not now")

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.minima import Need, chosen, minima, missing_of
@@ -30,17 +31,20 @@ from gangsched.core.objects.record import Outcome, Phase
 class Assessment(Struct, frozen=True, kw_only=True):
     """The current state of the gang.
 
-    `surplus` are members beyond a maximum. `due` is when, in epoch seconds, the gang must be reconciled even without an
-    event. `timed_out`: its clock has just run out; `newly_scheduled`: its quorum has just been bound.
+    `complete`: the members and placeholders are enough, and nothing keeps the gang from being tried. `surplus` are
+    members beyond a maximum. `facts`, `minimum` and `due` are known once the call is over: `due` is when, in epoch
+    seconds, the gang must be reconciled even without an event. `timed_out`: its clock has just run out;
+    `newly_scheduled`: its quorum has just been bound.
     """
 
     census: Census
     terms: Terms
+    complete: bool = False
     facts: Facts = Facts()
     want: Want = Want()
     minimum: int = 0
     surplus: Sequence[Pod] = ()
-    due: float
+    due: float = NEVER
     timed_out: bool = False
     newly_scheduled: bool = False
 
@@ -87,14 +91,45 @@ def advance(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: P
         placeholders.release(gang, cluster)
     census = parts.keep(gang, cluster, census, terms.spec, now=now, policy=policy)
     runs.note_shortness(gang, census, terms, now)
-    scheduled = bool(gang.record.scheduled_at)
-    need = wants.later_need(gang, census, terms) if scheduled else wants.quorum_need(gang, census, terms)
+    need = _need(gang, census, terms)
     rollback.drop_restart(gang, terms)
     rollback.note_partial(gang, census, need, terms, now)
     rollback.begin_due(gang, census, need, terms, now=now, policy=policy)
     if rollback.under_way(gang) is not None:
         bindings.release_held(gang, cluster)
         census = take_census(gang)
+    assessment = _find_want(gang, cluster, census, need, terms, now=now, policy=policy)
+    return replace(assessment, newly_scheduled=newly_scheduled)
+
+
+def advance_tried(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: Policy) -> Assessment:
+    """Find what the gang wants after the scheduling cycle has tried to place what it wanted before."""
+    census = take_census(gang)
+    if placeholders.run_out(gang, census, terms, now=now):
+        placeholders.release(gang, cluster)
+    return _find_want(gang, cluster, census, _need(gang, census, terms), terms, now=now, policy=policy)
+
+
+def conclude(gang: Gang, assessment: Assessment, *, now: float, policy: Policy) -> Assessment:
+    """Find the phase, and when the gang is due again, once nothing more is decided about it in this call."""
+    census, terms = assessment.census, assessment.terms
+    if gang.outside and gang.record.clock_start and not gang.operations.placeholders():
+        # A group that may not be tried does not time out.
+        take(gang, Step.CLOCK_STOPS)
+    facts = _facts(gang, census, complete=assessment.complete, now=now, policy=policy)
+    _enter(gang, settle(gang.record.phase, facts), now)
+    minimum = gang.record.minimum if gang.record.scheduled_at else terms.spec.minimum
+    return replace(assessment, facts=facts, minimum=minimum, due=_next_due(gang, census, terms, facts, policy))
+
+
+def _need(gang: Gang, census: Census, terms: Terms) -> Need:
+    return wants.later_need(gang, census, terms) if gang.record.scheduled_at else wants.quorum_need(gang, census, terms)
+
+
+def _find_want(
+    gang: Gang, cluster: Cluster, census: Census, need: Need, terms: Terms, *, now: float, policy: Policy
+) -> Assessment:
+    """Keep the clock, give up reservations that form no quorum, and find what the gang wants."""
     if gang.attempt.take_exhausted():
         back_off(gang, now=now, policy=policy)
     prebinding.keep(gang, need, now)
@@ -115,24 +150,18 @@ def advance(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: P
         _give_up(gang, cluster)
         gang.attempt.wait()
         progress = _progress(gang, take_census(gang), need, terms, now)
-    census, to_come = progress.census, progress.to_come
+    census, to_come, scheduled = progress.census, progress.to_come, bool(gang.record.scheduled_at)
     if terms.hindrance is None and not to_come and (gang.operations.placeholders() or scheduled or not census.bound):
         take(gang, Step.UNCAPPED)
     if gang.record.capped is not None and gang.record.capped.until:
         to_come = ()
-    facts = _facts(gang, census, complete=progress.complete, now=now, policy=policy)
-    _enter(gang, settle(gang.record.phase, facts), now)
-    want = _want(gang, progress, terms, need, to_come, now)
     return Assessment(
         census=census,
         terms=terms,
-        facts=facts,
-        want=want,
-        minimum=gang.record.minimum if gang.record.scheduled_at else terms.spec.minimum,
+        complete=progress.complete,
+        want=_want(gang, progress, terms, need, to_come, now),
         surplus=progress.surplus,
-        due=_next_due(gang, census, terms, facts, policy),
         timed_out=timed_out,
-        newly_scheduled=newly_scheduled,
     )
 
 

@@ -1,12 +1,15 @@
 """Reconciles one gang with what was observed: the only way in which a gang advances.
 
-It drops bindings that the cluster has overtaken, reads the terms from everything that declares the gang, lets members
-take the reservations of their placeholders, advances the life cycle, and returns the effects that are due now.
+`reconcile` drops bindings that the cluster has overtaken, reads the terms from everything that declares the gang, lets
+members take the reservations of their placeholders, and advances the life cycle until it is known what the gang wants.
+A scheduling cycle may place that. `conclude` then finds the phase and the effects that are due.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+
+from msgspec.structs import replace
 
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
@@ -62,13 +65,36 @@ def reconcile(
     gang.observed.note_contradiction(contradicted=contradicted)
     effects += placeholders.settle(gang, cluster, terms)
     caps.keep(gang, cluster, terms, now=now, policy=policy)
-    assessment = lifecycle.advance(gang, cluster, terms, now=now, policy=policy)
+    return lifecycle.advance(gang, cluster, terms, now=now, policy=policy), effects
+
+
+def conclude(
+    gang: Gang,
+    cluster: Cluster,
+    assessment: Assessment,
+    *,
+    tried: bool,
+    policy: Policy,
+    avoidance: Avoidance,
+    now: float,
+) -> tuple[Assessment, list[Effect]]:
+    """End what a call does about the gang, which a scheduling cycle may have `tried` to place since.
+
+    Returns what is still wanted, with the phase and when the gang is due again, and the effects that are due now.
+    """
+    effects: list[Effect] = []
+    if tried:
+        effects += prebinding.go_on(gang, cluster, avoidance, policy=policy, now=now)
+        caps.keep(gang, cluster, assessment.terms, now=now, policy=policy)
+        assessment = lifecycle.advance_tried(gang, cluster, assessment.terms, now=now, policy=policy)
+    assessment = lifecycle.conclude(gang, assessment, now=now, policy=policy)
     if _must_be_durable(gang, assessment):
         gang.durability.ask(now)
-    effects += making.ask(gang, terms, now)
+    effects += making.ask(gang, assessment.terms, now)
     effects += rollback.go_on(gang, now) or _withdraw_hopeless(gang, assessment)
     effects += bindings.resend_due(gang, now)
-    return assessment, effects
+    due = (assessment.due, bindings.next_retry(gang), rollback.next_due(gang), making.due(gang))
+    return replace(assessment, due=min(*due, prebinding.next_due(gang, policy))), effects
 
 
 def _withdraw_hopeless(gang: Gang, assessment: Assessment) -> list[Effect]:

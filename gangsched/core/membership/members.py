@@ -34,8 +34,8 @@ class Members:
     """All gangs: `gangs` by key, and the key of every pod that matters; `dirty` holds the gangs to be reconciled.
 
     It stores what was observed and puts what that means for a gang into the gang's inbox (`core.gang.mail`), from when
-    gangs are `entered` on. `foreign` holds what other systems' objects and workloads declare, `undeclared` which pods
-    follow a workload, `installations` which groups are not ours.
+    gangs are `entered` on; those `entering` have still to start from their records. `foreign` holds what other systems'
+    objects and workloads declare, `undeclared` which pods follow a workload, `installations` which groups are not ours.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Members:
         self._avoidance = avoidance
         self.failures = avoidance.failures
         self.entered = False
-        self._told: dict[GroupKey, None] = {}
+        self.entering: dict[GroupKey, None] = {}
         self._rivals: list[Pod] = []
         self._withdrawn: list[tuple[str, str]] = []
         self._key_of: dict[str, GroupKey] = {}
@@ -60,13 +60,9 @@ class Members:
         """Put the news into the gang's inbox, and mark the gang dirty."""
         if self.entered:
             gang.inbox.put(news)
-            self._told[gang.key] = None
+            if isinstance(news, Entered):
+                self.entering[gang.key] = None
         self.dirty.note(gang.key)
-
-    def take_told(self) -> list[GroupKey]:
-        """The gangs into whose inboxes news were put since the last call of this method."""
-        told, self._told = self._told, {}
-        return [key for key in told if key in self.gangs]
 
     def touch(self, uid: str) -> GroupKey | None:
         """Mark the pod's gang dirty. Returns its key; None if the pod is in none."""
@@ -229,6 +225,10 @@ class Members:
         self.entered = True
         for gang in self.gangs.values():
             self.tell(gang, Entered())
+
+    def has_entered(self, key: GroupKey) -> None:
+        """The gang has started from its record, or is gone."""
+        self.entering.pop(key, None)
 
     def take_rivals(self) -> list[Pod]:
         """Pods of ours that another scheduler has bound since the last call of this method."""

@@ -18,6 +18,8 @@ from gangsched.core.planning.filling import classify
 
 Contain = Callable[[GroupKey, Exception], object]
 """Parks a gang whose logic has failed."""
+TakeIn = Callable[[GroupKey], object]
+"""Applies to a gang what was stored about it."""
 Reserved = tuple[Gang, Binding]
 """A binding that is not confirmed yet, with its gang."""
 
@@ -30,7 +32,9 @@ _PART = 8
 """The part of a call's budget after which the remaining nodes wait for the next call."""
 
 
-def recheck_worsened(cluster: Cluster, members: Members, contain: Contain, budget: Budget) -> list[Effect]:
+def recheck_worsened(
+    cluster: Cluster, members: Members, take_in: TakeIn, contain: Contain, budget: Budget
+) -> list[Effect]:
     """Give up reservations that no longer fit, withdraw bindings that are not sent yet, and mark their gangs dirty.
 
     All nodes of a call are rechecked on one snapshot; those that the budget does not reach stay in `cluster.worsened`.
@@ -40,6 +44,9 @@ def recheck_worsened(cluster: Cluster, members: Members, contain: Contain, budge
     end = budget.spent + units.CALL // _PART
     while budget.spent < end and (node := cluster.take_worsened()) is not None:
         there = sorted(cluster.on_node.get(node, ()))
+        for gang in map(members.gang_of, there):
+            if gang is not None:
+                take_in(gang.key)
         budget.charge(_NODE + units.MATCH * len(there))
         bound = [
             (gang, gang.operations.bindings[uid])

@@ -25,7 +25,7 @@ from gangsched.core.declarations.waves import owed_by, pods_of
 from gangsched.core.gang import caps, runs
 from gangsched.core.gang.gang import Gang
 from gangsched.core.membership.members import Members
-from gangsched.core.membership.rechecking import Contain
+from gangsched.core.membership.rechecking import Contain, TakeIn
 from gangsched.core.objects.declaration import Declaration, GroupKey
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.policy import Policy
@@ -119,9 +119,11 @@ class Restarts:
         """Hold nothing for members lost since the last call, as long as nothing is decided yet."""
         self._lost.clear()
 
-    def keep(self, now: float, contain: Contain) -> None:
+    def keep(self, now: float, take_in: TakeIn, contain: Contain) -> None:
         """Reserve placeholders for lost members, and give up those that are no longer wanted."""
         lost, self._lost = self._lost, {}
+        for key in (*lost, *self._held):
+            take_in(key)
         # One for all groups: when a node is lost, hundreds of groups may lose members in one call.
         snapshot = Snapshot(self._cluster) if lost else None
         for key, each in lost.items():

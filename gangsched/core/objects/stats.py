@@ -11,11 +11,11 @@ class Stage(StrEnum):
     """A part of one call of the machine; the caller may measure how long each takes."""
 
     EVENTS = "Events"
-    """Applying the events."""
+    """Storing the events."""
     UPKEEP = "Upkeep"
-    """Reconciling gangs."""
+    """Checking held places again, and starting gangs from their records."""
     PLAN = "Plan"
-    """The scheduling cycle."""
+    """Bringing gangs up to date and placing them, in order."""
     STATUS = "Status"
     """Writing status, Events and what autoscalers read."""
 

@@ -39,7 +39,7 @@ class Admission:
             self.drop(key)
             gang.outside = ""
             return True
-        backing_off = assessment.facts.backing_off
+        backing_off = now < gang.record.retry_at
         begun = 0 < gang.record.clock_start < now
         rank = (_BACKING_OFF if backing_off else _BEGUN if begun else _NEW, order_key(gang, assessment))
         outside = self._outside[(key.namespace,)]
@@ -60,6 +60,14 @@ class Admission:
         self._outside.file(key, rank, ((key.namespace,),))
         self._newcomers[key] = None
         return False
+
+    def go_on(self, gang: Gang) -> None:
+        """Keep a gang inside whose attempt began under a former leader, if there is room."""
+        inside = self._inside.setdefault(gang.key.namespace, {})
+        if gang.record.clock_start and not gang.plain and len(inside) < self._most:
+            inside[gang.key] = None
+        if not inside:
+            del self._inside[gang.key.namespace]
 
     def drop(self, key: GroupKey) -> None:
         """Forget a gang that does not wait any more."""

@@ -108,6 +108,10 @@ class Parked:
             bucket.never.discard(key)
             self._forget_if_empty(asked)
 
+    def buckets_of(self, key: GroupKey) -> list[Bucket]:
+        """The buckets in which the gang waits."""
+        return [self.buckets[asked] for asked in self._asked_by[key][1]] if key in self._asked_by else []
+
     def _forget_if_empty(self, asked: Hashable) -> None:
         bucket = self.buckets.get(asked)
         if bucket is not None and not bucket.waiting:

@@ -15,7 +15,8 @@ began to wait to be tried.
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import takewhile
@@ -25,9 +26,8 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.capacity import Capacity
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.gang.order import OrderKey, order_key
+from gangsched.core.gang.order import order_key
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.queueing.lanes import Lanes
@@ -38,15 +38,6 @@ PATIENCE = 64
 """Number of calls that a gang waits behind more urgent ones that keep arriving."""
 _ACTIVE: Name = ("active",)
 _HELD_UP: Name = ("held up",)
-
-
-class Unreconciled(Protocol):
-    """The gangs that are to be reconciled: the earliest place of one, None if there are none, and a call's number."""
-
-    @property
-    def first(self) -> OrderKey | None: ...
-    @property
-    def since(self) -> float: ...
 
 
 class Follower(Protocol):
@@ -74,6 +65,7 @@ class Queue:
         self._refused = Parked()
         self._calls = 0
         self._open: dict[Hashable, tuple[int, Bucket]] = {}
+        self._round = Round()
 
     def __contains__(self, key: object) -> bool:
         """Whether the gang wants something from a cycle."""
@@ -156,6 +148,7 @@ class Queue:
     def begin_call(self) -> int:
         """Count a call of the machine. Returns its number."""
         self._calls += 1
+        self._round = Round()
         return self._calls
 
     def is_overdue(self, since: float) -> bool:
@@ -168,6 +161,7 @@ class Queue:
         # A bucket that was open keeps its call number, even if it was emptied and created again in between.
         since = {asked: call for asked, (call, _) in self._open.items()}
         self._open = {asked: (since.get(asked, self._calls), bucket) for asked, bucket in opened.items()}
+        self._round.open(opened.values())
 
     @property
     def waits(self) -> bool:
@@ -185,25 +179,28 @@ class Queue:
         found += [(since, _first_of(bucket)) for since, bucket in self._open.values() if since < limit]
         return [candidate for _, candidate in sorted(found)]
 
-    def round(self) -> Round:
-        """All gangs that are to be tried, in order."""
-        return Round(self._lines[_ACTIVE], [_first_of(bucket) for _, bucket in self._open.values()])
+    def next(self) -> Candidate | None:
+        """The next gang to try, in order, of those that were not passed in this call; None if none is left."""
+        return self._round.first(self._lines[_ACTIVE])
 
-    def candidates(self, round_: Round, budget: Budget, unreconciled: Unreconciled) -> Iterator[Candidate]:
-        """The gangs to try, for as long as the budget lasts: overdue ones first, with up to half of it.
+    def moved(self, key: GroupKey) -> None:
+        """Try a parked gang that may be tried in this call where it stands now, if it has come to be first."""
+        for bucket in self._refused.buckets_of(key):
+            if bucket.asked in self._open and bucket.waiting[0][1] == key:
+                self._round.add(_first_of(bucket))
 
-        It ends before the first gang that one to be reconciled may be ahead of.
-        """
-        half = budget.left // 2
-        for candidate in self.overdue(unreconciled.since):
-            if budget.left <= half:
-                break
-            yield candidate
-        while budget and (following := round_.next()) is not None:
-            first = unreconciled.first
-            if first is not None and (False, first) <= following.rank:
-                return
-            yield following
+    def stands(self, candidate: Candidate) -> bool:
+        """Whether the gang still waits where it did when it became a candidate."""
+        rank, parked = self._lines.rank(candidate.key), candidate.key not in self._since
+        return rank is not None and rank[1] == candidate.rank[1] and (candidate.bucket is None or parked)
+
+    def passed(self, candidate: Candidate) -> None:
+        """Go on behind this gang; if it is in a bucket, with the next gang of that."""
+        self._round.take(candidate, candidate.next())
+
+    def follow(self, candidate: Candidate) -> None:
+        """Try to place members above the minimum of this gang after everything else."""
+        self._round.add(Candidate((True, candidate.rank[1]), candidate.key))
 
     def worth_a_try(self, candidate: Candidate, snapshot: Snapshot) -> bool:
         """Whether the gang is active, this snapshot has room left for it, or it may not be true that it never fits."""
@@ -211,14 +208,18 @@ class Queue:
         if bucket is None or candidate.key in bucket.never or self._refused.promising(bucket, snapshot):
             return True
         self._open.pop(bucket.asked, None)
+        self._round.take(candidate, None)
         return False
 
-    def next_of(self, candidate: Candidate, gang: Gang) -> Candidate | None:
-        """The next gang to try in the tried gang's bucket.
+    def tried(self, candidate: Candidate, gang: Gang) -> None:
+        """Go on behind this gang, which was tried, and in its bucket with the next one for which it may end otherwise.
 
-        If the tried gang was refused for the same again, it is the next one that was told that it never fits, unless
-        that is still so: None without such a gang.
+        If the tried gang was refused for the same again, that is the next one that was told that it never fits, unless
+        that is still so.
         """
+        self._round.take(candidate, self._next_of(candidate, gang))
+
+    def _next_of(self, candidate: Candidate, gang: Gang) -> Candidate | None:
         bucket = candidate.bucket
         if bucket is None or not gang.attempt.parked:
             return candidate.next()
@@ -253,48 +254,56 @@ class Queue:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Candidate:
-    """A gang that is to be tried: an active one, or the one at position `at` of a bucket of parked ones."""
+    """A gang that is to be tried: an active one or, in a `bucket`, a parked one."""
 
     rank: Rank
     key: GroupKey
-    at: int = 0
     bucket: Bucket | None = field(default=None, compare=False)
 
     def next(self) -> Candidate | None:
         """The candidate for the next gang in its bucket; None if there is none."""
-        if self.bucket is None or self.at + 1 >= len(self.bucket.waiting):
+        if self.bucket is None:
             return None
-        return Candidate(*self.bucket.waiting[self.at + 1], self.at + 1, self.bucket)
+        at = bisect_right(self.bucket.waiting, (self.rank, self.key))
+        return Candidate(*self.bucket.waiting[at], self.bucket) if at < len(self.bucket.waiting) else None
 
 
 def _first_of(bucket: Bucket) -> Candidate:
-    return Candidate(*bucket.waiting[0], 0, bucket)
+    return Candidate(*bucket.waiting[0], bucket)
 
 
 class Round:
-    """Candidates in order; one that is added, such as the next of a bucket, is sorted in among them."""
+    """Where a call stands in the order: active gangs behind the last one, and a heap of all other candidates."""
 
-    def __init__(self, active: Sequence[Entry], opened: list[Candidate]) -> None:
-        self._active = iter(active)
-        self._heap = opened
+    def __init__(self) -> None:
+        self._behind: Entry | None = None
+        self._active: Candidate | None = None
+        self._heap: list[Candidate] = []
+
+    def open(self, buckets: Iterable[Bucket]) -> None:
+        """Try the gangs in these buckets, and in no others, from the first one on."""
+        self._heap = [candidate for candidate in self._heap if candidate.bucket is None]
+        self._heap += (_first_of(bucket) for bucket in buckets if bucket.waiting)
         heapify(self._heap)
-        self._push_active()
 
-    def add(self, candidate: Candidate | None) -> None:
-        """Add a candidate."""
-        if candidate is not None:
-            heappush(self._heap, candidate)
+    def add(self, candidate: Candidate) -> None:
+        """Try this gang too."""
+        heappush(self._heap, candidate)
 
-    def next(self) -> Candidate | None:
-        """The next candidate in order; None if none is left."""
-        if not self._heap:
-            return None
-        candidate = heappop(self._heap)
-        if candidate is self._last:
-            self._push_active()
-        return candidate
+    def first(self, active: Sequence[Entry]) -> Candidate | None:
+        """The first candidate, which stays until it is taken; None if there is none."""
+        at = 0 if self._behind is None else bisect_right(active, self._behind)
+        self._active = Candidate(*active[at]) if at < len(active) else None
+        other = self._heap[0] if self._heap else None
+        if self._active is None or (other is not None and other <= self._active):
+            return other
+        return self._active
 
-    def _push_active(self) -> None:
-        entry = next(self._active, None)
-        self._last = None if entry is None else Candidate(*entry)
-        self.add(self._last)
+    def take(self, candidate: Candidate, following: Candidate | None) -> None:
+        """Remove a candidate that was tried or passed, and go on with the `following` one of its bucket, if any."""
+        if self._heap and self._heap[0] is candidate:
+            heappop(self._heap)
+        elif self._active is candidate:
+            self._behind = (candidate.rank, candidate.key)
+        if following is not None:
+            self.add(following)

@@ -1,0 +1,41 @@
+"""What a call has come to for one gang."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from gangsched.core.objects.effects import BindPod, Effect
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The `effects` of a gang, which are sent only if nothing of its logic fails in this call.
+
+    `reconciled`: it was brought up to date. `tried`: a place was looked for, which was refused so often for each of the
+    reasons in `refusals`.
+    """
+
+    effects: list[Effect] = field(default_factory=list)
+    reconciled: bool = False
+    tried: bool = False
+    refusals: Counter[str] = field(default_factory=Counter)
+
+    def decide(self, effects: Iterable[Effect]) -> None:
+        """These effects follow from what was decided about the gang."""
+        self.effects += effects
+
+    def refuse(self, reason: str, times: int = 1) -> None:
+        """A place was looked for so often and refused for this reason."""
+        self.refusals[reason] += times
+
+
+def joined(outcomes: Collection[Outcome]) -> list[Effect]:
+    """The effects of these outcomes, in order; those on members above a minimum come after all others."""
+    effects = [effect for outcome in outcomes for effect in outcome.effects]
+    return sorted(effects, key=_is_late)
+
+
+def _is_late(effect: Effect) -> bool:
+    return isinstance(effect, BindPod) and effect.above

@@ -1,0 +1,260 @@
+"""Places what one gang wants on the snapshot of a call, and reserves the nodes found.
+
+All of a quorum is placed, or nothing (contract rule 7). A gang that does not fit reserves nothing and blocks no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from gangsched.core.declarations.minima import Need
+from gangsched.core.gang import bindings, parts, placeholders, rollback, steps
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.wants import Want, as_it_is, chosen_with, further, whole
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.pause import OPEN, Pause
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.reasons import Reason
+from gangsched.core.outcome import Outcome
+from gangsched.core.planning import budget as units
+from gangsched.core.planning.budget import Budget
+from gangsched.core.planning.capacity_snapshot import Snapshot
+from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.filling import classify
+from gangsched.core.planning.further import place_each
+from gangsched.core.planning.needed_prebindings import prebindings
+from gangsched.core.planning.pausing import place
+from gangsched.core.planning.placement import Ask, Placement, Unfinished
+from gangsched.core.planning.refusal import Refusal
+from gangsched.core.state import State
+
+
+class Placing:
+    """Places the gangs of one call, one after the other, within its budget."""
+
+    def __init__(self, state: State, budget: Budget, now: float) -> None:
+        self._state = state
+        self._queue = state.queue
+        self._cluster = state.cluster
+        self._assessments = state.assessments
+        self._budget = budget
+        self._now = now
+        self._avoided_by_all = state.avoidance.by_all()
+        self._snapshot_now: Snapshot | None = None
+        self._changes = -1
+        # By what was asked for, since something was last placed.
+        self._refused: dict[tuple[MemberClass, int, int, int | None, Pause], Refusal] = {}
+        self._placed: set[GroupKey] = set()
+        self._outcome = Outcome()
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The cluster as it is now; a new one if it has changed by anything else than what was placed on it."""
+        if self._snapshot_now is None or self._changes != self._cluster.changes:
+            self._snapshot_now = Snapshot(self._cluster, budget=self._budget)
+            self._changes = self._cluster.changes
+            self._refused.clear()
+        return self._snapshot_now
+
+    def discard(self) -> None:
+        """Take a new snapshot, because an exception may have occurred between two changes of this one."""
+        self._budget.charge(units.GANG + len(self._cluster.nodes))
+        self._snapshot_now = None
+
+    def place(self, gang: Gang, outcome: Outcome, *, above: bool) -> bool:
+        """Place what the gang wants: its quorum and repairs or, `above` its minimum, further members.
+
+        Returns whether there is something to place above the minimum.
+        """
+        self._outcome = outcome
+        outcome.tried = True
+        want = self._assessments[gang.key].want
+        if above:
+            self._above(gang, want)
+            return False
+        placed = want.quorum is not None and self._quorum(gang, want.quorum)
+        for pod in want.moves:
+            self._move(gang, pod)
+        if want.repairs or want.lost:
+            reached = [self._part(gang, part) for part in want.lost]
+            self._singles(gang, want.repairs)
+            if not all(reached):
+                gang.attempt.try_again()
+        return bool(want.parts or want.extras or placed)
+
+    def _quorum(self, gang: Gang, ask: Ask) -> bool:
+        """Place the quorum, or park the gang. Returns whether the quorum was placed."""
+        lanes, state = self._queue.lanes, self._state
+        if gang.attempt.in_line(lanes.held_up_by(gang.key, state.gangs, state.assessments, self._now)):
+            self._outcome.refuse(Reason.NOT_ITS_TURN)
+            return False
+        if self._place_quorum(gang, ask):
+            self._placed.add(gang.key)
+            return True
+        if gang.record.capped is not None and any(pod.node for pod in gang.live()):
+            self._singles(gang, [pod for pod in ask.members if pod.name])
+        return False
+
+    def _place_quorum(self, gang: Gang, ask: Ask) -> bool:
+        """Place the quorum if it fits and the caps allow its placeholders. Returns whether it was placed."""
+        if gang.record.capped is not None and self._stopped(gang, ask.members):
+            # A gang is planned once before it is capped, so that one that can never fit gets that reason.
+            return False
+        pause = self._state.avoidance.failures.closed(gang.key, gang.live())
+        if pause.everywhere:
+            gang.attempt.refused(None, pause)
+            self._outcome.refuse(Reason.PODS_FAIL)
+            return False
+        start = self._state.starts.start_of(ask.start.asked) if ask.start is not None else None
+        ask = replace(ask, start=start, **self._avoided(gang, pause))
+        mark = self.snapshot.mark()
+        found = self._place(ask)
+        if isinstance(found, Unfinished):
+            return False
+        if gang.attempt.replanned and isinstance(found, Placement) and found.touches(ask.refused):
+            self.snapshot.undo(mark)
+            gang.attempt.nowhere_else()
+            return False
+        gang.attempt.heard("")
+        if isinstance(found, Refusal):
+            gang.attempt.begin_count()
+            if (
+                not found.never
+                and self._state.caps.exceeds_limit(gang, ask.members)
+                and self._stopped(gang, ask.members)
+            ):
+                return False
+            gang.attempt.refused(found, pause)
+            self._outcome.refuse(found.reason)
+            if found.start is not None:
+                self._state.starts.wait(gang.key)
+            return False
+        if self._stopped(gang, ask.members):
+            self.snapshot.undo(mark)
+            return False
+        steps.take(gang, steps.Step.QUORUM_PLACED)
+        rollback.retry(gang)
+        if not gang.record.scheduled_at and gang.record.quorum is None:
+            steps.begin_quorum(gang, chosen_with(gang, self._assessments[gang.key].terms.spec, found.assignments))
+        if not ask.own:
+            # If members are bound or being bound already, no member waits for another.
+            gang.attempt.goes_first(bindings.going_first(gang, ask.avoided, found.assignments))
+        if gang.record.scheduled_at:
+            tree = self._assessments[gang.key].terms.spec.tree is not None
+            parts.begin(gang, [pod for pod, _ in found.assignments], tree=tree)
+        if gang.plain:
+            self._state.avoidance.failures.tried(*found.assignments[0])
+        self._bind(gang, found.assignments)
+        # No other group of this cycle may count on what the members to come will need.
+        self._state.starts.note(gang, self._assessments[gang.key].terms.spec.min_resources)
+        return True
+
+    def _stopped(self, gang: Gang, members: Sequence[Pod]) -> bool:
+        if not self._state.caps.stops(gang, members):
+            return False
+        self._outcome.refuse(Reason.NAMESPACE_LIMIT)
+        return True
+
+    def _above(self, gang: Gang, want: Want) -> None:
+        """Place members above the minimum: those wanted before, and further ones of a quorum placed in this cycle."""
+        several, members = want.parts, want.extras
+        if want.quorum is not None and gang.key in self._placed:
+            several, members = further(gang, want.quorum.members, self._assessments[gang.key].terms)
+        reached = [self._part(gang, part) for part in several]
+        self._singles(gang, members, above=True)
+        if not all(reached):
+            gang.attempt.try_again()
+
+    def _part(self, gang: Gang, ask: Ask) -> bool:
+        """Place a part of the group above its minimum, or none of it. Returns whether the budget reached it."""
+        members = [now for pod in ask.members if (now := as_it_is(gang, pod)) is not None]
+        if not self.snapshot.budget:
+            return False
+        pause = self._state.avoidance.failures.closed(gang.key, gang.live())
+        if pause.everywhere:
+            gang.attempt.refused(None, pause)
+        if pause.everywhere or len(members) < len(ask.members):
+            return True
+        found = self._place(replace(ask, members=members, **self._avoided(gang, pause)))
+        if isinstance(found, Placement):
+            parts.begin(gang, [pod for pod, _ in found.assignments])
+            self._bind(gang, found.assignments, above=True)
+        elif isinstance(found, Refusal):
+            gang.attempt.members_refused({pod.uid: found for pod in members}, pause)
+            self._outcome.refuse(found.reason, len(members))
+        return not isinstance(found, Unfinished)
+
+    def _singles(self, gang: Gang, members: Sequence[Pod], *, above: bool = False) -> Sequence[Pod]:
+        """Place each of these members on its own. Returns those that the budget did not reach."""
+        members = self._allowed(gang, [now for pod in members if (now := as_it_is(gang, pod)) is not None])
+        pause = self._state.avoidance.failures.closed(gang.key, gang.live()) if members else OPEN
+        if pause.everywhere:
+            gang.attempt.refused(None, pause)
+        elif members:
+            nodes = (pod.node or self._cluster.node_of(pod.uid) for pod in gang.live())
+            terms, avoided = self._assessments[gang.key].terms, self._avoided(gang, pause)
+            ask = whole(gang, terms, members, need=Need(1), nodes=filter(None, nodes), **avoided)
+            found = place_each(self.snapshot, ask, self._state.recent_requests)
+            gang.attempt.members_refused(found.refused, pause)
+            for refusal in found.refused.values():
+                self._outcome.refuse(refusal.reason)
+            for refusal in {id(refusal): refusal for refusal in found.refused.values()}.values():
+                self._queue.note(refusal, self.snapshot)
+            # Existing members first: beside placeholders, their bindings would wait for a durable reservation.
+            self._bind(gang, [place for place in found.places if place[0].name], above=above)
+            self._bind(gang, [place for place in found.places if not place[0].name])
+            members = found.left
+        if not members and gang.attempt.refused_members:
+            gang.attempt.wait()
+        return members
+
+    def _avoided(self, gang: Gang, pause: Pause) -> dict[str, Any]:
+        """The fields of an ask that name nodes which the gang avoids for now."""
+        refused = self._state.avoidance.by_gang(gang.key) | pause.nodes
+        return {"avoided": self._avoided_by_all | refused | pause.doubted, "refused": refused, "pause": pause}
+
+    def _allowed(self, gang: Gang, members: Sequence[Pod]) -> list[Pod]:
+        """These members, without the placeholders that exceed the namespace's limit."""
+        allowed: list[Pod] = []
+        for pod in members:
+            if pod.name or not self._stopped(gang, [*(each for each in allowed if not each.name), pod]):
+                allowed.append(pod)
+        return allowed
+
+    def _move(self, gang: Gang, pod: Pod) -> None:
+        """Place a member outside its role's reservation, and give up one reserved place if that succeeds."""
+        place = placeholders.given_up_for(gang, pod)
+        mark = self.snapshot.mark()
+        self.snapshot.leave([self._cluster.ledger.claims[place.pod.uid]])
+        self._singles(gang, [pod])
+        if pod.uid in gang.operations.bindings:
+            bindings.release(gang, self._cluster, place.pod.uid)
+            self._changes = self._cluster.changes
+            self.snapshot.settle()
+            placeholders.settled(gang, pod)
+        else:
+            self.snapshot.undo(mark)
+
+    def _bind(self, gang: Gang, found: Sequence[tuple[Pod, str]], *, above: bool = False) -> None:
+        if found:
+            self._refused.clear()
+        gang.roster.choose(pod.uid for pod, _ in found if pod.name)
+        asked = prebindings(self.snapshot, found)
+        self._outcome.decide(bindings.begin(gang, self._cluster, found, above=above, prebindings=asked))
+        self._changes = self._cluster.changes
+
+    def _place(self, ask: Ask) -> Placement | Refusal | Unfinished:
+        """Place, or return the refusal of an equal ask if nothing was placed in this cycle since."""
+        classes = set(classify(self.snapshot, ask.members, ask.avoided).values())
+        key = (next(iter(classes)), ask.need, len(ask.members), self.snapshot.priority, ask.pause)
+        alike = len(classes) == 1 and ask.only_counts
+        if alike and key in self._refused:
+            return self._refused[key]
+        found = place(self.snapshot, ask, self._state.recent_requests)
+        if isinstance(found, Refusal):
+            self._queue.note(found, self.snapshot)
+            if alike:
+                self._refused[key] = found
+        return found
