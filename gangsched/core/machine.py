@@ -27,6 +27,7 @@ from gangsched.core.objects.stats import Measured, Stage, Stats
 from gangsched.core.outcome import joined
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
+from gangsched.core.queueing.agenda import ALL, Due
 from gangsched.core.status import usage
 from gangsched.core.upkeep import RECONCILE_PAUSE_S_PER_POD
 
@@ -59,7 +60,7 @@ class Machine:
         self.cluster, self.gangs, self.assessments = state.cluster, state.gangs, state.assessments
         self.ahead = state.ahead
         self._touched = dict.fromkeys(self.gangs)
-        self._called, self._resting = now, not self._intake.synced
+        self._called, self._due = now, now if self._intake.synced else float("inf")
         return []
 
     def handle(self, events: Sequence[Event], now: float) -> list[Effect]:
@@ -99,7 +100,7 @@ class Machine:
             budget.charge(upkeep.take_in(next(iter(state.members.entering)), now))
         # Places that statuses hold are counted before any other is looked for.
         if state.members.entering:
-            self._resting = False
+            self._due = now
             return
         contain = partial(state.contain, now, FaultyStep.UPKEEP)
         take_in = partial(upkeep.take_in, now=now)
@@ -117,8 +118,9 @@ class Machine:
         state.note_sent(effects)
         self._passed(Stage.PLAN)
         self._write(effects, upkeep.unwritten(now), budget, now)
-        unfinished = state.members.dirty or state.queue.waits or state.cluster.relief
-        self._resting = not (unfinished or state.unserved.waits or state.cluster.worsened)
+        waiting = (state.members.dirty, state.queue.waits, state.unserved.waits)
+        unfinished = any(waiting) or state.cluster.relief or state.cluster.worsened
+        self._due = now if unfinished else max(now, state.agenda.next())
         self._spent = budget.spent
         self._passed(Stage.STATUS)
 
@@ -132,8 +134,14 @@ class Machine:
             upkeep.write_status(key, effects, now)
         for key in entered:
             # They took the place of gangs that left in this call, and are tried in the next one, which is due at once.
-            state.deadlines.hasten(key, now)
+            state.agenda.hasten(Due.RECONCILE, key, now)
         effects += state.leftovers.take_back(state.cluster, now)
+        for what, at in (
+            (Due.LEFTOVERS, state.leftovers.next_due()),
+            (Due.AVOIDED, self._avoidance.next_end()),
+            (Due.KEPT, state.restarts.next_end()),
+        ):
+            state.agenda.set(what, ALL, at)
         effects += state.unserved.decide(now, budget)
         contain = partial(state.contain, now, FaultyStep.DEMAND)
         effects += state.scaling.decide(self._touched, state.gangs, state.assessments, contain=contain, now=now)
@@ -145,19 +153,7 @@ class Machine:
 
         It is the time of the last call if that call left work undone.
         """
-        if not self._resting:
-            return self._called
-        state = self._state
-        due = min(
-            state.deadlines.next(),
-            state.status_deadlines.next(),
-            self._avoidance.next_end(),
-            state.leftovers.next_due(),
-            state.unserved.next_due(),
-            state.restarts.next_end(),
-            state.phases.next_due(),
-        )
-        return due if due < float("inf") else None
+        return self._due if self._due < float("inf") else None
 
     @property
     def called(self) -> float:
@@ -239,8 +235,7 @@ class Machine:
 
     def _is_nothing_new(self, events: Sequence[Event], now: float) -> bool:
         """Whether no work is left or due, and the events change nothing that matters, as most updates by kubelets."""
-        deadline = self.next_deadline()
-        if not (self._intake.synced and self._resting) or (deadline is not None and deadline <= now):
+        if not self._intake.synced or self._due <= now:
             return False
         return all(isinstance(event, PodSeen) and self._state.members.is_known(event.pod) for event in events)
 

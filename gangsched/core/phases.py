@@ -35,7 +35,7 @@ from gangsched.core.objects.podgroup import ForeignGroup, ForeignPhase, GroupCon
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.retry import doubled
-from gangsched.core.queueing.deadlines import Deadlines
+from gangsched.core.queueing.agenda import Agenda, Due
 from gangsched.core.status.native_conditions import Parts, condition_of, named_by
 
 LONGEST_RETRY_S = 300.0
@@ -60,7 +60,7 @@ class Phases:
     pods of a gang name, and `_gangs_of` the gangs whose pods name a native group, which may have another name.
     """
 
-    def __init__(self, policy: Policy, installations: Installations) -> None:
+    def __init__(self, policy: Policy, installations: Installations, agenda: Agenda) -> None:
         self._policy = policy
         self._installations = installations
         self._groups: dict[GroupKey, ForeignGroup] = {}
@@ -69,7 +69,7 @@ class Phases:
         self._gangs_of: dict[GroupKey, set[GroupKey]] = {}
         self._touched: dict[GroupKey, None] = {}
         self._sent: dict[GroupKey, _Sent] = {}
-        self._due = Deadlines()
+        self._agenda = agenda
 
     def note(self, event: ForeignFact) -> None:
         """Objects of another system were added, changed or removed, or have become unreadable."""
@@ -102,7 +102,7 @@ class Phases:
         for key in self._installations.take_left():
             places |= dict.fromkeys((*sorted(self._named.get(key, ())), _place(NATIVE, key)))
         places = {place: None for place in places if (key := self._key(place)) in assessments or key not in gangs}
-        while (due := self._due.take_due(now)) is not None:
+        while (due := self._agenda.take(Due.PHASE, now)) is not None:
             places[due] = None
         effects: list[Effect] = []
         parts: dict[GroupKey, Parts] = {}
@@ -113,10 +113,6 @@ class Phases:
                 wanted = self._wanted(place, gangs.get(key), assessments.get(key), parts)
                 effects += self._write(place, wanted, now)
         return effects
-
-    def next_due(self) -> float:
-        """When the next write is due even without an event, in epoch seconds; infinity if none is."""
-        return self._due.next()
 
     def validate(self, alive: Container[GroupKey]) -> list[str]:
         """A sentence for each entry of an object that is gone, or of a gang that is not among those `alive`."""
@@ -141,7 +137,7 @@ class Phases:
     def _forget(self, place: GroupKey) -> None:
         for known in (self._groups, self._touched, self._sent):
             known.pop(place, None)
-        self._due.drop(place)
+        self._agenda.drop(Due.PHASE, place)
 
     def _key(self, place: GroupKey) -> GroupKey:
         """The key of the gang to which the object belongs: one whose pods name it, else the one of its name."""
@@ -185,7 +181,7 @@ class Phases:
 
     def _write(self, place: GroupKey, wanted: Wanted | None, now: float) -> list[Effect]:
         group, last = self._groups[place], self._sent.get(place)
-        self._due.drop(place)
+        self._agenda.drop(Due.PHASE, place)
         if wanted is None or not _is_open(group.phase, wanted):
             if last is not None:
                 last.tries = 0
@@ -194,10 +190,10 @@ class Phases:
         if last is not None and last.uid == group.uid:
             tries = last.tries if last.what == wanted else 0
             if (tries or _only_in_words(last.what, wanted)) and now < (due := last.at + self._pause_s(last.tries)):
-                self._due.set(place, due)
+                self._agenda.set(Due.PHASE, place, due)
                 return []
         self._sent[place] = _Sent(group.uid, wanted, now, tries + 1)
-        self._due.set(place, now + self._pause_s(tries + 1))
+        self._agenda.set(Due.PHASE, place, now + self._pause_s(tries + 1))
         return [_effect(group, wanted, now)]
 
     def _pause_s(self, tries: int) -> float:

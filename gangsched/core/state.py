@@ -28,7 +28,7 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.phases import Phases
 from gangsched.core.planning.topology import RecentRequests
 from gangsched.core.queueing.admission import Admission
-from gangsched.core.queueing.deadlines import Deadlines
+from gangsched.core.queueing.agenda import Agenda, Due
 from gangsched.core.queueing.queue import Queue
 from gangsched.core.starts import Starts
 from gangsched.core.status.ahead import Ahead
@@ -40,8 +40,8 @@ from gangsched.core.status.writer import StatusWriter
 class State:
     """The cluster, the gangs and their `assessments`, the queue, and the writers of status.
 
-    `deadlines` say when gangs are due to be reconciled, `status_deadlines` when their status is due to be written. The
-    parked gangs and the bindings on their way of a `former` state are kept.
+    `agenda` says what is due when even without an event. The parked gangs and the bindings on their way of a `former`
+    state are kept.
     """
 
     def __init__(self, policy: Policy, avoidance: Avoidance, former: State | None) -> None:
@@ -58,11 +58,10 @@ class State:
         self.caps = Caps(self.cluster, policy)
         self.starts = Starts()
         self.admission = Admission(policy.namespace_limits.waiting_groups)
-        self.deadlines = Deadlines()
-        self.status_deadlines = Deadlines()
-        self.unserved = Unserved(self.members.installations, policy)
-        self.scaling = Scaling(self.cluster, policy, self.deadlines)
-        self.phases = Phases(policy, self.members.installations)
+        self.agenda = Agenda()
+        self.unserved = Unserved(self.members.installations, policy, self.agenda)
+        self.scaling = Scaling(self.cluster, policy, self.agenda)
+        self.phases = Phases(policy, self.members.installations, self.agenda)
         self.expired = Expired(self.gangs, self.members.installations)
         self.leftovers = Leftovers(policy.scheduler_names)
         self.surroundings = Surroundings(self.cluster, self.members, self.assessments, policy)
@@ -114,8 +113,9 @@ class State:
 
     def leave(self, key: GroupKey) -> None:
         """Remove the gang from all queues: it no longer waits for anything."""
-        for room in (self.queue, self.admission, self.caps, self.status_deadlines, self.starts):
+        for room in (self.queue, self.admission, self.caps, self.starts):
             room.drop(key)
+        self.agenda.drop(Due.STATUS, key)
 
     def validate(self) -> list[str]:
         """A sentence for each contradiction in the state."""
@@ -128,8 +128,7 @@ class State:
             *self.queue.validate(alive),
             *self.ahead.validate([key for key in self.gangs if key in self.queue]),
             *self.admission.validate(alive),
-            *self.deadlines.validate(alive),
-            *self.status_deadlines.validate(alive),
+            *self.agenda.validate(alive),
             *self.caps.validate(self.gangs),
             *self.starts.validate(alive),
             *self.avoidance.validate(),

@@ -16,6 +16,7 @@ from gangsched.core.objects.faults import FaultyStep
 from gangsched.core.objects.stats import Measured
 from gangsched.core.outcome import Outcome
 from gangsched.core.planning import budget as units
+from gangsched.core.queueing.agenda import Due
 from gangsched.core.state import State
 
 LARGE = 250
@@ -71,7 +72,7 @@ class Upkeep:
     def note_due(self, now: float) -> None:
         """Mark the gangs dirty whose time has come, for an eighth of the budget of a call."""
         state, spent = self._state, 0
-        while spent < units.CALL // 8 and (due := state.deadlines.take_due(now)) is not None:
+        while spent < units.CALL // 8 and (due := state.agenda.take(Due.RECONCILE, now)) is not None:
             state.members.dirty.note(due)
             spent += units.POD
 
@@ -88,7 +89,7 @@ class Upkeep:
             self.forget(key)
             return 0
         if now < gang.reconcile_not_before and not (state.queue.wants_first(key) or self._may_be_complete(gang)):
-            state.deadlines.hasten(key, gang.reconcile_not_before)
+            state.agenda.hasten(Due.RECONCILE, key, gang.reconcile_not_before)
             if key in state.queue:
                 state.queue.file(gang, self._assessments[key])
             return units.POD
@@ -151,7 +152,7 @@ class Upkeep:
         if outcome.tried:
             self._file(gang, assessment, now)
         self._assessments[key] = assessment
-        state.deadlines.set(key, assessment.due)
+        state.agenda.set(Due.RECONCILE, key, assessment.due)
 
     def _file(self, gang: Gang, assessment: Assessment, now: float) -> None:
         """Put the gang into the queue, if it may be tried, with what it wants now."""
@@ -189,19 +190,19 @@ class Upkeep:
                     written = state.writer.write(gang, assessment, now)
                     state.writer.schedule(gang, assessment, now)
                     effects += written
-                state.status_deadlines.set(key, gang.next_write.write_at)
+                state.agenda.set(Due.STATUS, key, gang.next_write.write_at)
             except Exception as error:  # noqa: BLE001 - a defect may raise anything
                 state.contain(now, FaultyStep.STATUS, key, error)
         if key in containment.parked:
             effects += containment.handle_parked(key, now)
-            state.deadlines.set(key, self._assessments[key].due)
+            state.agenda.set(Due.RECONCILE, key, self._assessments[key].due)
         if state.members.finished(state.gangs[key]):
             self.forget(key)
 
     def unwritten(self, now: float) -> list[GroupKey]:
         """The gangs of which only the status is due, for an eighth of the budget of a call."""
         most = max(1, units.CALL // 8 // (units.GANG // 2))
-        due = iter(partial(self._state.status_deadlines.take_due, now), None)
+        due = iter(partial(self._state.agenda.take, Due.STATUS, now), None)
         return [*islice(due, most)]
 
     def forget(self, key: GroupKey) -> None:
@@ -212,7 +213,7 @@ class Upkeep:
         self._partial_since.pop(key, None)
         self._assessments.pop(key, None)
         state.leave(key)
-        state.deadlines.drop(key)
+        state.agenda.drop(Due.RECONCILE, key)
         state.containment.drop(key)
 
     def try_again(self, keys: Iterable[GroupKey]) -> None:

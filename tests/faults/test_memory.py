@@ -46,7 +46,7 @@ ROUNDS = 75
 LATEST = 10
 """Number of latest rounds whose remains may be cleaned up only by the following rounds."""
 BOUNDED = {
-    "Deadlines._heap": 100,
+    "Agenda._heaps": 700,
     "Capacity.columns": 64,
     # A column forgets values that no row has once it knows twice as many as it has rows, which are 16 at first;
     # names and taints differ from node to node here, and the taints are in three columns: two filters and a score.

@@ -18,6 +18,7 @@ from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup, ForeignPhase, SeenPhase
 from gangsched.core.objects.policy import Policy
 from gangsched.core.phases import LONGEST_RETRY_S, Phases
+from gangsched.core.queueing.agenda import Agenda
 from gangsched.kube.dialects.dialect_table import chosen
 from tests.builders import group, node, pod
 from tests.harness import Harness
@@ -153,7 +154,7 @@ def test_an_object_in_the_place_of_another_whose_deletion_was_not_seen_does_not_
 
 @pytest.mark.without("all", why="nothing but the phases is there")
 def test_nothing_is_decided_of_a_gang_that_has_not_been_brought_up_to_date_since_a_restart():
-    phases = Phases(Policy(), Installations(Policy()))
+    phases = Phases(Policy(), Installations(Policy()), Agenda())
     phases.note(ForeignGroupSeen(empty()))
     assert phases.decide((), {KEY: cast("Gang", None)}, {}, 0.0) == []
     phases.note(ForeignGroupSeen(empty()))

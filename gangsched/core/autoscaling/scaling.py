@@ -26,7 +26,7 @@ from gangsched.core.objects.pod import by_age
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.retry import doubled
 from gangsched.core.planning.refusal import Refusal
-from gangsched.core.queueing.deadlines import Deadlines
+from gangsched.core.queueing.agenda import Agenda, Due
 from gangsched.core.status.conditions import NO_ROOM
 
 LONGEST_RETRY_S = 3600.0
@@ -57,10 +57,10 @@ class _Sent:
 class Scaling:
     """Keeps the Demand objects consistent with the groups that wait for room."""
 
-    def __init__(self, cluster: Cluster, policy: Policy, deadlines: Deadlines) -> None:
+    def __init__(self, cluster: Cluster, policy: Policy, agenda: Agenda) -> None:
         self._cluster = cluster
         self._policy = policy
-        self._deadlines = deadlines
+        self._agenda = agenda
         self._served = False
         self._all = False
         self._seen: dict[DemandKey, SeenDemand] = {}
@@ -185,7 +185,7 @@ class Scaling:
                 effects.append(PutDemand(wanted, seen.uid if seen is not None else ""))
                 self._sent[wanted.key] = _Sent("", now, tries)
                 due = now + self._pause_s(tries)
-            self._deadlines.hasten(gang.key, due)
+            self._agenda.hasten(Due.RECONCILE, gang.key, due)
         return effects
 
     def _drop(self, now: float) -> list[Effect]:
@@ -204,7 +204,7 @@ class Scaling:
                 self._sent[key] = _Sent(seen.uid, now, tries + 1)
                 due = now + self._pause_s(tries + 1)
             # No gang has this key: the deadline only causes another call.
-            self._deadlines.hasten(GroupKey(*key, pod_uid=seen.uid), due)
+            self._agenda.hasten(Due.RECONCILE, GroupKey(*key, pod_uid=seen.uid), due)
         return effects
 
     def validate(self, gangs: Container[GroupKey]) -> list[str]:

@@ -21,7 +21,7 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
-from gangsched.core.queueing.deadlines import Deadlines
+from gangsched.core.queueing.agenda import Agenda, Due
 from gangsched.core.status.pod_events import RateLimit
 
 SILENT_S = 20.0
@@ -43,11 +43,11 @@ class Unserved:
     that was reported or has its turn, and `_turns` the pods that have it but were not reported yet.
     """
 
-    def __init__(self, installations: Installations, policy: Policy) -> None:
+    def __init__(self, installations: Installations, policy: Policy, agenda: Agenda) -> None:
         self._installations = installations
         self._policy = policy
         self._rate_limit = RateLimit()
-        self._due = Deadlines()
+        self._agenda = agenda
         self._reported: dict[str, Place] = {}
         self._places: dict[Place, str] = {}
         self._turns: set[str] = set()
@@ -62,16 +62,12 @@ class Unserved:
             budget.charge(_LOOK)
             self._note(uid, now)
         effects: list[Effect] = []
-        while budget and (key := self._due.take_due(now)) is not None:
+        while budget and (key := self._agenda.take(Due.REPORT, now)) is not None:
             budget.charge(_LOOK)
             pod = self._installations.pod(key.pod_uid)
             if pod is not None and self._is_silent(pod) and not self._installations.hears(pod.scheduler):
                 effects += self._report(pod, now)
         return effects
-
-    def next_due(self) -> float:
-        """When the next Event is due, in epoch seconds; infinity if none is."""
-        return self._due.next()
 
     @property
     def waits(self) -> bool:
@@ -93,9 +89,9 @@ class Unserved:
             del self._places[self._reported.pop(uid)]
             self._turns.discard(uid)
         if pod is None:
-            self._due.drop(_key(uid))
+            self._agenda.drop(Due.REPORT, _key(uid))
         elif _place(pod) not in self._places and self._is_silent(pod):
-            self._due.hasten(_key(uid), now + SILENT_S)
+            self._agenda.hasten(Due.REPORT, _key(uid), now + SILENT_S)
 
     def _report(self, pod: Pod, now: float) -> list[Effect]:
         """The Event on the pod, if it is its turn. Otherwise its turn is set, or it is passed over."""
@@ -111,7 +107,7 @@ class Unserved:
             return [self._event(pod)]
         if turn < NEVER:
             self._turns.add(pod.uid)
-            self._due.set(_key(pod.uid), turn)
+            self._agenda.set(Due.REPORT, _key(pod.uid), turn)
         return []
 
     def _is_silent(self, pod: Pod) -> bool:
@@ -143,7 +139,7 @@ class Unserved:
 
 
 def _key(uid: str) -> GroupKey:
-    """The key of the pod in `Deadlines`."""
+    """The key of the pod in the agenda."""
     return GroupKey("", "", uid)
 
 
