@@ -217,7 +217,7 @@ class Containment:
                 return []
             if gang.operations.has_unconfirmed() and now < parked.partial_since + rollback.lasts_s(self._policy):
                 return []
-            parked.rollback = Rollback(now, _NOTE, review_at=now + rollback.REVIEW_S)
+            parked.rollback = rollback.begun(now, _NOTE, now)
         rollback.go_on_with(gang, parked.rollback)
         gang.roster.inherit_only(pod.uid for pod in census.bound)
         return rollback.go_on(gang, now)

@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable
 from itertools import chain
 
 from gangsched.core.cluster.failures import failed_when
-from gangsched.core.membership import handover
 from gangsched.core.membership.answered import Answers
 from gangsched.core.objects import events as seen
 from gangsched.core.objects import results
@@ -136,10 +135,32 @@ class Intake:
         members = self._members
         for key in members.installations.take_doubted():
             try:
-                handover.settle(members, self._cluster, key)
+                self._settle(key)
             except Exception as error:  # noqa: BLE001 - a defect may raise anything
                 self._blame(key, error)
                 return
+
+    def _settle(self, key: GroupKey) -> None:
+        """Find out which installation owns this doubted group (`core.declarations.installation`).
+
+        When a group passes to another one, what we decided about it is forgotten: reservations are released, and
+        nothing more is sent or written. Bound members stay, and bindings in flight keep their places until their
+        results arrive. A group that becomes ours starts as after a restart, from the record that the other wrote.
+        """
+        members, known = self._members, self._members.installations
+        gang = members.gangs.get(key)
+        declared = known.group(key) is not None or (gang is not None and gang.observed.group is not None)
+        if not (declared or known.beside(key) or (gang is not None and gang.observed.pods)):
+            known.forget(key)
+            return
+        owner = known.owner(key, gang)
+        if known.serves(owner):
+            if known.whose(key):
+                members.take_over(key)
+        elif gang is not None:
+            members.give_up(gang, owner)
+        else:
+            known.belongs(key, owner)
 
     # Faults
 

@@ -15,7 +15,7 @@ from gangsched.core.constraints.dynamic_resources import DynamicResources
 from gangsched.core.constraints.inter_pod_affinity import InterPodAffinity
 from gangsched.core.constraints.node_resources import NodeResources
 from gangsched.core.constraints.taint_toleration import TaintToleration
-from gangsched.core.membership import handover
+from gangsched.core.intake import Intake
 from gangsched.core.objects.declaration import Role
 from gangsched.core.objects.faults import Fault, Rebuilt, SetAside
 from gangsched.core.objects.node import Node
@@ -314,7 +314,7 @@ def test_a_pod_over_which_a_constraint_fails_still_takes_what_it_requests(inject
 
 
 def test_a_group_of_another_installation_over_which_its_owner_cannot_be_told_is_set_aside(injector):
-    injector.into(handover, "settle", when=lambda _members, _cluster, key, **_: key.name == "evil")
+    injector.into(Intake, "_settle", when=lambda _intake, key: key.name == "evil")
     harness = Harness()
     harness.add(
         replace(group("evil", min_member=1), scheduler="green"), node(), group("b", min_member=1), *pods("b", 1)

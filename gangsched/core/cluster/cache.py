@@ -13,13 +13,12 @@ import numpy as np
 from msgspec.structs import replace
 
 from gangsched.core.cluster import unbound
-from gangsched.core.cluster.agreement import claim_contradictions
 from gangsched.core.cluster.attachments import Attachments
 from gangsched.core.cluster.capacity import Capacity, Relief
 from gangsched.core.cluster.device_index import Devices
 from gangsched.core.cluster.flights import Flights
 from gangsched.core.cluster.labels import NodeLabels
-from gangsched.core.cluster.ledger import ASSUMED, BOUND, HELD, NOMINATED, Claim, Claims, Ledger
+from gangsched.core.cluster.ledger import ASSUMED, BOUND, HELD, NOMINATED, Claim, Claims, Ledger, claim_contradictions
 from gangsched.core.cluster.prebinding_progress import Prebindings
 from gangsched.core.cluster.volume_index import Volumes
 from gangsched.core.constraints import registry

@@ -1,7 +1,9 @@
-"""Volume claims that wait for their pod's node: their requirements, the volumes for them, and their binding's progress.
+"""Volume claims of pods: what keeps a pod from being placed, and those that wait for its node, with their requirements,
+the volumes for them, and their binding's progress.
 
-Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/volumebinding/binder.go and FindMatchingVolume of
-k8s.io/component-helpers storage/volume at v1.37.2.
+Sources, all at v1.37.2: `podHasPVCs` and `GetPodVolumeClaims` of kube-scheduler's plug-in VolumeBinding;
+pkg/scheduler/framework/plugins/volumebinding/binder.go of k8s.io/kubernetes; FindMatchingVolume of
+k8s.io/component-helpers storage/volume.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from gangsched.core.objects.volumes import (
     StorageKey,
     StorageKind,
     StorageObject,
+    Trouble,
+    Unready,
     Volume,
     VolumeClaim,
     Wanted,
@@ -28,6 +32,41 @@ from gangsched.core.objects.volumes import (
 
 if TYPE_CHECKING:
     from gangsched.core.cluster.volume_index import Volumes
+
+
+def unready(volumes: Volumes, pod: Pod) -> Unready | None:
+    """The first claim that keeps the pod from being placed; None if none does."""
+    for name in pod.volume_claims:
+        found = _unready(volumes, name, volumes.claim((pod.namespace, name)))
+        if found is not None:
+            return found
+    for name in pod.own_volume_claims:
+        claim = volumes.claim((pod.namespace, name))
+        if claim is None:
+            return Unready(name, Trouble.NOT_MADE)
+        if claim.owner != pod.uid:
+            return Unready(name, Trouble.NOT_OWNED)
+        found = _unready(volumes, name, claim)
+        if found is not None:
+            return found
+    return None
+
+
+def _unready(volumes: Volumes, name: str, claim: VolumeClaim | None) -> Unready | None:
+    if claim is None:
+        return Unready(name, Trouble.MISSING)
+    if claim.lost:
+        return Unready(name, Trouble.LOST, claim.volume)
+    if claim.terminating:
+        return Unready(name, Trouble.TERMINATING)
+    if volumes.waits(claim):
+        return None
+    if not (claim.bound and claim.volume):
+        return Unready(name, Trouble.UNBOUND, claim.storage_class)
+    volume = volumes.volume(claim.volume)
+    if volume is None:
+        return Unready(name, Trouble.NO_VOLUME, claim.volume)
+    return Unready(name, Trouble.IN_TREE, f"{volume.name} ({volume.in_tree})") if volume.in_tree else None
 
 
 def wants(volumes: Volumes, pod: Pod) -> list[tuple[Wanted, VolumeClaim]]:

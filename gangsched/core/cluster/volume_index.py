@@ -1,7 +1,7 @@
 """Index of volume claims, volumes, storage classes, capacities, limits of nodes, and the known pods that use claims.
 
 Only the cluster (`cache`) updates it, also when pods change. Its queries say what a pod's claims mean for its
-placement; the rules are in `readiness` and `unbound`.
+placement; the rules are in `unbound`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from gangsched.core.cluster import readiness, unbound
+from gangsched.core.cluster import unbound
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, Taken
 from gangsched.core.objects.shape import Attachment
@@ -170,8 +170,8 @@ class Volumes:
         return bool(self._objects[StorageKind.CLAIM])
 
     def unready(self, pod: Pod) -> Unready | None:
-        """See `readiness.unready`."""
-        return readiness.unready(self, pod)
+        """See `unbound.unready`."""
+        return unbound.unready(self, pod)
 
     def volumes(self, pod: Pod, *, own: bool = True) -> Iterator[Volume]:
         """The existing volumes that the pod's claims name; with `own`, those of its ephemeral volumes too."""

@@ -17,7 +17,7 @@ from gangsched.core.gang import bindings, rollback
 from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Census, Gang, take_census
 from gangsched.core.gang.wants import placed_of, roles_of
-from gangsched.core.gang.writes import BindState, Part, Rollback
+from gangsched.core.gang.writes import BindState, Part
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.core.objects.policy import Policy
@@ -80,7 +80,7 @@ def keep(gang: Gang, cluster: Cluster, census: Census, spec: GroupSpec, *, now: 
         if part.rollback is None and rollback.is_due(part.partial_since, now, policy):
             said = bindings.complaint(gang, part.members) or part.complaint
             note = rollback.note_of(len(bound), missing.total(), said, now - part.partial_since)
-            part.rollback = Rollback(now, note, part=frozenset(part.members), review_at=now + rollback.REVIEW_S)
+            part.rollback = rollback.begun(now, note, now, part=frozenset(part.members))
             give_up(gang, cluster, part, note, now=now, policy=policy)
         elif not (bound or missing == roles_of(open_) or any(each.state is BindState.SENT for each in open_)):
             bindings.release_held(gang, cluster, part.members)

@@ -21,7 +21,6 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.runs import leads
 from gangsched.core.gang.steps import Step, begin_quorum, begin_run, take
 from gangsched.core.gang.wants import placed_of
-from gangsched.core.gang.writes import Rollback
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.podgroup import GroupSpec, OnDegraded
 from gangsched.core.objects.policy import Policy
@@ -68,17 +67,18 @@ def _resume_rollback(gang: Gang, spec: GroupSpec | None, degraded: Condition | N
     The record says why a quorum was rolled back. The rollback goes on for as long as the group is Degraded, and at
     least until the back-off has ended. If members have reservations again, the quorum is being retried.
     """
-    record, review_at = gang.record, now + rollback.REVIEW_S
+    record = gang.record
     if not record.scheduled_at:
         if record.rollback_note and (degraded is not None or now < record.retry_at):
             since = now if degraded is None else degraded.since
-            resumed = Rollback(since, record.rollback_note, review_at=review_at, retried=bool(gang.operations.bindings))
-            rollback.go_on_with(gang, resumed)
+            rollback.go_on_with(gang, rollback.begun(since, record.rollback_note, now))
+            if gang.operations.bindings:
+                rollback.retry(gang)
         return
     restarting = degraded is not None and degraded.reason in (Reason.RESTARTING, Reason.EVICTION_REFUSED)
     if restarting and spec is not None and spec.on_degraded is OnDegraded.RESTART:
         old = frozenset(pod.uid for pod in gang.live() if pod.node)
-        rollback.go_on_with(gang, Rollback(now, rollback.RESTART_NOTE, old, review_at=review_at))
+        rollback.go_on_with(gang, rollback.begun(now, rollback.RESTART_NOTE, now, restart=old))
 
 
 def _another_has_begun(gang: Gang) -> bool:

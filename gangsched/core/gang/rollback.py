@@ -8,33 +8,27 @@ and spared members are left, a gang that was rolled back is planned again with t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Sequence
 
 from gangsched.core.declarations.minima import Need
 from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import bindings, clock
+from gangsched.core.gang.evicting import REVIEW_S, Cause, Evictions
 from gangsched.core.gang.gang import Census, Gang
 from gangsched.core.gang.steps import Step, begin_run, take
 from gangsched.core.gang.wants import roles_of
-from gangsched.core.gang.writes import BindState, Eviction, Rollback
+from gangsched.core.gang.writes import BindState, Rollback
 from gangsched.core.objects.duration import format_duration
-from gangsched.core.objects.effects import Effect, EvictPod, LookUpOwner
-from gangsched.core.objects.pod import Owner, Pod
+from gangsched.core.objects.effects import Effect
+from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import OnDegraded
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.results import EvictionRefused, OwnerSeen, PodEvicted, Spared
-from gangsched.core.objects.retry import doubled
+from gangsched.core.objects.results import EvictionRefused, OwnerSeen, PodEvicted
 from gangsched.core.objects.wording import number_of
 
 LONGEST_MARGIN_S = 10.0
 """A rollback begins this many seconds before the repair deadline, or a third of the deadline if that is less, so that
 bindings in flight get their results and evictions are accepted in time."""
-FIRST_RETRY_S = 1.0
-LONGEST_RETRY_S = 15.0
-UNHEARD_S = 15.0
-"""Time in seconds after which a look-up of a Job is repeated if it has no result."""
-REVIEW_S = 60.0
-"""Seconds after which the reasons for sparing members are checked again: a suspended Job may have been resumed."""
 RESTART_NOTE = "The group fell below its minimum and onDegraded is Restart"
 
 
@@ -112,7 +106,15 @@ def note_of(bound: int, missing: int, complaint: str, after_s: float) -> str:
 
 def _begin(gang: Gang, note: str, now: float, restart: frozenset[str] | None = None) -> None:
     since = gang.operations.rollback.since if gang.operations.rollback is not None else now
-    gang.operations.rollback = Rollback(since, note, restart, review_at=now + REVIEW_S)
+    gang.operations.rollback = begun(since, note, now, restart=restart)
+
+
+def begun(
+    since: float, note: str, now: float, *, restart: frozenset[str] | None = None, part: frozenset[str] | None = None
+) -> Rollback:
+    """A rollback that has lasted `since` then, of a quorum or of this `part`, or a restart of these members."""
+    cause = Cause.ROLLBACK if restart is None else Cause.RESTART
+    return Rollback(since, note, Evictions(cause, review_at=now + REVIEW_S), restart, part)
 
 
 def is_due(since: float, now: float, policy: Policy) -> bool:
@@ -154,8 +156,7 @@ def end(gang: Gang) -> None:
 def forget_pod(gang: Gang, uid: str) -> None:
     """Forget the pod's evictions."""
     for doing in gang.operations.rollbacks(retried=True):
-        doing.spared.pop(uid, None)
-        doing.evictions.pop(uid, None)
+        doing.evictions.forget(uid)
 
 
 def count_on(gang: Gang, since: float) -> None:
@@ -180,9 +181,7 @@ def may_plan(gang: Gang, now: float) -> bool:
 
 def can_do_no_more(gang: Gang, doing: Rollback, now: float) -> bool:
     """Whether the rollback has evicted all that it can for now."""
-    if bindings.unconfirmed_of(gang, doing.part):
-        return False
-    return all(pod.uid in doing.spared or _refused(doing, pod, now) for pod in targets(gang, doing))
+    return not bindings.unconfirmed_of(gang, doing.part) and doing.evictions.can_do_no_more(targets(gang, doing), now)
 
 
 def go_on(gang: Gang, now: float) -> list[Effect]:
@@ -190,119 +189,41 @@ def go_on(gang: Gang, now: float) -> list[Effect]:
     return [effect for doing in gang.operations.rollbacks() for effect in _go_on(gang, doing, now)]
 
 
-def _go_on(gang: Gang, rollback: Rollback, now: float) -> list[Effect]:
+def _go_on(gang: Gang, doing: Rollback, now: float) -> list[Effect]:
     """The effects of one of them; no eviction before every binding has its result."""
-    left = bindings.unconfirmed_of(gang, rollback.part)
-    effects = bindings.withdraw(left)
-    if left:
-        return effects
-    if rollback.review_at <= now:
-        rollback.spared.clear()
-        rollback.owners.clear()
-        rollback.asked.clear()
-        rollback.review_at = now + REVIEW_S
-    for pod in targets(gang, rollback):
-        effects += _evict(rollback, pod, now)
-    return effects
+    left = bindings.unconfirmed_of(gang, doing.part)
+    return bindings.withdraw(left) if left else doing.evictions.go_on(targets(gang, doing), now)
 
 
 def note_result(gang: Gang, event: PodEvicted | EvictionRefused | OwnerSeen, now: float) -> None:
     """Note the result of an eviction or of the look-up of a Job; results for another gang change nothing."""
-    for rollback in gang.operations.rollbacks(retried=True):
-        if isinstance(event, OwnerSeen):
-            rollback.owners[event.uid] = event
-            continue
-        eviction = rollback.evictions.get(event.uid)
-        if eviction is None:
-            continue
-        eviction.result_arrived()
-        if isinstance(event, PodEvicted):
-            del rollback.evictions[event.uid]
+    for doing in gang.operations.rollbacks(retried=True):
+        if doing.evictions.note(event, now):
             gang.roster.leave(event.uid)
-            continue
-        wait_s = doubled(FIRST_RETRY_S, eviction.tries, longest=LONGEST_RETRY_S)
-        eviction.refused(event, retry_at=now + max(wait_s, event.retry_after_s))
 
 
 def asks_about(gang: Gang, owner: str) -> bool:
     """Whether a rollback has looked up the owner with this UID."""
-    return any(owner in doing.asked for doing in gang.operations.rollbacks(retried=True))
+    return any(doing.evictions.asks_about(owner) for doing in gang.operations.rollbacks(retried=True))
 
 
 def next_due(gang: Gang) -> float:
     """When `go_on` has something to send without an event, in epoch seconds; infinity if never."""
-    return min((_next_due(gang, doing) for doing in gang.operations.rollbacks()), default=clock.NEVER)
-
-
-def _next_due(gang: Gang, rollback: Rollback) -> float:
-    if bindings.unconfirmed_of(gang, rollback.part):
-        return clock.NEVER
-    due = [rollback.review_at]
-    for pod in targets(gang, rollback):
-        eviction = rollback.evictions.get(pod.uid)
-        if eviction is None:
-            if pod.owner is not None and pod.uid not in rollback.spared:
-                due.append(_look_up_at(rollback, pod.owner))
-        elif not eviction.asked:
-            due.append(eviction.retry_at)
-    return min(due)
+    return min(
+        (
+            doing.evictions.next_due(targets(gang, doing))
+            for doing in gang.operations.rollbacks()
+            if not bindings.unconfirmed_of(gang, doing.part)
+        ),
+        default=clock.NEVER,
+    )
 
 
 def spared(gang: Gang, doing: Rollback) -> list[Pod]:
-    """The members that are left on their nodes for now; `doing.spared` says why."""
-    return [pod for pod in targets(gang, doing) if pod.uid in doing.spared]
+    """The members that are left on their nodes for now."""
+    return doing.evictions.left(targets(gang, doing))
 
 
-def refusals(gang: Gang, doing: Rollback) -> Iterator[EvictionRefused]:
+def refusals(gang: Gang, doing: Rollback) -> Sequence[EvictionRefused]:
     """The refusals that prevent evictions at present."""
-    there = (doing.evictions[pod.uid].refused_with for pod in targets(gang, doing) if pod.uid in doing.evictions)
-    return (refusal for refusal in there if refusal is not None)
-
-
-def _refused(rollback: Rollback, pod: Pod, now: float) -> bool:
-    """Whether the server has refused the eviction, rather than failed to respond, and no retry is due yet."""
-    eviction = rollback.evictions.get(pod.uid)
-    if eviction is None or eviction.asked or eviction.refused_with is None:
-        return False
-    return eviction.refused_with.why is not Spared.UNAVAILABLE and now < eviction.retry_at
-
-
-def _evict(rollback: Rollback, pod: Pod, now: float) -> list[Effect]:
-    """Evict the member or spare it, or look up the Job on which that depends."""
-    eviction = rollback.evictions.get(pod.uid)
-    if eviction is None:
-        why = "" if rollback.restart is not None else _why_spared(pod.owner, rollback.owners)
-        if why is None:
-            return _look_up_job(rollback, pod, now)
-        if why:
-            rollback.spared[pod.uid] = why
-            return []
-        eviction = rollback.evictions[pod.uid] = Eviction()
-    if eviction.asked or now < eviction.retry_at:
-        return []
-    eviction.ask()
-    return [EvictPod(pod.uid, pod.namespace, pod.name)]
-
-
-def _why_spared(owner: Owner | None, jobs: Mapping[str, OwnerSeen]) -> str | None:
-    """Why a rollback spares members of this owner (rule 13); empty if it evicts them, None if their Job is unknown."""
-    if owner is None:
-        return "no controller would recreate it"
-    if (owner.kind, owner.api_group) == ("Node", ""):
-        return "it belongs to its node"
-    if (owner.kind, owner.api_group) != ("Job", "batch"):
-        return ""
-    return jobs[owner.uid].why if owner.uid in jobs else None
-
-
-def _look_up_job(rollback: Rollback, pod: Pod, now: float) -> list[Effect]:
-    owner = pod.owner
-    if owner is None or now < _look_up_at(rollback, owner):
-        return []
-    rollback.asked[owner.uid] = now
-    return [LookUpOwner(owner.uid, pod.namespace, owner.name)]
-
-
-def _look_up_at(rollback: Rollback, owner: Owner) -> float:
-    """When the owner may be looked up again, in epoch seconds."""
-    return rollback.asked.get(owner.uid, float("-inf")) + UNHEARD_S
+    return doing.evictions.refusals(targets(gang, doing))

@@ -1,14 +1,14 @@
-"""Writes of one gang that are in flight or waiting for a retry: pre-bindings, bindings and evictions."""
+"""Writes of one gang that are in flight or waiting for a retry: pre-bindings, bindings and rollbacks."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
+from gangsched.core.gang.evicting import Evictions
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.prebindings import Prebinding
-from gangsched.core.objects.results import EvictionRefused, OwnerSeen
 
 
 class BindState(StrEnum):
@@ -129,49 +129,19 @@ class Binding:
 
 
 @dataclass(slots=True)
-class Eviction:
-    """The eviction of a member. `asked`: it is in flight."""
-
-    asked: bool = False
-    tries: int = 0
-    retry_at: float = 0.0
-    refused_with: EvictionRefused | None = None
-
-    def ask(self) -> None:
-        """The eviction was sent."""
-        self.asked = True
-        self.tries += 1
-
-    def result_arrived(self) -> None:
-        """The API server has responded."""
-        self.asked = False
-
-    def refused(self, refusal: EvictionRefused, retry_at: float) -> None:
-        """The API server has refused it for now."""
-        self.refused_with = refusal
-        self.retry_at = retry_at
-
-
-@dataclass(slots=True)
 class Rollback:
     """A rollback or restart, which evicts members to schedule the gang again as a whole; see `core.gang.rollback`.
 
     `restart` names the members that onDegraded Restart evicts; None for a rollback, which evicts the bound members of a
-    quorum or, if it has one, of its `part`. `evictions` and `spared` (why a member is not evicted) are by UID. `owners`
-    caches what is known of the members' Jobs, and `asked` holds when each was requested; both are cleared at
-    `review_at` and requested again. `note` describes in a message what has happened. `retried`: the rest of the quorum
-    was placed after all, and nothing more is evicted unless that fails too.
+    quorum or, if it has one, of its `part`. `note` describes in a message what has happened. `retried`: the rest of the
+    quorum was placed after all, and nothing more is evicted unless that fails too.
     """
 
     since: float
     note: str
+    evictions: Evictions
     restart: frozenset[str] | None = None
     part: frozenset[str] | None = None
-    evictions: dict[str, Eviction] = field(default_factory=dict)
-    spared: dict[str, str] = field(default_factory=dict)
-    owners: dict[str, OwnerSeen] = field(default_factory=dict)
-    asked: dict[str, float] = field(default_factory=dict)
-    review_at: float = float("inf")
     retried: bool = False
 
 

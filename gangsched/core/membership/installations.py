@@ -2,7 +2,7 @@
 
 Such a group has no gang here: no status, no clock, no Events and no reservation of ours. Its PodGroup and its pods,
 some of which may carry a schedulerName of ours, are kept here until the group becomes ours
-(`core.membership.handover`). Pods of other schedulers are kept for every group, because they help decide which
+(`core.intake`). Pods of other schedulers are kept for every group, because they help decide which
 installation owns it (`core.declarations.installation`).
 """
 

@@ -274,6 +274,17 @@ class Members:
         self.installations.give_up(gang.key, owner, gang.observed.group, gang.observed.pods.values())
         self.dirty.note(gang.key)
 
+    def take_over(self, key: GroupKey) -> None:
+        """Make the gang of a group that has become ours; it starts from its record."""
+        pods = [*self.installations.beside(key).values()]
+        group = self.installations.take(key)
+        if group is not None:
+            self.group_seen(group)
+        for pod in pods:
+            self.pod_seen(self._cluster.pods.get(pod.uid, pod))
+        if key in self.gangs:
+            self.tell(self.gangs[key], Entered())
+
     def take_withdrawals(self) -> list[Effect]:
         """Withdraw bindings of gangs that were dropped since the last call, so that those not sent yet are not sent."""
         withdrawn, self._withdrawn = self._withdrawn, []

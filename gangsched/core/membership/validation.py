@@ -68,7 +68,7 @@ def _left_over(members: Members, gang: Gang) -> Iterator[str]:
         ("former", gang.observed.ownership.former),
         *((name, getattr(gang.operations, name)) for name in ("doubted", "mismatched", "barred")),
         ("written", gang.written.members),
-        *((name, getattr(gang.operations.rollback, name, ())) for name in ("evictions", "spared")),
+        *(("evicted", doing.evictions.of()) for doing in gang.operations.rollbacks(retried=True)),
         ("reported as foreign", gang.written.foreign_pods),
     )
     for what, uids in remembered:

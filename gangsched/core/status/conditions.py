@@ -14,7 +14,7 @@ from gangsched.core.objects.record import Outcome, Phase
 from gangsched.core.objects.status import Demand
 from gangsched.core.objects.wording import counted, number_is, number_is_of_all, number_of, number_of_all
 from gangsched.core.planning.refusal import Refusal
-from gangsched.core.status import explanation, memberless
+from gangsched.core.status import explanation
 
 QUIET_REASONS = frozenset(
     {
@@ -33,6 +33,8 @@ _ENDS = {
     Phase.FAILED: Reason.GANG_FAILED,
     Phase.SUSPENDED: Reason.SUSPENDED,
 }
+NAMES_SHOWN = 3
+"""Number of schedulerNames that one message or write names, because anyone may create pods with any number of them."""
 NO_ROOM = frozenset({Reason.UNSCHEDULABLE, Reason.SEARCH_EXHAUSTED, Reason.NEVER_FITS, Reason.TIMED_OUT})
 """Reasons of a group that waits for room."""
 
@@ -105,7 +107,7 @@ def _incomplete(gang: Gang, assessment: Assessment) -> str:
         message += f" {do} not count, because {its} owner was deleted and another object has that name."
     if gang.observed.foreign_pods:
         do = counted(len(gang.observed.foreign_pods), "pod", "does", "do")
-        names = " or ".join(memberless.schedulers(gang))
+        names = " or ".join(schedulers(gang))
         its = "its" if len(gang.observed.foreign_pods) == 1 else "their"
         message += f" {do} not count, because {its} schedulerName is {names}."
     return message
@@ -131,7 +133,7 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         Reason.TIMED_OUT: lambda: (
             f"No room within {waited}; retried after a back-off, or as soon as a change may help. {refusal}"
         ),
-        Reason.SUSPENDED: lambda: memberless.suspended(gang),
+        Reason.SUSPENDED: lambda: _suspended(gang),
         Reason.SUCCEEDED: lambda: f"The run ended with {number_of(succeeded, 'member')} succeeded.",
         Reason.SCHEDULED: lambda: (
             f"{number_is(there(assessment), 'member')} bound or done; {gang.record.minimum} needed."
@@ -145,7 +147,7 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         Reason.BINDING_REFUSED: lambda: _binding_refused(gang, assessment),
         Reason.PODS_FAIL: lambda: refusal,
         Reason.GANG_INCOMPLETE: lambda: _incomplete(gang, assessment),
-        Reason.NO_MEMBERS: lambda: memberless.no_members(gang),
+        Reason.NO_MEMBERS: lambda: _no_members(gang),
         Reason.GANG_FAILED: lambda: (
             f"The run ended with {number_of_all(succeeded, gang.record.minimum, 'member')} succeeded."
         ),
@@ -255,8 +257,37 @@ def _undone(gang: Gang) -> str:
 def left_in_place(gang: Gang, doing: Rollback) -> str:
     """How many members a rollback spares, and why, for groups that have no condition Degraded."""
     spared = rollback.spared(gang, doing)
-    why = doing.spared[spared[0].uid]
+    why = doing.evictions.spared[spared[0].uid]
     return (
         f"{number_is(len(spared), 'member')} left in place ({spared[0].name}: {why}), and the rest is tried again "
         "after a back-off"
+    )
+
+
+def schedulers(gang: Gang) -> list[str]:
+    """The schedulerNames of pods that name the group and do not count, at most NAMES_SHOWN of them."""
+    return sorted({pod.scheduler for pod in gang.observed.foreign_pods.values()})[:NAMES_SHOWN]
+
+
+def _suspended(gang: Gang) -> str:
+    """Which workload wants no pods, and how to resume it."""
+    idle = gang.observed.idle
+    if idle is None:
+        return ""
+    how = "resume it" if idle.suspended else "scale it up"
+    return f"No member is left, because the {idle.called} {idle.why}: {how} to begin the next run."
+
+
+def _no_members(gang: Gang) -> str:
+    """Why the group has no members: those of its last run are gone, or there has been no run."""
+    if gang.record.outcome is Outcome.UNDECIDED:
+        ended = "have ended or " if gang.record.successes or gang.record.failed else ""
+        return f"All members {ended}were deleted, so this run is over: the next one begins with the next member."
+    foreign_pods = gang.observed.foreign_pods
+    if not foreign_pods:
+        return "No pod names this PodGroup yet: label pods gangsched.io/pod-group and set schedulerName."
+    names = ", ".join(schedulers(gang))
+    return (
+        f"{counted(len(foreign_pods), 'pod', 'names', 'name')} this PodGroup with a schedulerName that gangsched "
+        f"does not serve ({names}): correct their schedulerName."
     )

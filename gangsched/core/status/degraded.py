@@ -19,7 +19,7 @@ def degraded_reason(gang: Gang, assessment: Assessment) -> Reason | None:
     """The reason of the Degraded condition, whatever its status; None for a group that has no such condition."""
     doing = gang.operations.rollback
     if doing is not None:
-        if any(rollback.refusals(gang, doing)):
+        if rollback.refusals(gang, doing):
             return Reason.EVICTION_REFUSED
         if doing.restart is not None:
             return Reason.RESTARTING
@@ -62,7 +62,7 @@ def degraded_message(gang: Gang, assessment: Assessment) -> str:
 def _evicting(gang: Gang, doing: Rollback) -> str:
     left = rollback.targets(gang, doing)
     spared = rollback.spared(gang, doing)
-    refusal = next(rollback.refusals(gang, doing), None)
+    refusal = next(iter(rollback.refusals(gang, doing)), None)
     parts = [doing.note]
     if doing.retried:
         parts.append("the rest is being retried")
@@ -71,7 +71,7 @@ def _evicting(gang: Gang, doing: Rollback) -> str:
     if refusal is not None and not doing.retried:
         parts.append(f"the API server refuses an eviction, which is retried: {refusal.message}")
     if spared:
-        why = doing.spared[spared[0].uid]
+        why = doing.evictions.spared[spared[0].uid]
         parts.append(
             f"{number_is(len(spared), 'member')} left in place ({spared[0].name}: {why}): delete them to free their "
             "nodes, or make room so that the rest can be bound"

@@ -9,8 +9,7 @@ from gangsched.core.objects.effects import Effect, EmitEvent
 from gangsched.core.objects.pod import Pod, by_age
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.wording import number_of
-from gangsched.core.status.conditions import NO_ROOM, QUIET_REASONS, refused_reason
-from gangsched.core.status.memberless import NAMES_SHOWN
+from gangsched.core.status.conditions import NAMES_SHOWN, NO_ROOM, QUIET_REASONS, refused_reason
 
 NODES_SHOWN = 30
 """The number of nodes that the Scheduled Event names; an Event's note holds 1,024 characters."""

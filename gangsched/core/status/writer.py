@@ -185,8 +185,8 @@ class StatusWriter:
 def _basis(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
     """The inputs of the messages, other than the numbers in the status."""
     doing = gang.operations.rollback
-    refused = next(rollback.refusals(gang, doing), None) if doing is not None else None
-    spared = len(doing.spared) if doing is not None else 0
+    refused = next(iter(rollback.refusals(gang, doing)), None) if doing is not None else None
+    spared = len(doing.evictions.spared) if doing is not None else 0
     return (
         gang.attempt.refusal,
         assessment.terms.hindrance,
