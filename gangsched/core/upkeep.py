@@ -18,6 +18,7 @@ from gangsched.core.outcome import Outcome
 from gangsched.core.planning import budget as units
 from gangsched.core.queueing.agenda import Due
 from gangsched.core.state import State
+from gangsched.core.status.conditions import reason_of
 
 LARGE = 250
 RECONCILE_PAUSE_S_PER_POD = 20e-6
@@ -149,6 +150,7 @@ class Upkeep:
             now=now,
         )
         outcome.decide(decided)
+        gang.note_reason(reason_of(gang, assessment), now)
         if outcome.tried:
             self._file(gang, assessment, now)
         self._assessments[key] = assessment
@@ -186,11 +188,11 @@ class Upkeep:
             try:
                 assessment = self._assessments[key]
                 state.writer.schedule(gang, assessment, now)
-                if gang.next_write.write_at <= now:
+                if gang.written.write_at <= now:
                     written = state.writer.write(gang, assessment, now)
                     state.writer.schedule(gang, assessment, now)
                     effects += written
-                state.agenda.set(Due.STATUS, key, gang.next_write.write_at)
+                state.agenda.set(Due.STATUS, key, gang.written.write_at)
             except Exception as error:  # noqa: BLE001 - a defect may raise anything
                 state.contain(now, FaultyStep.STATUS, key, error)
         if key in containment.parked:

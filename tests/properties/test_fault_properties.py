@@ -295,7 +295,7 @@ class Faults(Story):
                 assert left
                 assert all(harness.rule_one.spared(found) for found in left), "an undo never ended"
                 assert gang.record.phase in (Phase.DEGRADED, Phase.FAILED)
-            if key in harness.groups and harness.now >= gang.next_write.reason_since + POLICY.fold_s:
+            if key in harness.groups and harness.now >= gang.reason_since + POLICY.fold_s:
                 status = harness.groups[key].status
                 assert status.phase == gang.record.phase, "the status is out of date"
                 assert status.reservation is None

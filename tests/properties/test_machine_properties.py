@@ -233,7 +233,7 @@ class Cluster(Story):
             assert not gang.operations.unconfirmed(), "a binding never ended"
         for key, found in self.harness.groups.items():
             gang = self.harness.machine.gangs[key]
-            if self.harness.now >= gang.next_write.reason_since + POLICY.fold_s:
+            if self.harness.now >= gang.reason_since + POLICY.fold_s:
                 assert found.status.phase == gang.record.phase, "the status is out of date"
                 assert found.status.reservation is None
         self.check_replay()

@@ -351,7 +351,7 @@ def test_whatever_happens_in_whatever_order_those_who_wait_for_room_are_demanded
     waiting = [
         key.name
         for key, gang in harness.machine.gangs.items()
-        if gang.next_write.reason in NO_ROOM and gang.attempt.refusal
+        if gang.reason in NO_ROOM and gang.attempt.refusal
     ]
     assert waiting
     assert named(harness) == sorted(f"demand-{name}-0" for name in waiting)

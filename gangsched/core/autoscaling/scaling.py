@@ -139,7 +139,7 @@ class Scaling:
         """What the gang wants now; None unless it was refused and waits for room."""
         refusal = gang.attempt.refusal
         owner = min(assessment.census.live, key=by_age, default=None)
-        if refusal is None or owner is None or gang.plain or gang.next_write.reason not in NO_ROOM:
+        if refusal is None or owner is None or gang.plain or gang.reason not in NO_ROOM:
             return None
         old = self._wanted.get(gang.key)
         if old is not None and old.refusal is refusal and old.owner_uid == owner.uid:
@@ -177,7 +177,7 @@ class Scaling:
                 # An object that a former leader wrote is ours from now on.
                 self._sent.setdefault(wanted.key, _Sent("", _NEVER, 0)).unseen = 0
                 continue
-            due = gang.next_write.reason_since + self._policy.fold_s
+            due = gang.reason_since + self._policy.fold_s
             tries = last.unseen + 1 if last is not None else 1
             if last is not None:
                 due = max(due, last.at + self._pause_s(last.unseen))

@@ -21,10 +21,11 @@ from gangsched.core.gang.observed import Observed
 from gangsched.core.gang.operations import Operations
 from gangsched.core.gang.roster import Durability, Roster
 from gangsched.core.gang.writes import BindState
-from gangsched.core.gang.written import NextWrite, Written
+from gangsched.core.gang.written import Written
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod, PodPhase, member_order, role_of
 from gangsched.core.objects.policy import OwnerGuard
+from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import NO_RECORD, Record
 
 # Module constants, because gangs of thousands of members compare each member with them.
@@ -38,8 +39,8 @@ class Gang:
     A gang consists of what is `observed`, its `record` (the only part that survives a restart) and its `operations`.
     The other fields are local to the process: `roster` says which members belong to which run and quorum, `durability`
     which reservations are written to the status, `attempt` how the last attempt to place the gang ended, `written` what
-    was written to the status, conditions and Events, `next_write` what is to be written next, and `inbox` what was
-    stored about the gang since it was last brought up to date.
+    was written to the status, conditions and Events, and `inbox` what was stored about the gang since it was last
+    brought up to date. `reason`, of its condition Scheduled, has held since `reason_since`.
     `reconcile_not_before`: the gang is large and is not reconciled again before this time, unless it may have become
     complete since it had `reconciled_size` pods. `outside` says why the gang is not tried, if too many groups of its
     namespace wait ahead of it (`core.queueing.admission`).
@@ -54,10 +55,16 @@ class Gang:
     attempt: Attempt = field(default_factory=Attempt)
     written: Written = field(default_factory=Written)
     inbox: Inbox = field(default_factory=Inbox)
-    next_write: NextWrite = field(default_factory=NextWrite)
+    reason: Reason = Reason.NO_MEMBERS
+    reason_since: float = 0.0
     reconcile_not_before: float = 0.0
     reconciled_size: int = 0
     outside: str = ""
+
+    def note_reason(self, reason: Reason, now: float) -> None:
+        """Note why the gang waits, or that it does not."""
+        if reason is not self.reason or not self.reason_since:
+            self.reason, self.reason_since = reason, now
 
     def allow_reconcile(self, not_before: float = 0.0) -> None:
         """Allow the gang to be reconciled at once, or from the given time on."""

@@ -234,7 +234,7 @@ def _terms_changed(gang: Gang, news: Redeclared | TermsChanged | TermsShown, con
         case TermsChanged():
             clock.reset_back_off(gang)
         case TermsShown():
-            if gang.next_write.reason in _UNSEEN and not (gang.record.scheduled_at or gang.begun()):
+            if gang.reason in _UNSEEN and not (gang.record.scheduled_at or gang.begun()):
                 unrecorded.find_begun(gang, foreign=context.foreign, policy=context.policy, now=context.now)
             return
     # It may be complete by what the object says now, and is looked at before others are planned.

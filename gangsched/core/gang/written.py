@@ -9,18 +9,6 @@ from gangsched.core.objects.status import GroupStatus
 
 
 @dataclass(slots=True)
-class NextWrite:
-    """What the status writer writes next.
-
-    `reason`, of the status, has held since `reason_since`; the write is due at `write_at`.
-    """
-
-    reason: str = ""
-    reason_since: float = 0.0
-    write_at: float = float("inf")
-
-
-@dataclass(slots=True)
 class Written:
     """What was written. It is changed by its methods and by the status writer.
 
@@ -35,7 +23,7 @@ class Written:
     request one. `passed_over` is the group of Kubernetes' own API of which an Event says that it does not count, and
     `ignored` are the fields of which an Event says that they are not honoured.
     `version` is the resourceVersion that was known when `status` was decided. `reason` and `message` are what was last
-    said of the gang as a whole, wherever it was written.
+    said of the gang as a whole, wherever it was written. At `write_at` the next write is due.
     """
 
     status: GroupStatus | None = None
@@ -59,6 +47,7 @@ class Written:
     ignored: frozenset[str] = frozenset()
     reason: str = ""
     message: str = ""
+    write_at: float = float("inf")
 
     def rewrite(self, status: GroupStatus | None) -> None:
         """Have this status written, although nothing was decided since the last write."""

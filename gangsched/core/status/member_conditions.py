@@ -18,7 +18,7 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Minima
 from gangsched.core.status import explanation
-from gangsched.core.status.conditions import NO_ROOM, QUIET_REASONS, left_in_place, reason_of, refused_reason
+from gangsched.core.status.conditions import NO_ROOM, QUIET_REASONS, left_in_place, refused_reason
 from gangsched.core.status.degraded import degraded_message
 
 EVENT_AFTER_S = 4.0
@@ -117,7 +117,7 @@ def _above_maximum(gang: Gang, pod: Pod) -> str:
 
 def _general_reason(gang: Gang, assessment: Assessment) -> Reason | None:
     """The reason of members that have none of their own; None if no condition is needed."""
-    reason = reason_of(gang, assessment)
+    reason = gang.reason
     if reason in (Reason.SCHEDULED, Reason.MEMBERS_MISSING):
         if assessment.terms.hindrance is not None:
             return assessment.terms.hindrance.reason

@@ -25,7 +25,7 @@ from gangsched.core.objects.shape import Amounts
 from gangsched.core.objects.status import Condition, GroupStatus, Place, Reservation
 from gangsched.core.status import explanation, member_conditions, pod_events, remedies
 from gangsched.core.status.ahead import Ahead
-from gangsched.core.status.conditions import WAITS_FOR_NODES, demand_of, message_of, reason_of
+from gangsched.core.status.conditions import WAITS_FOR_NODES, demand_of, message_of
 from gangsched.core.status.degraded import degraded_message, degraded_reason
 from gangsched.core.status.fitting import fitting
 from gangsched.core.status.gang_events import events_of, has_news
@@ -51,10 +51,7 @@ class StatusWriter:
     def schedule(self, gang: Gang, assessment: Assessment, now: float) -> None:
         """Set when the gang's status is next due; called after every change, as a later one may revert it unwritten."""
         written = gang.written
-        reason = reason_of(gang, assessment)
-        if reason != gang.next_write.reason:
-            gang.next_write.reason = reason
-            gang.next_write.reason_since = now
+        reason = gang.reason
         old = written.status or GroupStatus()
         new = self._build(gang, assessment, reason)
         changed = _settled(old) != _settled(new)
@@ -66,17 +63,17 @@ class StatusWriter:
             due = now
         elif changed or has_news(gang, assessment) or member_conditions.owed(gang, assessment, self._policy, now):
             fold_s = OWNER_S if reason is Reason.OWNER_UNKNOWN else self._policy.fold_s
-            due = max(min(gang.next_write.write_at, now + fold_s), gang.next_write.reason_since + fold_s)
+            due = max(min(written.write_at, now + fold_s), gang.reason_since + fold_s)
         elif written.unwritten and gang.observed.group is not None:
             due = now
         else:
             stale_at = now if written.behind or _basis_changed(gang, assessment) else written.message_until
             due = min(max(stale_at, written.message_at + self._policy.message_interval_s), written.pods_at)
-        gang.next_write.write_at = max(due, written.write_again_at)
+        written.write_at = max(due, written.write_again_at)
 
     def write(self, gang: Gang, assessment: Assessment, now: float) -> list[Effect]:
         """The writes that are due now; empty if everything has been written."""
-        reason = reason_of(gang, assessment)
+        reason = gang.reason
         refusal = explanation.quorum_refused(gang, assessment.terms.priority, self._holders, self._ahead)
         message = message_of(gang, assessment, reason, refusal=refusal)
         effects: list[Effect] = []
@@ -97,7 +94,7 @@ class StatusWriter:
         else:
             written.not_written(self._build(gang, assessment, reason))
         written.told(reason, message, _basis(gang, assessment), until=self._until(gang))
-        gang.next_write.write_at = float("inf")
+        written.write_at = float("inf")
         effects += events_of(gang, assessment, reason, message, scheduler=self._policy.scheduler_names[0])
         effects += member_conditions.write(gang, assessment, message, self._policy, now)
         effects += pod_events.emit(gang, assessment, self._rate_limit, message, now)
