@@ -26,7 +26,7 @@ class Cycle:
         self.outcomes: dict[GroupKey, Outcome] = {}
         self._state = state
         self._queue = state.queue
-        self._dirty = state.members.dirty
+        self._dirty = state.dirty
         self._upkeep = upkeep
         self._budget = budget
         self._now = now

@@ -107,7 +107,7 @@ class Machine:
         effects += recheck_worsened(state.cluster, state.members, take_in, contain, budget)
         effects += (*state.members.take_withdrawals(), *state.members.undeclared.take_events())
         state.restarts.keep(now, take_in, contain)
-        state.members.dirty.begin_call(state.queue.begin_call())
+        state.dirty.begin_call(state.queue.begin_call())
         upkeep.note_due(now)
         self._passed(Stage.UPKEEP)
         outcomes = Cycle(state, upkeep, budget, now).run()
@@ -118,7 +118,7 @@ class Machine:
         state.note_sent(effects)
         self._passed(Stage.PLAN)
         self._write(effects, upkeep.unwritten(now), budget, now)
-        waiting = (state.members.dirty, state.queue.waits, state.unserved.waits)
+        waiting = (state.dirty, state.queue.waits, state.unserved.waits)
         unfinished = any(waiting) or state.cluster.relief or state.cluster.worsened
         self._due = now if unfinished else max(now, state.agenda.next())
         self._spent = budget.spent
@@ -128,7 +128,7 @@ class Machine:
         """Write what people and autoscalers are told about the gangs touched in this call, and about these."""
         state, upkeep = self._state, self._upkeep
         entered, kept_out = upkeep.let_in()
-        state.members.dirty.note(*kept_out)
+        state.dirty.note(*kept_out)
         changed = dict.fromkeys((*self._touched, *unwritten))
         for key in changed:
             upkeep.write_status(key, effects, now)

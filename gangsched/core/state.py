@@ -15,9 +15,7 @@ from gangsched.core.expired import Expired
 from gangsched.core.gang.caps import Caps
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.gang.order import OrderKey, earliest, order_key
 from gangsched.core.gang.prebinding import Leftovers
-from gangsched.core.membership.dirty import Dirty
 from gangsched.core.membership.members import Members
 from gangsched.core.membership.restarts import Restarts
 from gangsched.core.membership.surroundings import Surroundings
@@ -29,6 +27,7 @@ from gangsched.core.phases import Phases
 from gangsched.core.planning.topology import RecentRequests
 from gangsched.core.queueing.admission import Admission
 from gangsched.core.queueing.agenda import Agenda, Due
+from gangsched.core.queueing.order import Dirty, OrderKey, earliest, order_key
 from gangsched.core.queueing.queue import Queue
 from gangsched.core.starts import Starts
 from gangsched.core.status.ahead import Ahead
@@ -50,7 +49,8 @@ class State:
         self.cluster: Cluster = Cluster(None if former is None else former.cluster.flights)
         self.gangs: dict[GroupKey, Gang] = {}
         self.assessments: dict[GroupKey, Assessment] = {}
-        self.members = Members(self.cluster, self.gangs, avoidance, policy, Dirty(self.earliest))
+        self.dirty = Dirty(self.earliest)
+        self.members = Members(self.cluster, self.gangs, avoidance, policy, self.dirty)
         self.restarts = Restarts(self.cluster, self.members, policy)
         self.ahead = Ahead()
         self.queue = Queue(self.cluster.capacity, self.ahead)
@@ -119,7 +119,7 @@ class State:
 
     def validate(self) -> list[str]:
         """A sentence for each contradiction in the state."""
-        alive = {*self.gangs, *self.members.dirty}
+        alive = {*self.gangs, *self.dirty}
         return [
             *self.cluster.validate(),
             *self.members.validate(beside=self.restarts.placeholders()),
@@ -142,7 +142,7 @@ class State:
     def _misplaced(self) -> Iterator[str]:
         """Gangs that stand in the order before the earliest place that they were said to have, each as a sentence."""
         for key, gang in self.gangs.items():
-            unknown = key in self.members.dirty or key in self.containment.parked
+            unknown = key in self.dirty or key in self.containment.parked
             assessment = None if unknown else self.assessments.get(key)
             if assessment is not None and assessment.want and order_key(gang, assessment) < self.earliest(key):
                 yield f"{key}: its place in the order is before the earliest one that it may have"

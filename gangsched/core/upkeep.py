@@ -74,7 +74,7 @@ class Upkeep:
         """Mark the gangs dirty whose time has come, for an eighth of the budget of a call."""
         state, spent = self._state, 0
         while spent < units.CALL // 8 and (due := state.agenda.take(Due.RECONCILE, now)) is not None:
-            state.members.dirty.note(due)
+            state.dirty.note(due)
             spent += units.POD
 
     def reconcile(self, key: GroupKey, outcomes: dict[GroupKey, Outcome], now: float) -> int:
@@ -231,7 +231,7 @@ class Upkeep:
         """Admit the gangs for which there is room. Returns them, and those that are newly kept out."""
         state = self._state
         entered, kept_out = state.admission.let_in(state.gangs)
-        state.members.dirty.note(*state.admission.take_giving_way())
+        state.dirty.note(*state.admission.take_giving_way())
         for key in entered:
             state.queue.file(state.gangs[key], self._assessments[key])
         return entered, kept_out

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.gang.order import OrderKey, order_key
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.status import Condition
 from gangsched.core.planning.refusal import Refusal
+from gangsched.core.queueing.order import OrderKey, order_key
 from gangsched.core.status import explanation
 from gangsched.core.status.ahead import holds_up
 from gangsched.core.status.conditions import message_of, reason_of

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from gangsched.api.times import format_time
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.gang.order import OrderKey, order_key
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.record import Phase
+from gangsched.core.queueing.order import OrderKey, order_key
 from gangsched.core.status.ahead import holds_up
 from gangsched.views.resource_names import OWN, resource_of
 from gangsched.views.timeline import Moment, moments

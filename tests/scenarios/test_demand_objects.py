@@ -349,9 +349,7 @@ def test_whatever_happens_in_whatever_order_those_who_wait_for_room_are_demanded
     harness.wait(600)
     collect_garbage(harness)
     waiting = [
-        key.name
-        for key, gang in harness.machine.gangs.items()
-        if gang.reason in NO_ROOM and gang.attempt.refusal
+        key.name for key, gang in harness.machine.gangs.items() if gang.reason in NO_ROOM and gang.attempt.refusal
     ]
     assert waiting
     assert named(harness) == sorted(f"demand-{name}-0" for name in waiting)

@@ -6,6 +6,7 @@ Membership is what the pod says now (contract rule 10). A pod without a group is
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -17,7 +18,6 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.mail import Declared, Entered, Joined, Left, News, NodeShown, Renewed
 from gangsched.core.gang.news import former_of
 from gangsched.core.membership import kubelets
-from gangsched.core.membership.dirty import Dirty
 from gangsched.core.membership.installations import Installations, concerns, group_of
 from gangsched.core.membership.undeclared import Undeclared
 from gangsched.core.membership.validation import contradictions
@@ -28,6 +28,16 @@ from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import PodBound
+
+
+class Dirty(Collection[GroupKey], Protocol):
+    """The gangs that are to be reconciled, in order; see `core.queueing.order`."""
+
+    def note(self, *keys: GroupKey) -> None:
+        """Add these gangs."""
+
+    def forget_all(self) -> None:
+        """Remove all gangs."""
 
 
 class Members:

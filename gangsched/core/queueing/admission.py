@@ -13,10 +13,10 @@ from collections.abc import Container, Iterator, Mapping
 
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.gang.order import order_key
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.wording import number_of
 from gangsched.core.queueing.lines import Lines, unless_among
+from gangsched.core.queueing.order import order_key
 
 _BEGUN, _NEW, _BACKING_OFF = range(3)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 
-from gangsched.core.gang.order import OrderKey
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.queueing.order import OrderKey
 
 Rank = tuple[int, OrderKey]
 """The sort key with a prefix. In the queue the prefix is 1 if only members above the minimum are wanted, else 0."""

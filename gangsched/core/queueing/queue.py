@@ -26,16 +26,14 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.capacity import Capacity
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.lifecycle import Assessment
-from gangsched.core.gang.order import order_key
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.queueing.lanes import Lanes
 from gangsched.core.queueing.lines import Entry, Lines, Name, Rank
+from gangsched.core.queueing.order import PATIENCE, order_key
 from gangsched.core.queueing.parking import Bucket, Parked
 
-PATIENCE = 64
-"""Number of calls that a gang waits behind more urgent ones that keep arriving."""
 _ACTIVE: Name = ("active",)
 _HELD_UP: Name = ("held up",)
 
