@@ -33,7 +33,7 @@ _AT = "2027-01-15T08:00:00Z"
 _ONE_POD = {
     "watched_resources.read": "decode the watch event",
     "machine.handle": "handle(events, now)",
-    "intake.take": "store the events",
+    "intake.store": "store the events",
     "members.pod_seen": "find the gang of the pod",
     "cache.set_pod": "enter the pod in the ledger",
     "cycle.run": "go through the gangs in order",
@@ -51,7 +51,7 @@ _ONE_RESTART = {
     "watched_resources.read_group": "decode the PodGroup",
     "status_conversion.status_from_object": "read the record from the status",
     "machine.handle": "handle(events, now)",
-    "intake.take": "store the events, Synced is the last",
+    "intake.store": "store the events, Synced is the last",
     "cache.set_node": "enter the node",
     "cache.set_pod": "enter the pods in the ledger",
     "news.take_in": "start each gang from its record",

@@ -40,10 +40,10 @@ class Composition:
         self.intake = Intake(self.state, self.quarantine, again)
         self.upkeep = Upkeep(self.state, self._reconcile_pause_s_per_pod)
 
-    def take(self, events: Sequence[Event], now: float) -> bool:
-        """Apply the events. Returns whether all went well; otherwise objects were set aside and the state rebuilt."""
+    def store(self, events: Sequence[Event], now: float) -> bool:
+        """Store the events. Returns whether all went well; otherwise objects were set aside and the state rebuilt."""
         self.quarantine.note_lists(events)
-        self.intake.take(events, now)
+        self.intake.store(events, now)
         intake = self.intake
         if intake.distrusted:
             several = zip(intake.postponed, intake.errors, strict=True)
@@ -122,8 +122,8 @@ class Composition:
             self.quarantine.forget_gone()
             self._compose(state, postponed)
             self.upkeep.go_on_from(upkeep)
-            self.intake.take([*facts, Synced()] if intake.synced else facts, now)
-            self.intake.take(postponed, now)
+            self.intake.store([*facts, Synced()] if intake.synced else facts, now)
+            self.intake.store(postponed, now)
             self.state.members.resume_flights()
             if not self.intake.distrusted:
                 return

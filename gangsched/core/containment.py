@@ -198,7 +198,7 @@ class Containment:
         message = self._message(parked)
         interval_s = self._policy.message_interval_s
         status = faulted.status_of(gang, message, scheduled=parked.scheduled, known=bool(parked.minima.total), now=now)
-        steps.take(gang, steps.Step.PHASE, phase=Phase(status.phase))
+        steps.apply(gang, steps.Step.PHASE, phase=Phase(status.phase))
         first, parked.reported = not parked.reported, True
         return faulted.write(gang, status, message, first=first, interval_s=interval_s, now=now)
 

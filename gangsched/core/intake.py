@@ -47,7 +47,7 @@ class Intake:
         self._members = state.members
         self._answers = Answers(state.cluster, state.members, state.avoidance)
 
-    def take(self, events: Iterable[Event], now: float) -> None:
+    def store(self, events: Iterable[Event], now: float) -> None:
         """Store the events, in order."""
         for event in events:
             for found in self._quarantine.instead(event) if self._quarantine else (event,):
@@ -121,7 +121,7 @@ class Intake:
 
     def _take_list(self, event: Event, gone: Iterable[Event], now: float) -> None:
         """Store a complete list, object by object, after what is `gone` according to it."""
-        self.take(chain(gone, singles(event)), now)
+        self.store(chain(gone, singles(event)), now)
 
     def _begin(self, now: float) -> None:
         """Begin to decide: all kinds have been listed. Each gang starts from the record in its PodGroup's status."""

@@ -74,7 +74,7 @@ class Machine:
             return []
         self._passed(None)
         self._avoidance.note_time(now)
-        if not self._parts.take(events, now):
+        if not self._parts.store(events, now):
             return self._adopt(now)
         self._passed(Stage.EVENTS)
         effects: list[Effect] = [*self._avoidance.take_events()]

@@ -102,7 +102,7 @@ class Phases:
         for key in self._installations.take_left():
             places |= dict.fromkeys((*sorted(self._named.get(key, ())), _place(NATIVE, key)))
         places = {place: None for place in places if (key := self._key(place)) in assessments or key not in gangs}
-        while (due := self._agenda.take(Due.PHASE, now)) is not None:
+        while (due := self._agenda.take_due(Due.PHASE, now)) is not None:
             places[due] = None
         effects: list[Effect] = []
         parts: dict[GroupKey, Parts] = {}

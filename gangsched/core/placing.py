@@ -134,7 +134,7 @@ class Placing:
         if self._stopped(gang, ask.members):
             self.snapshot.undo(mark)
             return False
-        steps.take(gang, steps.Step.QUORUM_PLACED)
+        steps.apply(gang, steps.Step.QUORUM_PLACED)
         rollback.retry(gang)
         if not gang.record.scheduled_at and gang.record.quorum is None:
             steps.begin_quorum(gang, chosen_with(gang, self._assessments[gang.key].terms.spec, found.assignments))

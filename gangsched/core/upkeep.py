@@ -73,7 +73,7 @@ class Upkeep:
     def note_due(self, now: float) -> None:
         """Mark the gangs dirty whose time has come, for an eighth of the budget of a call."""
         state, spent = self._state, 0
-        while spent < units.CALL // 8 and (due := state.agenda.take(Due.RECONCILE, now)) is not None:
+        while spent < units.CALL // 8 and (due := state.agenda.take_due(Due.RECONCILE, now)) is not None:
             state.dirty.note(due)
             spent += units.POD
 
@@ -204,7 +204,7 @@ class Upkeep:
     def unwritten(self, now: float) -> list[GroupKey]:
         """The gangs of which only the status is due, for an eighth of the budget of a call."""
         most = max(1, units.CALL // 8 // (units.GANG // 2))
-        due = iter(partial(self._state.agenda.take, Due.STATUS, now), None)
+        due = iter(partial(self._state.agenda.take_due, Due.STATUS, now), None)
         return [*islice(due, most)]
 
     def forget(self, key: GroupKey) -> None:

@@ -11,7 +11,7 @@ INFINITY = float("inf")
 
 def due(made, now, what=Due.STATUS):
     """All keys for which this is due, one after the other."""
-    return list(iter(lambda: made.take(what, now), None))
+    return list(iter(lambda: made.take_due(what, now), None))
 
 
 def agenda(**at):

@@ -10,7 +10,7 @@ from gangsched.core.gang import states
 from gangsched.core.gang.attempt import Attempt
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.states import TABLE, Facts, NoRest, Transition, settle
-from gangsched.core.gang.steps import Step, take
+from gangsched.core.gang.steps import Step, apply
 from gangsched.core.objects.record import NO_RECORD, Minima, Phase, Record
 from tests.builders import key
 
@@ -123,7 +123,7 @@ FULL = Record(
 @pytest.mark.parametrize("step", Step)
 def test_a_step_forgets_what_its_row_says_and_nothing_else(step):
     gang = Gang(key("a"), record=FULL)
-    take(gang, step)
+    apply(gang, step)
     changed = {name for name in Record.__struct_fields__ if getattr(gang.record, name) != getattr(FULL, name)}
     assert changed == {name for name in step.value.forgets if getattr(FULL, name) != getattr(NO_RECORD, name)}
 
@@ -131,7 +131,7 @@ def test_a_step_forgets_what_its_row_says_and_nothing_else(step):
 def test_a_step_sets_what_its_row_says():
     gang = Gang(key("a"), record=FULL)
     gang.attempt.refused(None)
-    take(gang, Step.SCHEDULED, scheduled_at=9.0, satisfied=Minima(3))
+    apply(gang, Step.SCHEDULED, scheduled_at=9.0, satisfied=Minima(3))
     assert (gang.record.scheduled_at, gang.record.satisfied, gang.record.timeouts) == (9.0, Minima(3), 3)
     assert (gang.record.quorum, gang.record.rollback_note, gang.record.clock_start) == (None, "", 0.0)
 
@@ -149,7 +149,7 @@ def test_a_step_sets_what_its_row_says():
 )
 def test_what_is_left_of_the_last_attempt_after_a_step(step, left):
     gang = Gang(key("a"), attempt=Attempt(parked=True, held_up_by=key("b"), server_said="no", vanguard=("a-0",)))
-    take(gang, step)
+    apply(gang, step)
     assert gang.attempt == left
 
 
@@ -161,7 +161,7 @@ def test_a_step_that_is_not_in_the_table_cannot_happen(step):
     for name in FIELDS.difference(step.sets):
         gang = Gang(key("a"), record=FULL)
         with pytest.raises(TypeError, match=f"{step.name} does not set {name}"):
-            take(gang, step, **{name: getattr(NO_RECORD, name)})
+            apply(gang, step, **{name: getattr(NO_RECORD, name)})
         assert gang.record is FULL
 
 

@@ -36,7 +36,7 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.workload import GANG
 from gangsched.core.planning import budget as units
-from gangsched.core.queueing.queue import PATIENCE
+from gangsched.core.queueing.order import PATIENCE
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from gangsched.kube.workloads.workload_kind import Mark
 from gangsched.kube.workloads.workload_table import chosen

@@ -21,7 +21,7 @@ from gangsched.core.cluster.holdings import asked_by
 from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import clock, placeholders
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.steps import Step, take
+from gangsched.core.gang.steps import Step, apply
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.duration import format_duration
@@ -43,7 +43,7 @@ def keep(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: Poli
     """Release reservations that were held too long, end a back-off that is over, and pause the clock."""
     capped = gang.record.capped
     if capped is not None and 0 < capped.until <= now:
-        take(gang, Step.CAP_ENDS, capped=replace(capped, until=0.0))
+        apply(gang, Step.CAP_ENDS, capped=replace(capped, until=0.0))
     ended = placeholders.held_until(gang, terms)
     if ended <= now and ended < placeholders.expires(gang, terms):
         placeholders.release(gang, cluster)
@@ -64,7 +64,7 @@ def hold_no_longer(gang: Gang, since: float, policy: Policy) -> None:
         "longest time that this cluster allows (maxHoldTime); they are made again after a back-off if there is room: "
         "create the members sooner, and they are bound as soon as there is room."
     )
-    take(gang, Step.CAPPED, caps=times, capped=Capped(Reason.HOLD_LIMIT, note, until=since + wait_s))
+    apply(gang, Step.CAPPED, caps=times, capped=Capped(Reason.HOLD_LIMIT, note, until=since + wait_s))
     clock.pause(gang, since)
     gang.attempt.try_again()
 
@@ -193,5 +193,5 @@ class Caps:
 def stop(gang: Gang, note: str) -> None:
     """Record that the namespace may not hold the gang's reservations; the note says why."""
     capped = gang.record.capped or Capped(Reason.NAMESPACE_LIMIT, note)
-    take(gang, Step.CAPPED, capped=replace(capped, reason=Reason.NAMESPACE_LIMIT, note=note))
+    apply(gang, Step.CAPPED, capped=replace(capped, reason=Reason.NAMESPACE_LIMIT, note=note))
     gang.attempt.refused(None)

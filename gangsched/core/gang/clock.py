@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang.gang import Census, Gang
-from gangsched.core.gang.steps import Step, take
+from gangsched.core.gang.steps import Step, apply
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.podgroup import TimeoutPolicy
 from gangsched.core.objects.policy import Policy
@@ -33,25 +33,25 @@ def keep_clock(
         # Placeholders expire nevertheless, so the clock goes on for them.
         since = record.clock_start if gang.operations.placeholders() else 0.0
         retry_at = record.retry_at if record.rollback_note and now < record.retry_at else 0.0
-        take(gang, Step.INCOMPLETE, clock_start=since, retry_at=retry_at)
+        apply(gang, Step.INCOMPLETE, clock_start=since, retry_at=retry_at)
         gang.observed.note_complete(0.0)
         return False
     gang.observed.note_complete(gang.observed.complete_since or now)
     if record.retry_at:
         if now < record.retry_at:
             return False
-        take(gang, Step.BACK_OFF_ENDS)
+        apply(gang, Step.BACK_OFF_ENDS)
     if census.bound or (gang.plain and not gang.record.prebinding_at):
         return False
     if not (counts or gang.record.prebinding_at):
-        take(gang, Step.CLOCK_STOPS)
+        apply(gang, Step.CLOCK_STOPS)
         return False
     if not (record.clock_start or gang.record.prebinding_at):
         start(gang, now)
     if now < runs_out(gang, census, terms, policy):
         return False
     if terms.spec.timeout_policy is TimeoutPolicy.FAIL:
-        take(gang, Step.OUT_OF_TIME, timeouts=gang.record.timeouts + 1, outcome=Outcome.OUT_OF_TIME)
+        apply(gang, Step.OUT_OF_TIME, timeouts=gang.record.timeouts + 1, outcome=Outcome.OUT_OF_TIME)
     else:
         back_off(gang, now=now, policy=policy)
     return True
@@ -61,10 +61,10 @@ def start(gang: Gang, now: float) -> None:
     """Start the clock, or resume it if a cap has paused it."""
     capped = gang.record.capped
     if capped is None or not capped.paused_at:
-        take(gang, Step.CLOCK_STARTS, clock_start=now)
+        apply(gang, Step.CLOCK_STARTS, clock_start=now)
     else:
         capped, since = replace(capped, paused_at=0.0, ran_s=0.0), now - capped.ran_s
-        take(gang, Step.CLOCK_STARTS, clock_start=since, capped=capped)
+        apply(gang, Step.CLOCK_STARTS, clock_start=since, capped=capped)
 
 
 def pause(gang: Gang, now: float) -> None:
@@ -72,7 +72,7 @@ def pause(gang: Gang, now: float) -> None:
     capped, started = gang.record.capped, gang.record.clock_start
     if capped is not None:
         ran_s = now - started if started else 0.0
-        take(gang, Step.CLOCK_PAUSES, capped=replace(capped, paused_at=now, ran_s=ran_s))
+        apply(gang, Step.CLOCK_PAUSES, capped=replace(capped, paused_at=now, ran_s=ran_s))
 
 
 def runs_out(gang: Gang, census: Census, terms: Terms, policy: Policy) -> float:
@@ -95,7 +95,7 @@ def back_off(gang: Gang, *, now: float, policy: Policy) -> None:
     timeouts, level = gang.record.timeouts + 1, gang.record.level + 1
     longest_s = doubled(policy.backoff_initial_s, level, longest=policy.backoff_max_s)
     retry_at = now + longest_s * (1 - _jitter(gang, policy.seed, timeouts) / 5)
-    take(gang, Step.BACKS_OFF, timeouts=timeouts, level=level, retry_at=retry_at)
+    apply(gang, Step.BACKS_OFF, timeouts=timeouts, level=level, retry_at=retry_at)
 
 
 def reset_back_off(gang: Gang) -> None:
@@ -103,7 +103,7 @@ def reset_back_off(gang: Gang) -> None:
     record = gang.record
     outcome = Outcome.NONE if record.outcome is Outcome.OUT_OF_TIME else record.outcome
     capped = None if record.capped is None else replace(record.capped, until=0.0)
-    take(gang, Step.SPEC_CHANGES, outcome=outcome, capped=capped)
+    apply(gang, Step.SPEC_CHANGES, outcome=outcome, capped=capped)
 
 
 def _jitter(gang: Gang, seed: int, timeouts: int) -> float:

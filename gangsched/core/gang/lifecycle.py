@@ -20,7 +20,7 @@ from gangsched.core.gang import bindings, parts, placeholders, prebinding, rollb
 from gangsched.core.gang.clock import NEVER, back_off, keep_clock, runs_out
 from gangsched.core.gang.gang import Census, Gang, take_census
 from gangsched.core.gang.states import Facts, settle
-from gangsched.core.gang.steps import Step, take
+from gangsched.core.gang.steps import Step, apply
 from gangsched.core.gang.wants import Want
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.pod import Pod, role_of
@@ -115,7 +115,7 @@ def conclude(gang: Gang, assessment: Assessment, *, now: float, policy: Policy) 
     census, terms = assessment.census, assessment.terms
     if gang.outside and gang.record.clock_start and not gang.operations.placeholders():
         # A group that may not be tried does not time out.
-        take(gang, Step.CLOCK_STOPS)
+        apply(gang, Step.CLOCK_STOPS)
     facts = _facts(gang, census, complete=assessment.complete, now=now, policy=policy)
     _enter(gang, settle(gang.record.phase, facts), now)
     minimum = gang.record.minimum if gang.record.scheduled_at else terms.spec.minimum
@@ -145,14 +145,14 @@ def _find_want(
     )
     if timed_out and overdue:
         # Undoing pre-bindings changes what the members ask for, which must not end the back-off early.
-        take(gang, Step.ROLLED_BACK, rollback_note=overdue)
+        apply(gang, Step.ROLLED_BACK, rollback_note=overdue)
     if timed_out and gang.operations.bindings:
         _give_up(gang, cluster)
         gang.attempt.wait()
         progress = _progress(gang, take_census(gang), need, terms, now)
     census, to_come, scheduled = progress.census, progress.to_come, bool(gang.record.scheduled_at)
     if terms.hindrance is None and not to_come and (gang.operations.placeholders() or scheduled or not census.bound):
-        take(gang, Step.UNCAPPED)
+        apply(gang, Step.UNCAPPED)
     if gang.record.capped is not None and gang.record.capped.until:
         to_come = ()
     return Assessment(
@@ -193,7 +193,7 @@ def _want(gang: Gang, progress: Progress, terms: Terms, need: Need, to_come: Seq
 def _enter(gang: Gang, phase: Phase, now: float) -> None:
     record = gang.record
     runs_first = phase is Phase.RUNNING and record.phase is not phase and not record.running_at
-    take(gang, Step.PHASE, phase=phase, running_at=now if runs_first else record.running_at)
+    apply(gang, Step.PHASE, phase=phase, running_at=now if runs_first else record.running_at)
 
 
 def _progress(gang: Gang, census: Census, need: Need, terms: Terms, now: float) -> Progress:

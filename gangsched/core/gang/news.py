@@ -35,7 +35,7 @@ from gangsched.core.gang.mail import (
     TermsChanged,
     TermsShown,
 )
-from gangsched.core.gang.steps import Step, begin_quorum, forget_run, take
+from gangsched.core.gang.steps import Step, apply, begin_quorum, forget_run
 from gangsched.core.gang.writes import Binding, BindState
 from gangsched.core.objects import results
 from gangsched.core.objects.pod import Pod, role_of
@@ -249,7 +249,7 @@ def _undeclared(gang: Gang, group: Group, cluster: Cluster) -> None:
     if gang.operations.placeholders():
         # A quorum with placeholders cannot become whole without them: its bound members stay (rule 10).
         placeholders.release(gang, cluster)
-        take(gang, Step.QUORUM_DROPPED)
+        apply(gang, Step.QUORUM_DROPPED)
         gang.roster.inherit_only()
     if not goes_on:
         forget_run(gang)

@@ -20,7 +20,7 @@ from gangsched.core.declarations.minima import Need, chosen, lowered, minima, mi
 from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import bindings, clock, rollback
 from gangsched.core.gang.gang import Census, Gang, take_census
-from gangsched.core.gang.steps import Step, take
+from gangsched.core.gang.steps import Step, apply
 from gangsched.core.gang.wants import quorum_need, raised, roles_of
 from gangsched.core.gang.writes import Binding
 from gangsched.core.objects.declaration import Declaration, Role
@@ -125,10 +125,10 @@ def run_out(gang: Gang, census: Census, terms: Terms, *, now: float) -> bool:
     if not gang.operations.placeholders():
         if record.held_since or (record.scheduled_at and record.clock_start):
             start = 0.0 if record.scheduled_at else record.clock_start
-            take(gang, Step.PLACES_HELD, held_since=0.0, clock_start=start)
+            apply(gang, Step.PLACES_HELD, held_since=0.0, clock_start=start)
         return False
     if not record.held_since:
-        take(gang, Step.PLACES_HELD, held_since=now)
+        apply(gang, Step.PLACES_HELD, held_since=now)
     if not (record.clock_start or terms.sequential):
         clock.start(gang, now)
     if not (record.scheduled_at or census.bound) or now < expires(gang, terms):
@@ -141,17 +141,17 @@ def wait_no_longer(gang: Gang, spec: GroupSpec, now: float) -> None:
     """Stop waiting, beside bound members, for members that do not exist."""
     record = gang.record
     timeouts = record.timeouts + (record.late or not record.scheduled_at)
-    take(gang, Step.PLACES_EXPIRE, placeholders_expired=True, timeouts=timeouts)
+    apply(gang, Step.PLACES_EXPIRE, placeholders_expired=True, timeouts=timeouts)
     if record.scheduled_at:
         return
-    take(gang, Step.QUORUM_DROPPED)
+    apply(gang, Step.QUORUM_DROPPED)
     gang.roster.inherit_only()
     if spec.timeout_policy is TimeoutPolicy.FAIL:
-        take(gang, Step.OUT_OF_TIME, outcome=Outcome.OUT_OF_TIME, settled_at=now)
+        apply(gang, Step.OUT_OF_TIME, outcome=Outcome.OUT_OF_TIME, settled_at=now)
         return
     decided = record.quorum if gang.observed.contradicted else None
     satisfied = decided or chosen(minima(spec), Counter(role_of(pod) for pod in gang.live() if pod.node))
-    take(gang, Step.LATE, late=True, scheduled_at=now, satisfied=satisfied)
+    apply(gang, Step.LATE, late=True, scheduled_at=now, satisfied=satisfied)
 
 
 def expires(gang: Gang, terms: Terms) -> float:

@@ -19,7 +19,7 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.minima import Need
 from gangsched.core.gang import bindings
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.steps import Step, take
+from gangsched.core.gang.steps import Step, apply
 from gangsched.core.gang.writes import Binding, BindState, PendingPrebinding
 from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.effects import Effect, Prebind, UndoPrebinding
@@ -88,12 +88,12 @@ def keep(gang: Gang, need: Need, now: float) -> None:
         planned = gang.attempt.parked or gang.outside
         open_ = not need.met_by([binding.pod for binding in quorum]) if quorum else not planned
     if open_ and not record.prebinding_at:
-        take(gang, Step.PREBINDING_BEGINS, prebinding_at=now, prebinding_clock=record.clock_start)
+        apply(gang, Step.PREBINDING_BEGINS, prebinding_at=now, prebinding_clock=record.clock_start)
     elif record.prebinding_at and not open_:
         started = record.clock_start
         if record.prebinding_clock and not (started or record.retry_at or record.scheduled_at):
             started = now - (record.prebinding_at - record.prebinding_clock)
-        take(gang, Step.PREBINDING_ENDS, clock_start=started)
+        apply(gang, Step.PREBINDING_ENDS, clock_start=started)
 
 
 def first_awaited(gang: Gang) -> PendingPrebinding | None:

@@ -19,7 +19,7 @@ from gangsched.core.declarations.resolution import declared_spec
 from gangsched.core.gang import bindings, caps, clock, placeholders, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.runs import leads
-from gangsched.core.gang.steps import Step, begin_quorum, begin_run, take
+from gangsched.core.gang.steps import Step, apply, begin_quorum, begin_run
 from gangsched.core.gang.wants import placed_of
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.podgroup import GroupSpec, OnDegraded
@@ -41,7 +41,7 @@ def resume(gang: Gang, cluster: Cluster, *, foreign: Foreign, policy: Policy, no
     conditions = {condition.type: condition for condition in group.status.conditions}
     scheduled, degraded = conditions.get("Scheduled"), conditions.get("Degraded")
     degraded = degraded if degraded is not None and degraded.status else None
-    take(gang, Step.RECALLED, **asdict(record))
+    apply(gang, Step.RECALLED, **asdict(record))
     gang.written.restore(group.status, scheduled.reason if scheduled is not None else "")
     if scheduled is not None and scheduled.generation != group.generation:
         clock.reset_back_off(gang)
@@ -99,7 +99,7 @@ def _count_ended(gang: Gang, ended: Sequence[Pod]) -> None:
     succeeded = Counter(map(role_of, well)) | recorded
     led = record.led or any(map(leads, well))
     damaging = sum(pod.phase is PodPhase.FAILED and not pod.terminating for pod in ended)
-    take(
+    apply(
         gang,
         Step.MEMBER_ENDS,
         succeeded=tuple(sorted(succeeded.items())),
@@ -110,7 +110,7 @@ def _count_ended(gang: Gang, ended: Sequence[Pod]) -> None:
     if record.quorum is not None:
         # Successes that are not in the record happened after its quorum began.
         done = Counter(dict(record.quorum_done)) + (succeeded - recorded)
-        take(gang, Step.MEMBER_ENDS, quorum_done=tuple(sorted(done.items())))
+        apply(gang, Step.MEMBER_ENDS, quorum_done=tuple(sorted(done.items())))
     gang.roster.count(*(pod.uid for pod in ended))
 
 

@@ -15,7 +15,7 @@ from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import bindings, clock
 from gangsched.core.gang.evicting import REVIEW_S, Cause, Evictions
 from gangsched.core.gang.gang import Census, Gang
-from gangsched.core.gang.steps import Step, begin_run, take
+from gangsched.core.gang.steps import Step, apply, begin_run
 from gangsched.core.gang.wants import roles_of
 from gangsched.core.gang.writes import BindState, Rollback
 from gangsched.core.objects.duration import format_duration
@@ -90,7 +90,7 @@ def begin_due(gang: Gang, census: Census, need: Need, terms: Terms, *, now: floa
         held = bindings.complaint(gang)
         note = note_of(len(census.bound), need.number, held, now - gang.operations.partial_since)
         _begin(gang, note, now)
-        take(gang, Step.ROLLED_BACK, rollback_note=note)
+        apply(gang, Step.ROLLED_BACK, rollback_note=note)
         clock.back_off(gang, now=now, policy=policy)
     elif restarts and gang.observed.short_since and now >= gang.observed.short_since + policy.degraded_after_s:
         _begin(gang, RESTART_NOTE, now, frozenset(pod.uid for pod in gang.live()))

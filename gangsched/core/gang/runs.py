@@ -11,7 +11,7 @@ from gangsched.core.declarations.minima import begun, chosen, lowered, minima, m
 from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import bindings, parts, rollback
 from gangsched.core.gang.gang import Census, Gang
-from gangsched.core.gang.steps import Step, begin_run, take
+from gangsched.core.gang.steps import Step, apply, begin_run
 from gangsched.core.gang.wants import quorum_minima, quorum_need
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
@@ -26,7 +26,7 @@ def note_workload(gang: Gang, live: Sequence[Pod]) -> None:
     there = live or gang.observed.pods.values()
     found = {None if pod.workload is None else pod.workload.identity: pod.workload for pod in there}
     workload = next(iter(found.values())) if len(found) == 1 else None
-    take(gang, Step.BELONGS, workload=None if workload is None else replace(workload, declaration=None))
+    apply(gang, Step.BELONGS, workload=None if workload is None else replace(workload, declaration=None))
 
 
 def go_on(gang: Gang, now: float) -> None:
@@ -36,7 +36,7 @@ def go_on(gang: Gang, now: float) -> None:
             begin_run(gang, gang.roster.past & gang.observed.pods.keys())
         if not gang.record.run_start:
             start = min((pod.bound_at for pod in gang.live() if pod.node), default=now) or now
-            take(gang, Step.RUN_BEGINS, run_start=start)
+            apply(gang, Step.RUN_BEGINS, run_start=start)
             gang.observed.note_complete(0.0)
     if not _open(gang):
         return
@@ -73,12 +73,12 @@ def note_ended(gang: Gang, pod: Pod) -> None:
     roster.count(pod.uid)
     if pod.phase is PodPhase.FAILED:
         # Deleting a pod stops its containers, and most programs then exit with a failure.
-        take(gang, Step.MEMBER_ENDS, failed=record.failed + 1, damaged=record.damaged or not pod.terminating)
+        apply(gang, Step.MEMBER_ENDS, failed=record.failed + 1, damaged=record.damaged or not pod.terminating)
         return
     role = role_of(pod)
-    take(gang, Step.MEMBER_ENDS, succeeded=counted(record.succeeded, role), led=record.led or leads(pod))
+    apply(gang, Step.MEMBER_ENDS, succeeded=counted(record.succeeded, role), led=record.led or leads(pod))
     if record.quorum is not None and pod.uid in roster.chosen:
-        take(gang, Step.MEMBER_ENDS, quorum_done=counted(record.quorum_done, role))
+        apply(gang, Step.MEMBER_ENDS, quorum_done=counted(record.quorum_done, role))
 
 
 def end(gang: Gang) -> None:
@@ -96,12 +96,12 @@ def end(gang: Gang) -> None:
         pod.uid for pod in gang.observed.pods.values() if pod.uid not in outside and not gang.lives(pod)
     }
     if record.scheduled_at and not record.late:
-        take(gang, Step.RUN_ENDS, outcome=_outcome(gang))
+        apply(gang, Step.RUN_ENDS, outcome=_outcome(gang))
         gang.roster.end_run(past)
     else:
         begin_run(gang, past)
         if record.rollback_note:
-            take(gang, Step.REPLACED, retry_at=record.retry_at, timeouts=record.timeouts, level=record.level)
+            apply(gang, Step.REPLACED, retry_at=record.retry_at, timeouts=record.timeouts, level=record.level)
     rollback.end(gang)
     gang.attempt.forget_refusal()
 
@@ -109,7 +109,7 @@ def end(gang: Gang) -> None:
 def _review_end(gang: Gang) -> None:
     """Update the outcome of an ended run from its workload, whose end may become known only after the last member's."""
     if gang.observed.idle is not None and gang.record.outcome in (Outcome.FAILED, Outcome.UNDECIDED):
-        take(gang, Step.RUN_ENDS, outcome=_outcome(gang))
+        apply(gang, Step.RUN_ENDS, outcome=_outcome(gang))
 
 
 def _outcome(gang: Gang) -> Outcome:
@@ -144,10 +144,10 @@ def note_scheduled(gang: Gang, census: Census, terms: Terms, now: float) -> bool
     if missing or not terms.minimum_known:
         # If the minimum has become unknown, a quorum can be completed only if some of its members are bound.
         if not gang.operations.has_unconfirmed() and not (census.bound and missing):
-            take(gang, Step.QUORUM_DROPPED)
+            apply(gang, Step.QUORUM_DROPPED)
         return False
     satisfied = chosen(quorum_minima(gang, terms), census.bound_roles)
-    take(gang, Step.SCHEDULED, scheduled_at=now, satisfied=satisfied)
+    apply(gang, Step.SCHEDULED, scheduled_at=now, satisfied=satisfied)
     rollback.end(gang)
     return True
 
@@ -162,7 +162,7 @@ def go_on_with_others(gang: Gang, census: Census, terms: Terms, now: float) -> b
         return False
     if any(each.state is BindState.SENT for each in gang.operations.unconfirmed()):
         return False
-    take(gang, Step.SCHEDULED, scheduled_at=now, satisfied=chosen(least, there))
+    apply(gang, Step.SCHEDULED, scheduled_at=now, satisfied=chosen(least, there))
     since, said = gang.operations.partial_since, bindings.complaint(gang)
     for part in begun(least, there, there):
         members = [pod for pod in census.bound if role_of(pod) in {*roles_in(part)}]
@@ -185,7 +185,7 @@ def _note_satisfied(gang: Gang, census: Census, spec: GroupSpec, now: float) -> 
     total = asked.total if asked.total <= record.minimum or not missing else record.minimum
     whole = record.late and roles_bound and there.total() >= total
     satisfied = Minima(total, asked.roles if roles_bound else record.satisfied.roles)
-    take(
+    apply(
         gang,
         Step.SATISFIED,
         # What a tree had stays as it is until others of its parts are enough: its number is that of its roles.
@@ -205,4 +205,4 @@ def note_shortness(gang: Gang, census: Census, terms: Terms, now: float) -> None
         short = bool(missing_of(least, census.bound_roles + census.done_roles))
     gang.observed.note_shortness((gang.observed.short_since or now) if short else 0.0)
     if (record.placeholders_expired or record.damaged) and not short:
-        take(gang, Step.NOT_SHORT)
+        apply(gang, Step.NOT_SHORT)

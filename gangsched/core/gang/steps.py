@@ -1,6 +1,6 @@
 """The steps of a gang's life: every change of its record, as one table.
 
-Only `take` changes the record, so a step that is not a row of the table cannot happen, and a step can neither set nor
+Only `apply` changes the record, so a step that is not a row of the table cannot happen, and a step can neither set nor
 reset fields that its row does not name. The code that takes a step decides when it is due; the phase follows from the
 record and the members (`core.gang.states`).
 """
@@ -121,7 +121,7 @@ class Step(Enum):
     """The facts lead to another phase."""
 
 
-def take(gang: Gang, step: Step, **values: object) -> None:
+def apply(gang: Gang, step: Step, **values: object) -> None:
     """Change the gang's record by this step.
 
     Raises:
@@ -140,7 +140,7 @@ def take(gang: Gang, step: Step, **values: object) -> None:
 
 def begin_run(gang: Gang, past: Iterable[str]) -> None:
     """Begin another run, to which the `past` members (by UID) do not belong."""
-    take(gang, Step.NEXT_RUN)
+    apply(gang, Step.NEXT_RUN)
     gang.roster.begin_run(past)
     gang.written.another_run()
 
@@ -150,11 +150,11 @@ def forget_run(gang: Gang) -> None:
 
     This also ends the back-off and unparks the gang, which nothing else would wake.
     """
-    take(gang, Step.UNDECLARED)
+    apply(gang, Step.UNDECLARED)
     gang.roster.begin_run(gang.roster.past)
 
 
 def begin_quorum(gang: Gang, needed: Minima) -> None:
     """Begin a quorum with these minima; no member belongs to it yet."""
-    take(gang, Step.QUORUM_BEGINS, quorum=needed)
+    apply(gang, Step.QUORUM_BEGINS, quorum=needed)
     gang.roster.choose((), replace=True)

@@ -248,7 +248,7 @@ class Installations:
         """Forget a group that nothing names any more."""
         self._elsewhere.pop(key, None)
 
-    def take(self, key: GroupKey) -> Group | None:
+    def make_ours(self, key: GroupKey) -> Group | None:
         """Make the group ours. Returns its PodGroup; the caller passes its pods to `Members.pod_seen` again."""
         self._elsewhere.pop(key, None)
         return self._groups.pop(key, None)

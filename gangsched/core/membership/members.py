@@ -287,7 +287,7 @@ class Members:
     def take_over(self, key: GroupKey) -> None:
         """Make the gang of a group that has become ours; it starts from its record."""
         pods = [*self.installations.beside(key).values()]
-        group = self.installations.take(key)
+        group = self.installations.make_ours(key)
         if group is not None:
             self.group_seen(group)
         for pod in pods:

@@ -70,7 +70,7 @@ class Agenda:
         """The earliest time; infinity if there is none."""
         return min(map(self._first, Due))
 
-    def take(self, what: Due, now: float) -> GroupKey | None:
+    def take_due(self, what: Due, now: float) -> GroupKey | None:
         """Remove and return the key for which this has been due longest; None if it is due for none."""
         if self._first(what) > now:
             return None

@@ -197,7 +197,7 @@ class Queue:
 
     def passed(self, candidate: Candidate) -> None:
         """Go on behind this gang; if it is in a bucket, with the next gang of that."""
-        self._round.take(candidate, candidate.next())
+        self._round.advance(candidate, candidate.next())
 
     def follow(self, candidate: Candidate) -> None:
         """Try to place members above the minimum of this gang after everything else."""
@@ -209,7 +209,7 @@ class Queue:
         if bucket is None or candidate.key in bucket.never or self._refused.promising(bucket, snapshot):
             return True
         self._open.pop(bucket.asked, None)
-        self._round.take(candidate, None)
+        self._round.advance(candidate, None)
         return False
 
     def tried(self, candidate: Candidate, gang: Gang) -> None:
@@ -218,7 +218,7 @@ class Queue:
         If the tried gang was refused for the same again, that is the next one that was told that it never fits, unless
         that is still so.
         """
-        self._round.take(candidate, self._next_of(candidate, gang))
+        self._round.advance(candidate, self._next_of(candidate, gang))
 
     def _next_of(self, candidate: Candidate, gang: Gang) -> Candidate | None:
         bucket = candidate.bucket
@@ -300,7 +300,7 @@ class Round:
             return other
         return self._active
 
-    def take(self, candidate: Candidate, following: Candidate | None) -> None:
+    def advance(self, candidate: Candidate, following: Candidate | None) -> None:
         """Remove a candidate that was tried or passed, and go on with the `following` one of its bucket, if any."""
         if self._heap and self._heap[0] is candidate:
             heappop(self._heap)

@@ -32,7 +32,7 @@ class RateLimit:
     def __init__(self) -> None:
         self._free_at = 0.0
 
-    def take(self, number: int, now: float) -> float:
+    def allot(self, number: int, now: float) -> float:
         """The time at which `number` Events, at most PER_S, may be emitted; NEVER if that would be too late."""
         turn = max(self._free_at, now)
         if turn > now + LONGEST_DELAY_S:
@@ -49,7 +49,7 @@ def emit(gang: Gang, assessment: Assessment, rate_limit: RateLimit, group_messag
     owed = list(_owed(gang, assessment, now))
     some = owed[:PER_S]
     if some and not written.has_slot:
-        turn = rate_limit.take(len(some), now)
+        turn = rate_limit.allot(len(some), now)
         if turn == NEVER:
             written.pod_events_emitted({pod.uid: reason for pod, reason in owed})
             owed = some = []

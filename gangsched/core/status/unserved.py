@@ -62,7 +62,7 @@ class Unserved:
             budget.charge(_LOOK)
             self._note(uid, now)
         effects: list[Effect] = []
-        while budget and (key := self._agenda.take(Due.REPORT, now)) is not None:
+        while budget and (key := self._agenda.take_due(Due.REPORT, now)) is not None:
             budget.charge(_LOOK)
             pod = self._installations.pod(key.pod_uid)
             if pod is not None and self._is_silent(pod) and not self._installations.hears(pod.scheduler):
@@ -102,7 +102,7 @@ class Unserved:
         if place in self._places:
             return []
         self._places[place], self._reported[pod.uid] = pod.uid, place
-        turn = self._rate_limit.take(1, now)
+        turn = self._rate_limit.allot(1, now)
         if turn <= now:
             return [self._event(pod)]
         if turn < NEVER:
