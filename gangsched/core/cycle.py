@@ -8,6 +8,7 @@ shares one budget. What that does not reach keeps its place for the next call; s
 
 from __future__ import annotations
 
+from gangsched.core.cluster.ledger import Viewer
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.faults import FaultyStep
 from gangsched.core.outcome import Outcome
@@ -122,8 +123,7 @@ class Cycle:
             return
         gang, snapshot = self._state.gangs[key], self._placing.snapshot
         try:
-            # Free capacity depends on the priority, because of nominated pods.
-            snapshot.count_nominated(self._state.assessments[key].terms.priority)
+            snapshot.stand_for(Viewer(self._state.assessments[key].terms.priority))
             if not queue.worth_a_try(candidate, snapshot):
                 return
             if candidate.bucket is not None:

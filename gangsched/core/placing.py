@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from gangsched.core.cluster.ledger import Viewer
 from gangsched.core.declarations.minima import Need
 from gangsched.core.gang import bindings, parts, placeholders, rollback, steps
 from gangsched.core.gang.gang import Gang
@@ -45,7 +46,7 @@ class Placing:
         self._snapshot_now: Snapshot | None = None
         self._changes = -1
         # By what was asked for, since something was last placed.
-        self._refused: dict[tuple[MemberClass, int, int, int | None, Pause], Refusal] = {}
+        self._refused: dict[tuple[MemberClass, int, int, Viewer | None, Pause], Refusal] = {}
         self._placed: set[GroupKey] = set()
         self._outcome = Outcome()
 
@@ -248,7 +249,7 @@ class Placing:
     def _place(self, ask: Ask) -> Placement | Refusal | Unfinished:
         """Place, or return the refusal of an equal ask if nothing was placed in this cycle since."""
         classes = set(classify(self.snapshot, ask.members, ask.avoided).values())
-        key = (next(iter(classes)), ask.need, len(ask.members), self.snapshot.priority, ask.pause)
+        key = (next(iter(classes)), ask.need, len(ask.members), self.snapshot.viewer, ask.pause)
         alike = len(classes) == 1 and ask.only_counts
         if alike and key in self._refused:
             return self._refused[key]

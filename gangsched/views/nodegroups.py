@@ -13,6 +13,7 @@ from itertools import combinations
 import numpy as np
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.cluster.ledger import Viewer
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.status import Shared
 from gangsched.core.objects.wording import number_of
@@ -52,7 +53,7 @@ class NodeGroup:
 def node_groups(cluster: Cluster, refusal: Refusal, ask: Ask, priority: int) -> list[NodeGroup]:
     """The groups, the largest first. `ask` is the request that was refused to a gang of this priority."""
     snapshot = Snapshot(cluster)
-    snapshot.count_nominated(priority)
+    snapshot.stand_for(Viewer(priority))
     snapshot.begin(ask.own)
     before = snapshot.own.copy()
     _, failing, _ = quorum_in(snapshot, ask, refusal.domain).take_most()

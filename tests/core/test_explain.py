@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.device_index import Devices
+from gangsched.core.cluster.ledger import Viewer
 from gangsched.core.cluster.volume_index import Volumes
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.resolution import resolve
@@ -486,7 +487,7 @@ def test_the_pod_for_which_room_is_kept_is_named(cluster_of, web, priority, told
         cluster.set_pod(waits)
         cluster.nominate(waits)
     snapshot = Snapshot(cluster)
-    snapshot.count_nominated(0)
+    snapshot.stand_for(Viewer(0))
     refusal = place(snapshot, Ask(members=members(4), need=4))
     assert said_about(cluster, refusal, priority=priority) == told
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.cluster.ledger import Viewer
 from gangsched.core.objects.quantity import MAX_AMOUNT
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import HostPort, PodTerm
@@ -117,9 +118,9 @@ def test_a_nominated_pod_of_equal_or_higher_priority_keeps_all_that_it_asks_of_i
         return caps(snapshot, member)
 
     before = room_now()
-    snapshot.count_nominated(5)
+    snapshot.stand_for(Viewer(5))
     assert room_now() == room
-    snapshot.count_nominated(6)
+    snapshot.stand_for(Viewer(6))
     assert room_now() == before
 
 
@@ -140,10 +141,10 @@ def test_a_domain_that_a_pod_has_and_another_is_nominated_to_stays_closed_while_
         return {snapshot.name(row) for row in found}
 
     assert closed_to("new") == {"n1", "n3"}
-    snapshot.count_nominated(0)
+    snapshot.stand_for(Viewer(0))
     assert closed_to("new") == {"n1", "n2", "n3"}
     assert closed_to("other/new") == set()
-    snapshot.count_nominated(1)
+    snapshot.stand_for(Viewer(1))
     assert closed_to("new") == {"n1", "n3"}
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.cluster.ledger import Viewer
 from gangsched.core.declarations.volume_claims import NOT_SUPPORTED
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.volumes import StorageKind
@@ -192,7 +193,7 @@ class Bench:
         snapshot = Snapshot(cluster)
         judged = []
         for pod, verdict in zip(asked, said.verdicts, strict=True):
-            snapshot.count_nominated(pod.priority)
+            snapshot.stand_for(Viewer(pod.priority))
             why = refusals(snapshot, pod)
             accepted = frozenset(snapshot.cluster.nodes.keys() - why.keys())
             unsupported = [*pod.shape.unsupported]

@@ -8,6 +8,7 @@ import pytest
 
 from documentation.fidelity import FILTERS, filter_of, read
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.cluster.ledger import Viewer
 from gangsched.core.constraints.constraint import Constraint
 from gangsched.core.constraints.registry import CONSTRAINTS
 from gangsched.core.planning.capacity_snapshot import Snapshot
@@ -98,7 +99,7 @@ def disputed(judge: Judge, seed: int) -> set[str]:
         snapshot = Snapshot(cluster_of(said.objects))
         for aim, verdict in zip(aims, said.verdicts, strict=True):
             pod = read_pod(verdict.pod)
-            snapshot.count_nominated(pod.priority)
+            snapshot.stand_for(Viewer(pod.priority))
             caps = snapshot.caps(classify(snapshot, [pod])[pod.uid])
             if {snapshot.name(row) for row in range(snapshot.size) if caps[row] > 0} != verdict.feasible:
                 found.add(aim)

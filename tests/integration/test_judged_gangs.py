@@ -12,6 +12,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace as renewed
 
+from gangsched.core.cluster.ledger import Viewer
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.prebindings import UseDevices
 from gangsched.core.planning.capacity_snapshot import Snapshot
@@ -194,7 +195,7 @@ def planned(asking: Bench, world: World, members: Sequence[Json], need: int) -> 
     for pod in pods:
         cluster.set_pod(pod)
     snapshot = Snapshot(cluster)
-    snapshot.count_nominated(max(pod.priority for pod in pods))
+    snapshot.stand_for(Viewer(max(pod.priority for pod in pods)))
     found = place(snapshot, Ask(members=pods, need=need))
     if not isinstance(found, Placement):
         return found

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.cluster.ledger import Viewer
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import Preference, Topology
 from gangsched.core.objects.effects import BindPod
@@ -172,7 +173,7 @@ def test_at_rest_nobody_waits_who_could_have_a_place(story, renewed):
         asks += [Ask(members=(each,), need=1) for each in want.extras]
         for ask in asks:
             snapshot = Snapshot(machine.cluster)
-            snapshot.count_nominated(terms.priority)
+            snapshot.stand_for(Viewer(terms.priority))
             assert isinstance(place(snapshot, ask), Refusal), gang.key
     assert machine.validate() == []
 

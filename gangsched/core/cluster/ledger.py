@@ -11,7 +11,7 @@ the derived data: the capacity, the constraints, the lists by node and the holdi
 | Held | a placeholder: a pod without a name, for a future member | a member takes the reservation, or it is given up |
 | Nominated | another scheduler's pod (`status.nominatedNodeName`) | it is bound, has ended, or names another node |
 
-A nominated pod is not on its node: its claim counts only on snapshots that include it (`Snapshot.count_nominated`). A
+A nominated pod is not on its node: its claim counts only for some who ask (`Claim.counts_for`, `Snapshot.stand_for`). A
 claim on an unknown node is kept, and counts as soon as the node is known.
 """
 
@@ -45,6 +45,12 @@ BOUND, ASSUMED, HELD, NOMINATED = Kind
 # Module constants, because they are compared for each event of a pod.
 
 
+class Viewer(Struct, frozen=True):
+    """Who asks for room: on that it depends which claims count."""
+
+    priority: int
+
+
 class Claim(Struct, frozen=True, gc=False):
     """A pod's use of a node: the requests of its shape, its effects on constraints, and what its `prebindings` take."""
 
@@ -57,6 +63,10 @@ class Claim(Struct, frozen=True, gc=False):
     def counts(self) -> bool:
         """Whether it takes capacity from all other pods."""
         return self.kind is not NOMINATED
+
+    def counts_for(self, viewer: Viewer) -> bool:
+        """Whether it takes capacity from this one's pods: one that is nominated does so from no higher priority."""
+        return self.counts or self.pod.priority >= viewer.priority
 
 
 Claims = Mapping[str, Claim]

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.labels import Area
-from gangsched.core.cluster.ledger import Claim
+from gangsched.core.cluster.ledger import Claim, Viewer
 from gangsched.core.constraints.constraint import Alike, Leavers, Plan
 from gangsched.core.constraints.node_resources import ResourcesPlan
 from gangsched.core.objects.arrays import IntArray, Mask
@@ -46,15 +46,15 @@ class Snapshot:
     It is valid while no node and no nomination changes; pods that are assumed on the cluster must have been taken here
     first. `plans` are its constraints, `resources` is the plan of requests, `scores` holds the preferences of members;
     these and `own` (members of the current gang by row) are read-only. `counts_pods`: pods on nodes restrict newcomers;
-    false on an emptied snapshot. `priority` is the lowest priority of the nominated pods that room is left for; None
-    while they are ignored. All work is charged to `budget`.
+    false on an emptied snapshot. `viewer` is who asks, on which it depends for whom room is left; None for nobody, for
+    whom only claims count that count for all. All work is charged to `budget`.
     """
 
     def __init__(self, cluster: Cluster, *, emptied: bool = False, budget: Budget | None = None) -> None:
         self.budget = Budget() if budget is None else budget
         self.cluster = cluster
         self.counts_pods = not emptied
-        self.priority: int | None = None
+        self.viewer: Viewer | None = None
         self.size = len(cluster.capacity.names)
         self.own: IntArray = np.zeros(self.size, dtype=np.int64)
         self.plans = [each.plan(emptied=emptied) for each in cluster.constraints if each.proves or not emptied]
@@ -119,18 +119,18 @@ class Snapshot:
                 by_row[rows[node]] = count
         return by_row
 
-    def count_nominated(self, priority: int) -> None:
-        """Leave room for pods that another scheduler has nominated, if their priority is at least this.
+    def stand_for(self, viewer: Viewer) -> None:
+        """Leave room for pods that another scheduler has nominated, if their claims count for this viewer.
 
         Until the next call they count as if they were there. kube-scheduler does the same when it filters, but it
         considers only pods nominated to the node in question, and not always their required anti-affinity. Here their
         anti-affinity closes its whole domain at once, as it will when they are bound.
         """
-        if priority == self.priority:
+        if viewer == self.viewer:
             return
-        self.priority = priority
+        self.viewer = viewer
         claims = self.cluster.ledger.nominated
-        wanted = {uid: claim for uid, claim in claims.items() if claim.pod.priority >= priority}
+        wanted = {uid: claim for uid, claim in claims.items() if claim.counts_for(viewer)}
         for uid in self._counted.keys() - wanted.keys():
             self._change(self._counted.pop(uid), -1)
         for uid in wanted.keys() - self._counted.keys():

@@ -103,8 +103,8 @@ def _refused(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None, *, exh
     # Whether empty nodes take the quorum may be remembered until the nodes change if nothing else decides it.
     remembered = None if any(map(depends, quorum.room)) else recent
     refusal = Refusal(
-        # The priority is included because it decides which nominated pods room is left for.
-        asked=(*asked, snapshot.priority),
+        # For others, room may be left for other nominated pods.
+        asked=(*asked, snapshot.viewer),
         wanted=quorum.slots.number,
         fits=fits,
         nodes=len(snapshot.cluster.nodes),

@@ -42,7 +42,7 @@ def refused(snapshot: Snapshot, start: Start, short: Amounts, *, wanted: int) ->
     present = np.flatnonzero(snapshot.cluster.nodes_by_row.there(np.arange(snapshot.size)))
     offered = _sums(snapshot, snapshot.cluster.capacity.allocatable, present, dict(start.asked))
     return Refusal(
-        asked=("start", start.asked, snapshot.priority),
+        asked=("start", start.asked, snapshot.viewer),
         wanted=wanted,
         fits=0,
         nodes=len(snapshot.cluster.nodes),

@@ -92,7 +92,7 @@ class Held:
         return self._largest[namespace]
 
     def kept_from(self, priority: int) -> list[Share]:
-        """The nominated pods for which room is kept from gangs of this priority (`Snapshot.count_nominated`)."""
+        """The nominated pods for which room is kept from gangs of this priority (`Claim.counts_for`)."""
         return [(pod, amount) for pod, amount in self.nominated if pod.priority >= priority]
 
 
