@@ -649,6 +649,12 @@ class Harness:
         self.add(replace(pod, node=effect.node, bound_at=self.server_time, condition_reason="", condition_message=""))
         return PodBound(effect.uid, effect.node)
 
+    def take_withheld(self) -> list[BindPod]:
+        """Take the withheld bindings: they are in flight from now on and cannot be withdrawn."""
+        waiting = [*self._withheld.values()]
+        self._withheld.clear()
+        return waiting
+
     def send_withheld(self) -> None:
         """Send the bindings that were withheld."""
         for effect in self._withheld.values():

@@ -44,12 +44,6 @@ class Installation(Harness):
                 each.step()
         raise AssertionError(f"no rest after {rounds} rounds")
 
-    def take_withheld(self) -> list[BindPod]:
-        """Take the withheld bindings: they are in flight from now on and cannot be withdrawn."""
-        waiting = [*self._withheld.values()]
-        self._withheld.clear()
-        return waiting
-
     def answer(self, effect: BindPod) -> None:
         """A binding in flight arrives."""
         self._bind(effect)

@@ -147,7 +147,12 @@ class Containment:
         """Do what is due for a parked gang: evict its bound members and write its status."""
         self._leave(key)
         gang, parked, effects = self._members.gangs[key], self.parked[key], list[Effect]()
-        news.settle_stored(gang, self._cluster)
+        try:
+            news.hear(gang, news.Context(self._cluster, self._members.foreign, self._policy, now))
+            news.settle_stored(gang, self._cluster)
+        except Exception as error:  # noqa: BLE001 - a defect may raise anything
+            self.park(key, FaultyStep.EVENT, error, now)
+            gang, parked = self._members.gangs[key], self.parked[key]
         for part in (self._roll_back, self._write):
             if part.__name__ not in parked.failed:
                 try:
@@ -204,7 +209,6 @@ class Containment:
 
     def _roll_back(self, gang: Gang, parked: FaultedGang, now: float) -> list[Effect]:
         """Evict the bound part of a quorum once no binding is in flight, or when the rest was not bound in time."""
-        news.hear(gang, news.Context(self._cluster, self._members.foreign, self._policy, now))
         census, needed = take_census(gang), parked.minima
         if parked.scheduled or not needed.total or not census.bound:
             parked.partial_since = 0.0

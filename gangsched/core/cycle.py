@@ -142,6 +142,9 @@ class Cycle:
             if not above and (want.parts or want.extras) and gang.attempt.refused_members:
                 # Members above the minimum may have to wait for the next call: not parked until they are tried.
                 gang.attempt.try_again()
+            if gang.attempt.parked:
+                # At once, so that room which another gang gives up in this call wakes it.
+                queue.file(gang, self._state.assessments[key])
         except Exception as error:  # noqa: BLE001 - a defect may raise anything
             queue.passed(candidate)
             self._done |= {(key, False), (key, True)}

@@ -45,7 +45,7 @@ class Expired:
         Pods that are no members count too: those that terminate, have scheduling gates, or have another schedulerName.
         """
         gang = self._gangs.get(event.key)
-        if gang is None or gang.observed.group is None or gang.observed.group.uid != event.uid:
+        if gang is None or gang.inbox or gang.observed.group is None or gang.observed.group.uid != event.uid:
             return False
         if gang.observed.resource_version != event.resource_version or gang.record.phase not in FINISHED:
             return False

@@ -95,6 +95,8 @@ class Machine:
         """Go through the gangs in order within the budget, and write status."""
         state, upkeep = self._state, self._upkeep
         state.holders.renew(now)
+        for key in state.members.take_dropped():
+            upkeep.forget_decided(key)
         budget = Budget(units.CALL)
         while state.members.entering and budget:
             budget.charge(upkeep.take_in(next(iter(state.members.entering)), now))

@@ -54,6 +54,8 @@ class Placing:
     def snapshot(self) -> Snapshot:
         """The cluster as it is now; a new one if it has changed by anything else than what was placed on it."""
         if self._snapshot_now is None or self._changes != self._cluster.changes:
+            if self._snapshot_now is not None:
+                self._budget.charge(units.GANG + len(self._cluster.nodes))
             self._snapshot_now = Snapshot(self._cluster, budget=self._budget)
             self._changes = self._cluster.changes
             self._refused.clear()

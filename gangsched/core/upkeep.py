@@ -205,12 +205,17 @@ class Upkeep:
         """The gangs of which only the status is due, for an eighth of the budget of a call."""
         most = max(1, units.CALL // 8 // (units.GANG // 2))
         due = iter(partial(self._state.agenda.take_due, Due.STATUS, now), None)
-        return [*islice(due, most)]
+        # What is stored of a gang with news is not what its record speaks of: it is written at its turn.
+        return [key for key in islice(due, most) if not self._state.gangs[key].inbox]
 
     def forget(self, key: GroupKey) -> None:
         """Drop a gang that no longer exists."""
+        self._state.members.drop(key)
+        self.forget_decided(key)
+
+    def forget_decided(self, key: GroupKey) -> None:
+        """Forget all that was decided about a gang that was dropped, even if it has been made again."""
         state = self._state
-        state.members.drop(key)
         state.surroundings.resting.forget(key)
         self._partial_since.pop(key, None)
         self._assessments.pop(key, None)

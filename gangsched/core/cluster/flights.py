@@ -26,7 +26,8 @@ class Flights:
         self._nodes: dict[str, set[str]] = {}
 
     def __iter__(self) -> Iterator[str]:
-        return iter([*self._flights])
+        """The pods of which something is remembered."""
+        return iter({**self._flights, **self._nodes})
 
     def of(self, uid: str) -> Flight | None:
         """The pod's binding; None if none is on its way."""
@@ -56,10 +57,6 @@ class Flights:
         """The watch shows that the pod is on a node, or gone. Returns the nodes to which bindings were sent."""
         self._flights.pop(uid, None)
         return self._nodes.pop(uid, set())
-
-    def waiting(self) -> Iterator[str]:
-        """The pods of which something is remembered; none of them may be on a node, or gone."""
-        return iter(self._flights.keys() | self._nodes.keys())
 
     def _leads_to(self, uid: str, node: str) -> bool:
         flight = self._flights.get(uid)

@@ -215,7 +215,10 @@ def may_be_tried(gang: Gang, members: list[Pod], now: float) -> list[Pod]:
 
 
 def release(gang: Gang, cluster: Cluster, uid: str) -> None:
-    """Give up one member's reservation; the gang is planned again, even if it is parked for its other members."""
+    """Give up one member's reservation; the gang is planned again, even if it is parked for its other members.
+
+    A pod that is no member any more has taken its place with it, or left it behind; it may be another gang's by now.
+    """
     gang.durability.release(uid)
     binding = gang.operations.bindings.pop(uid, None)
     if binding is None:
@@ -223,7 +226,7 @@ def release(gang: Gang, cluster: Cluster, uid: str) -> None:
     gang.attempt.try_again()
     if binding.placeholder:
         cluster.remove_pod(uid)
-    elif uid in cluster.pods:
+    elif uid in gang.observed.pods:
         cluster.forget(uid)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from gangsched.core.cluster.avoidance import Tries
@@ -68,8 +70,11 @@ def take_in(gang: Gang, context: Context) -> None:
     """Apply all news of the gang, in order. A gang that is entered starts anew, so that earlier news do not matter."""
     news = gang.inbox.take_all()
     entered = max((at for at, each in enumerate(news) if isinstance(each, Entered)), default=0)
-    for each in news[entered:]:
-        _apply(gang, each, context)
+    news = news[entered:]
+    # A record was written while these were still there.
+    left = [each.pod for each in news if isinstance(each, Left) and each.gone]
+    for each in news:
+        _apply(gang, each, left, context)
 
 
 def hear(gang: Gang, context: Context) -> None:
@@ -97,7 +102,7 @@ def settle_stored(gang: Gang, cluster: Cluster) -> None:
     _adopt_all(gang, cluster)
 
 
-def _apply(gang: Gang, news: News, context: Context) -> None:
+def _apply(gang: Gang, news: News, left: Sequence[Pod], context: Context) -> None:
     cluster = context.cluster
     match news:
         case NodeShown(uid, node):
@@ -116,29 +121,29 @@ def _apply(gang: Gang, news: News, context: Context) -> None:
         case Joined(pod, former, role):
             _joined(gang, pod, former, role, context)
         case Declared(old, new):
-            _declared(gang, old, new, context)
+            _declared(gang, old, new, left, context)
         case Redeclared() | TermsChanged() | TermsShown():
             _terms_changed(gang, news, context)
         case ClaimsChanged():
             gang.attempt.try_all_again()
         case Entered():
-            _enter(gang, context)
+            _enter(gang, left, context)
 
 
 # Restarts
 
 
-def _enter(gang: Gang, context: Context) -> None:
+def _enter(gang: Gang, left: Sequence[Pod], context: Context) -> None:
     """Restore the gang from its PodGroup's status, infer the rest, and count bindings on their way."""
     # A standby does not examine members that are bound meanwhile, so find those that began a quorum again.
     gang.roster.inherit_only()
-    _resume(gang, context)
+    _resume(gang, left, context)
     unrecorded.find_begun(gang, foreign=context.foreign, policy=context.policy, now=context.now)
     _adopt_all(gang, context.cluster)
 
 
-def _resume(gang: Gang, context: Context) -> None:
-    recovery.resume(gang, context.cluster, foreign=context.foreign, policy=context.policy, now=context.now)
+def _resume(gang: Gang, left: Sequence[Pod], context: Context) -> None:
+    recovery.resume(gang, context.cluster, left, foreign=context.foreign, policy=context.policy, now=context.now)
 
 
 def _adopt_all(gang: Gang, cluster: Cluster) -> None:
@@ -206,7 +211,7 @@ def _joined(gang: Gang, pod: Pod, former: Former, role: str, context: Context) -
 # PodGroups
 
 
-def _declared(gang: Gang, old: Group | None, new: Group | None, context: Context) -> None:
+def _declared(gang: Gang, old: Group | None, new: Group | None, left: Sequence[Pod], context: Context) -> None:
     gang.allow_reconcile()
     if old is not None and (new is None or new.uid != old.uid):
         _undeclared(gang, old, context.cluster)
@@ -215,7 +220,7 @@ def _declared(gang: Gang, old: Group | None, new: Group | None, context: Context
         return
     if old is None:
         forget_written(gang)
-        _resume(gang, context)
+        _resume(gang, left, context)
     elif (old.spec, old.error) != (new.spec, new.error):
         clock.reset_back_off(gang)
     if gang.written.overwritten_in(new.status):

@@ -32,8 +32,11 @@ from gangsched.core.planning.filling import classify
 from gangsched.core.planning.needed_prebindings import prebindings
 
 
-def resume(gang: Gang, cluster: Cluster, *, foreign: Foreign, policy: Policy, now: float) -> None:
-    """Resume with the record in the status of the gang's PodGroup; without a record, restore nothing."""
+def resume(gang: Gang, cluster: Cluster, left: Sequence[Pod], *, foreign: Foreign, policy: Policy, now: float) -> None:
+    """Resume with the record in the status of the gang's PodGroup; without a record, restore nothing.
+
+    Pods that have just `left` may be counted in the record.
+    """
     group = gang.observed.group
     record = group.status.record if group is not None else None
     if group is None or record is None:
@@ -49,7 +52,7 @@ def resume(gang: Gang, cluster: Cluster, *, foreign: Foreign, policy: Policy, no
         gang.observed.note_shortness(degraded.since - policy.degraded_after_s)
     # Pod timestamps have a resolution of one second.
     began = float("inf") if record.ended else int(record.run_start)
-    ended = [pod for pod in gang.observed.pods.values() if pod.terminal]
+    ended = [pod for pod in (*gang.observed.pods.values(), *left) if pod.terminal]
     gang.roster.begin_run(pod.uid for pod in ended if max(pod.bound_at, pod.created) < began)
     if _another_has_begun(gang):
         begin_run(gang, (pod.uid for pod in ended))

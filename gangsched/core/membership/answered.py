@@ -73,15 +73,16 @@ class Answers:
         flight = self._cluster.flights.of(uid)
         self._cluster.flights.refused(uid, node)
         gang = self._members.gang_of(uid)
+        binding = gang.operations.bindings.get(uid) if gang is not None else None
+        unknown = binding is None and flight is not None and flight.node == node
+        if unknown:
+            # Its gang was dropped, or has not taken the binding over yet, so nobody else gives up the place.
+            self._cluster.forget(uid)
         if gang is None:
-            if flight is not None and flight.node == node:
-                # Its gang was handed over or forgotten meanwhile, so nobody else gives up the place.
-                self._cluster.forget(uid)
             return
         if why in (Refused.GONE, Refused.CONFLICT):
-            binding = gang.operations.bindings.get(uid)
             self._members.tell(gang, Answered(event))
-            if binding is not None and binding.node == node:
+            if unknown or (binding is not None and binding.node == node):
                 self._members.set_aside(uid)
             return
         forbidden = why is Refused.FORBIDDEN

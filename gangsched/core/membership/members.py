@@ -64,6 +64,7 @@ class Members:
         self.entering: dict[GroupKey, None] = {}
         self._rivals: list[Pod] = []
         self._withdrawn: list[tuple[str, str]] = []
+        self._dropped: list[GroupKey] = []
         self._key_of: dict[str, GroupKey] = {}
 
     def tell(self, gang: Gang, news: News) -> None:
@@ -160,6 +161,7 @@ class Members:
     def _forget(self, uid: str) -> None:
         """Forget a pod that is gone, or that has ended and was in no gang."""
         self._cluster.remove_pod(uid)
+        self._cluster.flights.ended(uid)
         self.undeclared.forget(uid)
 
     def set_aside(self, uid: str) -> None:
@@ -283,6 +285,12 @@ class Members:
         self.drop(gang.key)
         self.installations.give_up(gang.key, owner, gang.observed.group, gang.observed.pods.values())
         self.dirty.note(gang.key)
+        self._dropped.append(gang.key)
+
+    def take_dropped(self) -> list[GroupKey]:
+        """The gangs that were dropped since the last call, which must not wait for anything any more."""
+        dropped, self._dropped = self._dropped, []
+        return dropped
 
     def take_over(self, key: GroupKey) -> None:
         """Make the gang of a group that has become ours; it starts from its record."""
@@ -310,10 +318,12 @@ class Members:
                 self._cluster.assume(pod.uid, node)
 
     def resume_flights(self) -> None:
-        """Count the bindings on their way, after the state was built anew."""
+        """Count the bindings on their way, after the state was built anew; none of a pod that is not there any more."""
         for uid in self._cluster.flights:
             if uid in self._cluster.pods:
                 self._count_in_flight(self._cluster.pods[uid])
+            else:
+                self._cluster.flights.ended(uid)
 
     def finished(self, gang: Gang) -> bool:
         """Whether nothing refers to the gang any more, or it was a plain pod that is bound."""

@@ -39,7 +39,7 @@ def _membership(members: Members) -> Iterator[str]:
             expected[uid] = key
     if members._key_of != expected:
         yield "the index of gangs by pod differs from the pods of the gangs"
-    for uid in members._cluster.flights.waiting():
+    for uid in members._cluster.flights:
         if uid not in pods or pods[uid].node:
             yield f"{uid}: the nodes of its bindings are kept although it does not wait"
 

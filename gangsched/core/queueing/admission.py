@@ -31,6 +31,7 @@ class Admission:
         self._outside = Lines()
         self._newcomers: dict[GroupKey, None] = {}
         self._giving_way: list[GroupKey] = []
+        self._stirred = False
 
     def admits(self, gang: Gang, assessment: Assessment, now: float) -> bool:
         """Whether the gang may be tried now. If it may not, `let_in` admits it or sets its note."""
@@ -51,14 +52,14 @@ class Admission:
             else:
                 _remove(self._backing_off, key)
             return True
-        _remove(self._inside, key)
-        _remove(self._backing_off, key)
+        self._go(key)
         if not backing_off and key.namespace in self._backing_off:
             last = next(reversed(self._backing_off[key.namespace]))
             self._giving_way.append(last)
             _remove(self._backing_off, last)
         self._outside.file(key, rank, ((key.namespace,),))
         self._newcomers[key] = None
+        self._stirred = True
         return False
 
     def go_on(self, gang: Gang) -> None:
@@ -71,16 +72,25 @@ class Admission:
 
     def drop(self, key: GroupKey) -> None:
         """Forget a gang that does not wait any more."""
-        _remove(self._inside, key)
-        _remove(self._backing_off, key)
+        self._go(key)
         self._outside.drop(key)
         self._newcomers.pop(key, None)
+
+    def _go(self, key: GroupKey) -> None:
+        """Make room inside, if the gang was there."""
+        if key in self._inside.get(key.namespace, ()):
+            self._stirred = True
+        _remove(self._inside, key)
+        _remove(self._backing_off, key)
 
     def let_in(self, gangs: Mapping[GroupKey, Gang]) -> tuple[list[GroupKey], list[GroupKey]]:
         """Admit as many gangs as have room, in order.
 
         Returns those that entered, and those that are newly kept outside.
         """
+        if not self._stirred:
+            return [], []
+        self._stirred = False
         entered = []
         for name in self._outside.names():
             inside = self._inside.setdefault(str(name[0]), {})

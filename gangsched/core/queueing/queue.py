@@ -100,6 +100,7 @@ class Queue:
             self._since.pop(key, None)
             if not parked:
                 self._since[key] = self._calls
+                self._round.filed(rank, key)
         names = [] if parked else [_ACTIVE]
         if parked and gang.attempt.held_up_by is not None:
             names.append(_HELD_UP)
@@ -290,6 +291,11 @@ class Round:
     def add(self, candidate: Candidate) -> None:
         """Try this gang too."""
         heappush(self._heap, candidate)
+
+    def filed(self, rank: Rank, key: GroupKey) -> None:
+        """A gang has become active; it is tried even if the call has passed its rank already."""
+        if self._behind is not None and (rank, key) <= self._behind:
+            self.add(Candidate(rank, key))
 
     def first(self, active: Sequence[Entry]) -> Candidate | None:
         """The first candidate, which stays until it is taken; None if there is none."""
