@@ -95,12 +95,15 @@ class Cycle:
         first = self._dirty.first
         return first is not None and (False, first) <= candidate.rank
 
-    def _outcome(self, key: GroupKey) -> Outcome:
-        """What the call has come to for a gang that is tried now; its effects go behind those of others so far."""
+    def _outcome(self, key: GroupKey, *, above: bool) -> Outcome:
+        """What the call has come to for a gang that is tried now: its effects go behind those of others so far.
+
+        Those on members above its minimum are sent late anyway.
+        """
         outcome = self.outcomes.get(key) or Outcome()
-        if not outcome.tried:
+        if not above:
             self.outcomes.pop(key, None)
-            self.outcomes[key] = outcome
+        self.outcomes[key] = outcome
         return outcome
 
     def _reconcile(self, key: GroupKey) -> None:
@@ -136,7 +139,7 @@ class Cycle:
                 queue.follow(candidate)
                 return
             self._budget.charge(units.GANG if above else units.GANG + units.POD * len(gang.observed.pods))
-            if self._placing.place(gang, self._outcome(key), above=above):
+            if self._placing.place(gang, self._outcome(key, above=above), above=above):
                 queue.follow(candidate)
             queue.tried(candidate, gang)
             if not above and (want.parts or want.extras) and gang.attempt.refused_members:

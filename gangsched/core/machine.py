@@ -250,5 +250,6 @@ class Machine:
                 self._upkeep.forget(key)
         members.dirty.forget_all()
         members.installations.forget_gone()
+        members.take_dropped()
         self._state.restarts.forget_lost()
         self.cluster.forget_worsened()

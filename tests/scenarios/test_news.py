@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from gangsched.core import upkeep
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang import rollback
+from gangsched.core.gang.reconcile import reconcile
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.effects import BindPod
@@ -31,14 +32,13 @@ SET = Owner(kind="StatefulSet", api_group="apps", name="s", uid="uid-s")
 
 def failing(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Make reconciling this gang fail."""
-    real = upkeep.reconcile
 
-    def reconcile(gang: Any, *args: Any, **kwargs: Any) -> Any:
+    def reconciled(gang: Any, *args: Any, **kwargs: Any) -> Any:
         if gang.key.name == name:
             raise ZeroDivisionError(name)
-        return real(gang, *args, **kwargs)
+        return reconcile(gang, *args, **kwargs)
 
-    monkeypatch.setattr(upkeep, "reconcile", reconcile)
+    monkeypatch.setattr(upkeep, "reconcile", reconciled)
 
 
 # Groups that pass to another installation

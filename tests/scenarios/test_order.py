@@ -161,11 +161,14 @@ def test_who_has_left_the_queue_is_not_ahead_any_more():
 
 
 @pytest.mark.without("restarts", "standbys", "leaderless", "disorder", why="all are tried in one cycle")
-def test_a_refusal_is_repeated_in_a_cycle_only_until_something_is_placed():
-    """Two equal pods need a third beside them, placed between them. Regression: the second got a stale refusal."""
+def test_a_refusal_holds_in_a_call_only_until_something_is_placed():
+    """Two equal pods need a third beside them, placed between them. Regression: the second got a stale refusal.
+
+    The first one is woken and tried again in the same call.
+    """
     beside = PodTerm("kubernetes.io/hostname", (Requirement("app", "In", ("data",)),), ("default",))
     harness = Harness()
     harness.add(pod("a", group="", created=1.0, affinity=[beside]), pod("c", group="", created=3.0, affinity=[beside]))
     harness.add(pod("b", group="", created=2.0, labels={"app": "data"}))
     harness.add(node(labels={"kubernetes.io/hostname": "n1"}))
-    assert [effect.name for effect in harness.step() if isinstance(effect, BindPod)] == ["b", "c"]
+    assert [effect.name for effect in harness.step() if isinstance(effect, BindPod)] == ["b", "a", "c"]

@@ -119,6 +119,8 @@ class Dirty(Collection[GroupKey]):
         del self._noted[key]
         self._moved.pop(key, None)
         self._places.pop(key, None)
+        if not self._noted:
+            self._heap = []
         return key
 
     def _place(self) -> None:

@@ -164,17 +164,21 @@ class Parked:
     @property
     def moves(self) -> bool:
         """Whether anything has improved for which not all gangs have been tried yet."""
-        return bool(self.buckets) and (bool(self._fresh) or bool(self._lacked["forced"].any()))
+        if not self.buckets or self._fresh:
+            return bool(self.buckets)
+        lacked = self._lacked[: len(self._owner)]
+        gained = (lacked["lack"] > 0) & (lacked["before"] >= lacked["lack"]) & ~lacked["shut"]
+        return bool((gained | lacked["forced"]).any())
 
     def opened(self, snapshot: Snapshot) -> list[Bucket]:
         """The buckets whose first gang is worth a try now."""
         for asked in self._noted:
             self._forget_if_empty(asked)
         self._noted.clear()
+        if not self.moves:
+            return []
         size = len(self._owner)
         lacked = self._lacked[:size]
-        if not (self._fresh or lacked["forced"].any()):
-            return []
         gained = lacked["before"] + self._room(np.arange(size), snapshot.free)
         snapshot.budget.charge(size * min(len(self._fresh), FEW))
         may, enough = (lacked["lack"] > 0) & ~lacked["shut"], gained >= lacked["lack"]

@@ -178,7 +178,8 @@ class Queue:
             return []
         overdue = takewhile(lambda each: each[1] < limit, self._since.items())
         found = [(since, Candidate(rank, key)) for key, since in overdue if (rank := self._lines.rank(key)) is not None]
-        found += [(since, _first_of(bucket)) for since, bucket in self._open.values() if since < limit]
+        opened = [(since, bucket) for since, bucket in self._open.values() if since < limit and bucket.waiting]
+        found += [(since, _first_of(bucket)) for since, bucket in opened]
         return [candidate for _, candidate in sorted(found)]
 
     def next(self) -> Candidate | None:
