@@ -44,10 +44,9 @@ class Composition:
         """Store the events. Returns whether all went well; otherwise objects were set aside and the state rebuilt."""
         self.quarantine.note_lists(events)
         self.intake.store(events, now)
-        intake = self.intake
-        if intake.distrusted:
-            several = zip(intake.postponed, intake.errors, strict=True)
-            self._faults += [Rebuilt((f"{name_of(event)} could not be stored",), error) for event, error in several]
+        if self.intake.distrusted:
+            failed = self.intake.postponed
+            self._faults += [Rebuilt((f"{name_of(event)} could not be stored",), error) for event, error in failed]
             self.rebuild(now)
             return False
         return True
@@ -117,7 +116,7 @@ class Composition:
         """
         for _ in range(_MOST_ROUNDS):
             intake, upkeep, state = self.intake, self.upkeep, self.state
-            facts, postponed = self.facts(), intake.postponed
+            facts, postponed = self.facts(), [event for event, _ in intake.postponed]
             self._faults += state.containment.take_faults()
             self.quarantine.forget_gone()
             self._compose(state, postponed)

@@ -145,7 +145,6 @@ class Containment:
 
     def handle_parked(self, key: GroupKey, now: float) -> list[Effect]:
         """Do what is due for a parked gang: evict its bound members and write its status."""
-        self._leave(key)
         gang, parked, effects = self._members.gangs[key], self.parked[key], list[Effect]()
         try:
             news.hear(gang, news.Context(self._cluster, self._members.foreign, self._policy, now))
@@ -190,14 +189,13 @@ class Containment:
             return True
         return now >= parked.until or (now >= parked.soonest and self._has_changed(gang, parked))
 
-    def release(self, key: GroupKey) -> Gang:
-        """Let the gang start as after a restart. Returns the new gang."""
+    def release(self, key: GroupKey) -> None:
+        """Let the gang start as after a restart."""
         gang = self._anew(key)
         self.before[key] = self.parked.pop(key)
         if gang.observed.group is not None:
             gang.observed.declare(replace(gang.observed.group, status=faulted.last_status(gang)))
         self._members.tell(gang, Entered())
-        return gang
 
     def _write(self, gang: Gang, parked: FaultedGang, now: float) -> list[Effect]:
         message = self._message(parked)

@@ -31,14 +31,13 @@ class Intake:
 
     Before `alone_from` (epoch seconds), a binding by another process may be a former leader's. `distrusted`: an event
     has failed, so that the state may be half-changed; `postponed` are the events that failed though their objects do
-    not fail alone, with these `errors`. They are stored `again` once the state was built anew.
+    not fail alone, each with its error. They are stored `again` once the state was built anew.
     """
 
     def __init__(self, state: State, quarantine: Quarantine, again: Collection[Event] = ()) -> None:
         self.synced = False
         self.distrusted = False
-        self.postponed: list[Event] = []
-        self.errors: list[Exception] = []
+        self.postponed: list[tuple[Event, Exception]] = []
         self._again = again
         self._quarantine = quarantine
         self.alone_from = float("inf")
@@ -195,6 +194,5 @@ class Intake:
         if not self.distrusted and event in self._again:
             self._quarantine.put(event, error)
         else:
-            self.postponed.append(event)
-            self.errors.append(error)
+            self.postponed.append((event, error))
         self.distrusted = True

@@ -58,10 +58,9 @@ class Upkeep:
     def take_in(self, key: GroupKey, now: float) -> int:
         """Apply to the gang what was stored about it, unless its logic has failed. Returns the work in budget units."""
         state, gang = self._state, self._state.gangs.get(key)
-        state.members.has_entered(key)
+        step = FaultyStep.RECOVERY if state.members.take_entering(key) else FaultyStep.EVENT
         if gang is None or not gang.inbox or key in state.containment.parked:
             return 0
-        step = FaultyStep.RECOVERY if gang.inbox.enters else FaultyStep.EVENT
         try:
             news.take_in(gang, news.Context(state.cluster, state.members.foreign, state.policy, now))
             if step is FaultyStep.RECOVERY:
@@ -135,6 +134,7 @@ class Upkeep:
         if assessment.newly_scheduled and gang.observed.complete_since:
             self._waits.append((assessment.terms.priority, now - gang.observed.complete_since))
         self._measure_partial(gang, partial_since, now)
+        self._assessments[gang.key] = assessment
         self._file(gang, assessment, now)
 
     def conclude(self, key: GroupKey, outcome: Outcome, now: float) -> None:
@@ -151,15 +151,14 @@ class Upkeep:
         )
         outcome.decide(decided)
         gang.note_reason(reason_of(gang, assessment), now)
+        self._assessments[key] = assessment
         if outcome.tried:
             self._file(gang, assessment, now)
-        self._assessments[key] = assessment
         state.agenda.set(Due.RECONCILE, key, assessment.due)
 
     def _file(self, gang: Gang, assessment: Assessment, now: float) -> None:
         """Put the gang into the queue, if it may be tried, with what it wants now."""
         state = self._state
-        self._assessments[gang.key] = assessment
         state.starts.note(gang, assessment.terms.spec.min_resources)
         self.timeouts += assessment.timed_out
         if state.admission.admits(gang, assessment, now):

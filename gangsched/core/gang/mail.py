@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
+from gangsched.core.cluster.avoidance import Tries
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.record import Minima
@@ -67,14 +68,10 @@ class NodeShown(News, frozen=True):
 
 
 class Answered(News, frozen=True):
-    """The API server's answer to one of the gang's writes.
-
-    Of a binding that was refused for good, `here` is how often that happened on its node, and `nodes` on how many.
-    """
+    """The API server's answer to one of the gang's writes; `tries` are those of a binding that was refused for good."""
 
     result: Result
-    here: int = 0
-    nodes: int = 0
+    tries: Tries = Tries(0, 0)
 
 
 class Declared(News, frozen=True):
@@ -113,11 +110,6 @@ class Inbox:
 
     def __bool__(self) -> bool:
         return bool(self._news)
-
-    @property
-    def enters(self) -> bool:
-        """Whether the gang has still to start from its record."""
-        return any(isinstance(each, Entered) for each in self._news)
 
     def put(self, news: News) -> None:
         """Add news, which come after all others."""

@@ -87,8 +87,8 @@ def hear(gang: Gang, context: Context) -> None:
                 forget_written(gang)
             case Answered(results.PodBound() | BindRefused()):
                 pass
-            case Answered(result):
-                _answered(gang, result, Tries(here=0, nodes=0), context)
+            case Answered(result, tries):
+                _answered(gang, result, tries, context)
     gang.roster.keep(gang.observed.pods)
 
 
@@ -111,8 +111,8 @@ def _apply(gang: Gang, news: News, left: Sequence[Pod], context: Context) -> Non
             else:
                 # A group with members bound by another scheduler may be partly bound.
                 gang.roster.inherit(uid)
-        case Answered(result, here, nodes):
-            _answered(gang, result, Tries(here=here, nodes=nodes), context)
+        case Answered(result, tries):
+            _answered(gang, result, tries, context)
         case Renewed():
             if gang.record.run_start and not gang.record.ended:
                 gang.roster.note_emptied()

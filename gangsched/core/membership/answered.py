@@ -87,7 +87,7 @@ class Answers:
             return
         forbidden = why is Refused.FORBIDDEN
         tries = self._avoidance.refused(gang.key, uid, node, event.message) if forbidden else Tries(0, 0)
-        self._members.tell(gang, Answered(event, tries.here, tries.nodes))
+        self._members.tell(gang, Answered(event, tries))
         if self._one_too_many_may_arrive(uid, node):
             # This reservation is only held again, and held ones yield to a binding that may still arrive.
             self._cluster.worsen(node)

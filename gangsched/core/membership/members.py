@@ -238,9 +238,9 @@ class Members:
         for gang in self.gangs.values():
             self.tell(gang, Entered())
 
-    def has_entered(self, key: GroupKey) -> None:
-        """The gang has started from its record, or is gone."""
-        self.entering.pop(key, None)
+    def take_entering(self, key: GroupKey) -> bool:
+        """Whether the gang has still to start from its record; it does so now, or is gone."""
+        return self.entering.pop(key, False) is None
 
     def take_rivals(self) -> list[Pod]:
         """Pods of ours that another scheduler has bound since the last call of this method."""

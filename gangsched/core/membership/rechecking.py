@@ -45,7 +45,7 @@ def recheck_worsened(
     while budget.spent < end and (node := cluster.take_worsened()) is not None:
         there = sorted(cluster.on_node.get(node, ()))
         for gang in map(members.gang_of, there):
-            if gang is not None:
+            if gang is not None and gang.inbox:
                 take_in(gang.key)
         budget.charge(_NODE + units.MATCH * len(there))
         bound = [

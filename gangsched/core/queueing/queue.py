@@ -173,9 +173,6 @@ class Queue:
         Only gangs that began to wait before call `unreconciled_since`, since which another gang is to be reconciled.
         """
         limit = min(self._calls - PATIENCE, unreconciled_since)
-        first = next(iter(self._since.values()), limit)
-        if first >= limit and not self._open:
-            return []
         overdue = takewhile(lambda each: each[1] < limit, self._since.items())
         found = [(since, Candidate(rank, key)) for key, since in overdue if (rank := self._lines.rank(key)) is not None]
         opened = [(since, bucket) for since, bucket in self._open.values() if since < limit and bucket.waiting]
