@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -39,9 +40,8 @@ from gangsched.api.custom_resource import crd_yaml
 from gangsched.cli import make_parser
 from gangsched.config.part import SettingsPart, part_of
 from gangsched.config.settings import Settings
-from gangsched.core.gang import states
-from gangsched.core.gang.steps import Step
-from gangsched.core.objects.record import Phase, Record
+from gangsched.core.gang import life, states
+from gangsched.core.objects.record import Phase
 from gangsched.runtime.metrics import describe
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -130,17 +130,21 @@ def _states() -> str:
         "```",
         "",
         "These conditions follow from the members, the bindings and the record of the group, which is `status.record`",
-        "and the fields beside it. Only the steps below change the record. Each sets some fields and clears others:",
-        "the last column says what happens to the result of the last attempt to place the group.",
+        "and the fields beside it. At each turn of a group the rows below are looked at from the top, and the step of",
+        "each row is taken whose fact is true. That is repeated until none is. A row is for groups whose quorum is not",
+        "bound yet (waiting), was bound (scheduled), or both.",
         "",
-        "| step | when | sets | clears | last attempt |",
-        "|---|---|---|---|---|",
+        "| fact | groups | true if | step |",
+        "|---|---|---|---|",
     ]
-    for name, when in documented(Step):
-        sets, forgets, attempt = Step[name].value
-        then = attempt.__name__.replace("_", " ") if attempt is not None else ""
-        lines.append(f"| {name} | {when} | {_of_record(sets)} | {_of_record(forgets)} | {then} |")
+    lines += [f"| {name} | {stage} | {_told(fact)} | {_told(step)} |" for name, fact, step, stage, _ in life.TABLE]
     return "\n".join([*lines, ""])
+
+
+def _told(function: Callable[..., object]) -> str:
+    """The first line of the function's docstring, without its full stop."""
+    said = (inspect.getdoc(function) or "").splitlines()[0].removesuffix(".")
+    return said.removeprefix("Whether ")
 
 
 def _decisions() -> str:
@@ -160,14 +164,6 @@ def _decisions() -> str:
         later = re.search(r"^\*Superseded by \[ADR (\d+)\]", text, flags=re.MULTILINE)
         lines.append(f"- {number}: [{title}]({page.name}){f', superseded by {later.group(1)}' if later else ''}")
     return "\n".join([*lines, ""])
-
-
-def _of_record(names: Sequence[str]) -> str:
-    """The names of these fields of the record; "all except …" if they are most of its fields."""
-    left = [name for name in Record.__struct_fields__ if name not in names]
-    if len(left) >= len(names):
-        return ", ".join(f"`{name}`" for name in names)
-    return "all" + (f" except {', '.join(f'`{name}`' for name in left)}" if left else "")
 
 
 def _together(starts: Sequence[Phase]) -> Iterator[str]:

@@ -18,9 +18,9 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.minima import missing_of
-from gangsched.core.gang import news, rollback, steps
+from gangsched.core.gang import news, rollback
+from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang, forget_written, take_census
-from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.mail import Entered
 from gangsched.core.gang.writes import Rollback
 from gangsched.core.membership.members import Members
@@ -201,7 +201,7 @@ class Containment:
         message = self._message(parked)
         interval_s = self._policy.message_interval_s
         status = faulted.status_of(gang, message, scheduled=parked.scheduled, known=bool(parked.minima.total), now=now)
-        steps.apply(gang, steps.Step.PHASE, phase=Phase(status.phase))
+        gang.change(phase=Phase(status.phase))
         first, parked.reported = not parked.reported, True
         return faulted.write(gang, status, message, first=first, interval_s=interval_s, now=now)
 

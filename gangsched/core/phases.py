@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
+from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.membership.installations import Installations
 from gangsched.core.membership.surroundings import uses
 from gangsched.core.objects.declaration import NATIVE, GroupKey

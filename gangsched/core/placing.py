@@ -11,7 +11,7 @@ from typing import Any
 
 from gangsched.core.cluster.ledger import Viewer
 from gangsched.core.declarations.minima import Need
-from gangsched.core.gang import bindings, parts, placeholders, rollback, steps
+from gangsched.core.gang import bindings, parts, placeholders, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.wants import Want, as_it_is, chosen_with, further, whole
 from gangsched.core.objects.declaration import GroupKey
@@ -137,10 +137,11 @@ class Placing:
         if self._stopped(gang, ask.members):
             self.snapshot.undo(mark)
             return False
-        steps.apply(gang, steps.Step.QUORUM_PLACED)
+        gang.change(rollback_note="")
+        gang.attempt.forget_refusal()
         rollback.retry(gang)
         if not gang.record.scheduled_at and gang.record.quorum is None:
-            steps.begin_quorum(gang, chosen_with(gang, self._assessments[gang.key].terms.spec, found.assignments))
+            gang.begin_quorum(chosen_with(gang, self._assessments[gang.key].terms.spec, found.assignments))
         if not ask.own:
             # If members are bound or being bound already, no member waits for another.
             gang.attempt.goes_first(bindings.going_first(gang, ask.avoided, found.assignments))

@@ -12,9 +12,9 @@ from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.containment import Containment
 from gangsched.core.expired import Expired
+from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.caps import Caps
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.prebinding import Leftovers
 from gangsched.core.membership.members import Members
 from gangsched.core.membership.restarts import Restarts

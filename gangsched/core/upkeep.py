@@ -7,8 +7,8 @@ from functools import partial
 from itertools import islice
 
 from gangsched.core.gang import news
+from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.reconcile import conclude, reconcile
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect
@@ -131,8 +131,8 @@ class Upkeep:
         )
         outcome.decide(decided)
         state.surroundings.resting.note(gang)
-        if assessment.newly_scheduled and gang.observed.complete_since:
-            self._waits.append((assessment.terms.priority, now - gang.observed.complete_since))
+        if assessment.newly_scheduled and gang.operations.complete_since:
+            self._waits.append((assessment.terms.priority, now - gang.operations.complete_since))
         self._measure_partial(gang, partial_since, now)
         self._assessments[gang.key] = assessment
         self._file(gang, assessment, now)

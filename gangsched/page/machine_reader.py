@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
 from gangsched.core.cluster.ledger import Claims
+from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.status.ahead import holds_up

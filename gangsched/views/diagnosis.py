@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from gangsched.config.dialects import DIALECTS
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.writes import BindState
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import OWN_DIALECT, OWN_KEYS, GroupKey

@@ -12,8 +12,8 @@ from gangsched.core.cluster.ledger import Viewer
 from gangsched.core.cluster.volume_index import Volumes
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.resolution import resolve
+from gangsched.core.gang.assessment import Assessment, advance
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.lifecycle import Assessment, advance
 from gangsched.core.gang.observed import Observed
 from gangsched.core.gang.wants import Want
 from gangsched.core.objects.declaration import GroupKey, Role, Topology

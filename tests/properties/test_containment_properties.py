@@ -11,7 +11,7 @@ from hypothesis.stateful import initialize, invariant, rule
 from gangsched.config.settings import Settings
 from gangsched.core import placing, upkeep
 from gangsched.core.containment import LONGEST_S, Containment
-from gangsched.core.gang import bindings, clock, lifecycle, making, news, recovery, rollback, runs, unrecorded
+from gangsched.core.gang import bindings, clock, life, making, news, recovery, rollback, runs, unrecorded
 from gangsched.core.objects.declaration import Role
 from gangsched.core.objects.faults import Rebuilt
 from gangsched.core.objects.pod import Owner
@@ -30,9 +30,8 @@ STEPS = (
     (bindings, "release"),
     (bindings, "note_bound"),
     (bindings, "note_refused"),
-    (clock, "keep_clock"),
     (clock, "reset_back_off"),
-    (lifecycle, "advance"),
+    (life, "go_on"),
     (runs, "note_ended"),
     (making, "due"),
     (recovery, "resume"),

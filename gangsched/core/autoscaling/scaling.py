@@ -16,8 +16,8 @@ from hashlib import sha256
 
 from gangsched.core.autoscaling.pools import pool_demands
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.demands import DemandKey, DemandObject, SeenDemand
 from gangsched.core.objects.effects import DropDemand, Effect, PutDemand

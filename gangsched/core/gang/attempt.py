@@ -34,6 +34,11 @@ class Attempt:
     refused_members: dict[str, Refusal] = field(default_factory=dict)
     ask: tuple[object, ...] = ()
 
+    @property
+    def says(self) -> bool:
+        """Whether the result of the last attempt is known and still holds."""
+        return self.refusal is not None or self.held_up_by is not None or bool(self.server_said)
+
     # Reasons to try again, or not to
 
     def try_again(self) -> None:
@@ -46,11 +51,10 @@ class Attempt:
         self.pause = OPEN
         self.refused_members.clear()
 
-    def asks(self, ask: tuple[object, ...], now: float) -> None:
-        """Note what the gang asks for; it is tried again if that has changed (rule 5) or its pause has ended."""
-        if ask != self.ask or now >= self.pause.until:
-            self.ask = ask
-            self.try_all_again()
+    def asks(self, ask: tuple[object, ...]) -> None:
+        """Try the gang again with what it asks for now."""
+        self.ask = ask
+        self.try_all_again()
 
     def forget_members(self) -> None:
         """The refusals of single members no longer hold."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from gangsched.core.cluster.avoidance import TRIES_ON_A_NODE, Tries
 from gangsched.core.cluster.cache import Cluster
@@ -20,6 +21,9 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.prebindings import Prebinding
 from gangsched.core.objects.results import BindRefused, Refused
 from gangsched.core.objects.retry import doubled
+
+if TYPE_CHECKING:
+    from gangsched.core.gang.turn import Turn
 
 FIRST_RETRY_S = 0.25
 LONGEST_RETRY_S = 5.0
@@ -94,7 +98,7 @@ def _to_send_again(gang: Gang) -> list[Binding]:
     Bindings whose reservations must become durable first are left out. While a binding that goes first is not
     confirmed, no other is sent.
     """
-    if gang.observed.contradicted:
+    if gang.operations.contradicted:
         return []
     held, ahead = BindState.HELD, _ahead(gang)
     due = [
@@ -195,23 +199,28 @@ def carry_over(gang: Gang, binding: Binding) -> None:
     gang.operations.bindings[binding.pod.uid] = binding
 
 
-def may_be_tried(gang: Gang, members: list[Pod], now: float) -> list[Pod]:
-    """The members whose binding may be tried, with doubted ones last, because the others may suffice.
-
-    If a bar has ended, the gang is tried again.
-    """
+def may_be_tried(gang: Gang, members: list[Pod]) -> list[Pod]:
+    """The members whose binding may be tried, with doubted ones last, because the others may suffice."""
     if gang.operations.barred:
-        there = {pod.uid for pod in gang.live() if not pod.node}
-        gang.operations.barred = {uid: barred for uid, barred in gang.operations.barred.items() if uid in there}
-        for uid, barred in gang.operations.barred.items():
-            if 0 < barred.until <= now:
-                gang.operations.barred[uid] = replace(barred, until=0.0)
-                gang.attempt.try_again()
         members = list(filter(gang.operations.may_try, members))
     if gang.operations.doubted:
-        gang.operations.doubted &= gang.observed.pods.keys()
         members.sort(key=lambda pod: pod.uid in gang.operations.doubted)
     return members
+
+
+def is_bar_over(turn: Turn) -> bool:
+    """Whether a member was barred until now."""
+    barred = turn.gang.operations.barred
+    return bool(barred) and any(0 < each.until <= turn.now for each in barred.values())
+
+
+def lift_bars(turn: Turn) -> None:
+    """Try such members again."""
+    gang = turn.gang
+    for uid, barred in gang.operations.barred.items():
+        if barred.until <= turn.now:
+            gang.operations.barred[uid] = replace(barred, until=0.0)
+    gang.attempt.try_again()
 
 
 def release(gang: Gang, cluster: Cluster, uid: str) -> None:
@@ -235,6 +244,12 @@ def release_all(gang: Gang, cluster: Cluster) -> None:
     for uid in list(gang.operations.bindings):
         release(gang, cluster, uid)
     gang.durability.needless()
+
+
+def give_up(gang: Gang, cluster: Cluster) -> None:
+    """Release all reservations, and forget why single members were refused beside them."""
+    release_all(gang, cluster)
+    gang.attempt.forget_members()
 
 
 def release_held(gang: Gang, cluster: Cluster, part: Container[str] | None = None) -> None:
@@ -296,6 +311,10 @@ def reconcile(gang: Gang, cluster: Cluster) -> None:
             release(gang, cluster, uid)
     if not gang.operations.has_unconfirmed():
         gang.durability.end()
+    if gang.operations.barred:
+        there = {pod.uid for pod in gang.live() if not pod.node}
+        gang.operations.barred = {uid: barred for uid, barred in gang.operations.barred.items() if uid in there}
+    gang.operations.doubted &= gang.observed.pods.keys()
 
 
 def _send(binding: Binding) -> BindPod:

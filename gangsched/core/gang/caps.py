@@ -18,10 +18,9 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.holdings import asked_by
-from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import clock, placeholders
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.steps import Step, apply
+from gangsched.core.gang.turn import Turn
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.duration import format_duration
@@ -39,20 +38,57 @@ FREE_NODES = 4
 """Number of largest nodes whose combined capacity limits the first reservations of a namespace."""
 
 
-def keep(gang: Gang, cluster: Cluster, terms: Terms, *, now: float, policy: Policy) -> None:
-    """Release reservations that were held too long, end a back-off that is over, and pause the clock."""
-    capped = gang.record.capped
-    if capped is not None and 0 < capped.until <= now:
-        apply(gang, Step.CAP_ENDS, capped=replace(capped, until=0.0))
-    ended = placeholders.held_until(gang, terms)
-    if ended <= now and ended < placeholders.expires(gang, terms):
-        placeholders.release(gang, cluster)
-        hold_no_longer(gang, ended, policy)
-    capped = gang.record.capped
-    if capped is None or capped.paused_at or gang.operations.placeholders():
-        return
-    if gang.record.clock_start or any(pod.node for pod in gang.live()):
-        clock.pause(gang, now)
+def is_back_off_over(turn: Turn) -> bool:
+    """Whether reservations may be made again after they were held too long."""
+    capped = turn.gang.record.capped
+    return capped is not None and 0 < capped.until <= turn.now
+
+
+def end_back_off(turn: Turn) -> None:
+    """Try to make them again."""
+    capped = turn.gang.record.capped
+    if capped is not None:
+        turn.gang.change(capped=replace(capped, until=0.0))
+        turn.gang.attempt.try_again()
+
+
+def are_held_too_long(turn: Turn) -> bool:
+    """Whether reservations have been held for as long as the cluster allows."""
+    ended = placeholders.held_until(turn.gang, turn.terms)
+    return ended <= turn.now and ended < placeholders.expires(turn.gang, turn.terms)
+
+
+def release(turn: Turn) -> None:
+    """Release them."""
+    ended = placeholders.held_until(turn.gang, turn.terms)
+    placeholders.release(turn.gang, turn.cluster)
+    hold_no_longer(turn.gang, ended, turn.policy)
+
+
+def is_to_pause(turn: Turn) -> bool:
+    """Whether a cap forbids placeholders, and the clock is not paused for that."""
+    capped = turn.gang.record.capped
+    if capped is None or capped.paused_at or turn.gang.operations.placeholders() or is_lifted(turn):
+        return False
+    return bool(turn.gang.record.clock_start) or any(pod.node for pod in turn.gang.live())
+
+
+def pause(turn: Turn) -> None:
+    """Pause the clock."""
+    clock.pause(turn.gang, turn.now)
+
+
+def is_lifted(turn: Turn) -> bool:
+    """Whether placeholders are not wanted any more, or are reserved again."""
+    gang = turn.gang
+    if gang.record.capped is None or turn.terms.hindrance is not None or turn.progress.to_come:
+        return False
+    return bool(gang.operations.placeholders() or gang.record.scheduled_at or not turn.census.bound)
+
+
+def lift(turn: Turn) -> None:
+    """No cap forbids anything."""
+    turn.gang.change(capped=None)
 
 
 def hold_no_longer(gang: Gang, since: float, policy: Policy) -> None:
@@ -64,7 +100,7 @@ def hold_no_longer(gang: Gang, since: float, policy: Policy) -> None:
         "longest time that this cluster allows (maxHoldTime); they are made again after a back-off if there is room: "
         "create the members sooner, and they are bound as soon as there is room."
     )
-    apply(gang, Step.CAPPED, caps=times, capped=Capped(Reason.HOLD_LIMIT, note, until=since + wait_s))
+    gang.change(caps=times, capped=Capped(Reason.HOLD_LIMIT, note, until=since + wait_s))
     clock.pause(gang, since)
     gang.attempt.try_again()
 
@@ -193,5 +229,5 @@ class Caps:
 def stop(gang: Gang, note: str) -> None:
     """Record that the namespace may not hold the gang's reservations; the note says why."""
     capped = gang.record.capped or Capped(Reason.NAMESPACE_LIMIT, note)
-    apply(gang, Step.CAPPED, capped=replace(capped, reason=Reason.NAMESPACE_LIMIT, note=note))
+    gang.change(capped=replace(capped, reason=Reason.NAMESPACE_LIMIT, note=note))
     gang.attempt.refused(None)

@@ -8,9 +8,7 @@ from msgspec.structs import replace
 
 from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang.gang import Census, Gang
-from gangsched.core.gang.steps import Step, apply
 from gangsched.core.gang.writes import BindState
-from gangsched.core.objects.podgroup import TimeoutPolicy
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import Outcome
 from gangsched.core.objects.retry import doubled
@@ -18,53 +16,24 @@ from gangsched.core.objects.retry import doubled
 NEVER = float("inf")
 
 
-def keep_clock(
-    gang: Gang, census: Census, terms: Terms, *, complete: bool, counts: bool, now: float, policy: Policy
-) -> bool:
-    """Start, clear and check the clock of a gang that is not scheduled. Returns whether it has just run out.
-
-    The time `counts` only while the gang is being tried and, if members do not exist yet, placeholders are reserved for
-    them (rule 4).
-    """
-    record = gang.record
-    if record.scheduled_at or record.outcome is Outcome.OUT_OF_TIME:
-        return False
-    if not complete:
-        # Placeholders expire nevertheless, so the clock goes on for them.
-        since = record.clock_start if gang.operations.placeholders() else 0.0
-        retry_at = record.retry_at if record.rollback_note and now < record.retry_at else 0.0
-        apply(gang, Step.INCOMPLETE, clock_start=since, retry_at=retry_at)
-        gang.observed.note_complete(0.0)
-        return False
-    gang.observed.note_complete(gang.observed.complete_since or now)
-    if record.retry_at:
-        if now < record.retry_at:
-            return False
-        apply(gang, Step.BACK_OFF_ENDS)
-    if census.bound or (gang.plain and not gang.record.prebinding_at):
-        return False
-    if not (counts or gang.record.prebinding_at):
-        apply(gang, Step.CLOCK_STOPS)
-        return False
-    if not (record.clock_start or gang.record.prebinding_at):
-        start(gang, now)
-    if now < runs_out(gang, census, terms, policy):
-        return False
-    if terms.spec.timeout_policy is TimeoutPolicy.FAIL:
-        apply(gang, Step.OUT_OF_TIME, timeouts=gang.record.timeouts + 1, outcome=Outcome.OUT_OF_TIME)
-    else:
-        back_off(gang, now=now, policy=policy)
-    return True
+def fail(gang: Gang, timeouts: int, settled_at: float = 0.0) -> None:
+    """The time is up under timeoutPolicy Fail; members that were bound before `settled_at` stay bound."""
+    gang.change(
+        timeouts=timeouts,
+        outcome=Outcome.OUT_OF_TIME,
+        settled_at=settled_at or gang.record.settled_at,
+        clock_start=0.0,
+        prebinding_at=0.0,
+        prebinding_clock=0.0,
+    )
 
 
 def start(gang: Gang, now: float) -> None:
     """Start the clock, or resume it if a cap has paused it."""
-    capped = gang.record.capped
-    if capped is None or not capped.paused_at:
-        apply(gang, Step.CLOCK_STARTS, clock_start=now)
-    else:
+    capped, since = gang.record.capped, now
+    if capped is not None and capped.paused_at:
         capped, since = replace(capped, paused_at=0.0, ran_s=0.0), now - capped.ran_s
-        apply(gang, Step.CLOCK_STARTS, clock_start=since, capped=capped)
+    gang.change(clock_start=since, capped=capped, rollback_note="")
 
 
 def pause(gang: Gang, now: float) -> None:
@@ -72,7 +41,7 @@ def pause(gang: Gang, now: float) -> None:
     capped, started = gang.record.capped, gang.record.clock_start
     if capped is not None:
         ran_s = now - started if started else 0.0
-        apply(gang, Step.CLOCK_PAUSES, capped=replace(capped, paused_at=now, ran_s=ran_s))
+        gang.change(capped=replace(capped, paused_at=now, ran_s=ran_s), clock_start=0.0)
 
 
 def runs_out(gang: Gang, census: Census, terms: Terms, policy: Policy) -> float:
@@ -95,7 +64,8 @@ def back_off(gang: Gang, *, now: float, policy: Policy) -> None:
     timeouts, level = gang.record.timeouts + 1, gang.record.level + 1
     longest_s = doubled(policy.backoff_initial_s, level, longest=policy.backoff_max_s)
     retry_at = now + longest_s * (1 - _jitter(gang, policy.seed, timeouts) / 5)
-    apply(gang, Step.BACKS_OFF, timeouts=timeouts, level=level, retry_at=retry_at)
+    stopped = {"clock_start": 0.0, "prebinding_at": 0.0, "prebinding_clock": 0.0}
+    gang.change(timeouts=timeouts, level=level, retry_at=retry_at, **stopped)
 
 
 def reset_back_off(gang: Gang) -> None:
@@ -103,7 +73,10 @@ def reset_back_off(gang: Gang) -> None:
     record = gang.record
     outcome = Outcome.NONE if record.outcome is Outcome.OUT_OF_TIME else record.outcome
     capped = None if record.capped is None else replace(record.capped, until=0.0)
-    apply(gang, Step.SPEC_CHANGES, outcome=outcome, capped=capped)
+    gang.change(
+        outcome=outcome, capped=capped, retry_at=0.0, level=0, placeholders_expired=False, caps=0, rollback_note=""
+    )
+    gang.attempt.spec_changed()
 
 
 def _jitter(gang: Gang, seed: int, timeouts: int) -> float:

@@ -7,10 +7,11 @@ Only the machine and the modules it calls change a `Gang`. Everything that can b
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.former import came_after
@@ -26,10 +27,14 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod, PodPhase, member_order, role_of
 from gangsched.core.objects.policy import OwnerGuard
 from gangsched.core.objects.reasons import Reason
-from gangsched.core.objects.record import NO_RECORD, Record
+from gangsched.core.objects.record import NO_RECORD, Minima, Record
 
 # Module constants, because gangs of thousands of members compare each member with them.
 _WELL, _BADLY, _BOUND = PodPhase.SUCCEEDED, PodPhase.FAILED, BindState.BOUND
+
+
+MOST_TOLD = 24
+"""Length of a gang's story."""
 
 
 @dataclass(slots=True)
@@ -60,6 +65,49 @@ class Gang:
     reconcile_not_before: float = 0.0
     reconciled_size: int = 0
     outside: str = ""
+    story: tuple[tuple[float, str], ...] = ()
+
+    def change(self, **values: object) -> None:
+        """Change these fields of the record."""
+        if any(getattr(self.record, name) != value for name, value in values.items()):
+            self.record = replace(self.record, **values)
+
+    def tell(self, now: float, what: str) -> None:
+        """Add this to the gang's story; that of a pod without a group is too short to be told."""
+        if not self.plain:
+            self.story = (*self.story[1 - MOST_TOLD :], (now, what))
+
+    def begin_run(self, past: Iterable[str]) -> None:
+        """Begin another run, or end the last one that was not scheduled; the `past` members (by UID) are not in it."""
+        old = self.record
+        self.record = replace(NO_RECORD, phase=old.phase, rollback_note=old.rollback_note, workload=old.workload)
+        self.roster.begin_run(past)
+        self.written.another_run()
+
+    def forget_run(self) -> None:
+        """End the run without an outcome, because its declaration is gone or another, but keep a quorum under way.
+
+        This also ends the back-off and unparks the gang, which nothing else would wake.
+        """
+        old = self.record
+        self.record = replace(
+            NO_RECORD,
+            phase=old.phase,
+            rollback_note=old.rollback_note,
+            quorum=old.quorum,
+            quorum_done=old.quorum_done,
+        )
+        self.attempt.try_again()
+        self.roster.begin_run(self.roster.past)
+
+    def begin_quorum(self, least: Minima) -> None:
+        """Begin a quorum with these minima; no member belongs to it yet."""
+        self.change(quorum=least, quorum_done=())
+        self.roster.choose((), replace=True)
+
+    def drop_quorum(self) -> None:
+        """No quorum is under way any more."""
+        self.change(quorum=None, quorum_done=())
 
     def note_reason(self, reason: Reason, now: float) -> None:
         """Note why the gang waits, or that it does not."""

@@ -37,7 +37,6 @@ from gangsched.core.gang.mail import (
     TermsChanged,
     TermsShown,
 )
-from gangsched.core.gang.steps import Step, apply, begin_quorum, forget_run
 from gangsched.core.gang.writes import Binding, BindState
 from gangsched.core.objects import results
 from gangsched.core.objects.pod import Pod, role_of
@@ -196,7 +195,7 @@ def _joined(gang: Gang, pod: Pod, former: Former, role: str, context: Context) -
     if role and gang.key.name == role and role in together:
         # A tree began it with this member, whose own group is no part of the tree any more (rule 10).
         if gang.record.quorum is None and not gang.record.scheduled_at:
-            begin_quorum(gang, Minima(together[role]))
+            gang.begin_quorum(Minima(together[role]))
         if pod.node:
             gang.roster.inherit(pod.uid)
     in_flight = _adopt(gang, pod, context.cluster, withdrawn=former.withdrawn)
@@ -234,7 +233,7 @@ def _terms_changed(gang: Gang, news: Redeclared | TermsChanged | TermsShown, con
             # A user's PodGroup takes precedence over other systems' objects; one that gangsched made only repeats them.
             if gang.observed.group is None or gang.observed.group.made:
                 if over:
-                    forget_run(gang)
+                    gang.forget_run()
                 forget_written(gang)
         case TermsChanged():
             clock.reset_back_off(gang)
@@ -254,10 +253,10 @@ def _undeclared(gang: Gang, group: Group, cluster: Cluster) -> None:
     if gang.operations.placeholders():
         # A quorum with placeholders cannot become whole without them: its bound members stay (rule 10).
         placeholders.release(gang, cluster)
-        apply(gang, Step.QUORUM_DROPPED)
+        gang.drop_quorum()
         gang.roster.inherit_only()
     if not goes_on:
-        forget_run(gang)
+        gang.forget_run()
     if gang.operations.rollback is not None and gang.operations.rollback.restart is not None:
         rollback.end(gang)
     gang.durability.drop()
@@ -311,9 +310,8 @@ def _all_refused(gang: Gang, event: BindRefused, context: Context) -> None:
     The gang backs off if one member has been refused wherever it was tried. It also backs off if there is no other
     node, which the scheduling cycle finds out.
     """
-    bindings.release_all(gang, context.cluster)
+    bindings.give_up(gang, context.cluster)
     gang.attempt.heard(event.message)
-    gang.attempt.forget_members()
     may_be_the_node = event.why is Refused.FORBIDDEN and event.uid not in gang.operations.doubted
     if may_be_the_node and gang.attempt.replanned < MOST_REPLANNED:
         gang.attempt.plan_elsewhere()

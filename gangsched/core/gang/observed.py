@@ -54,10 +54,7 @@ class Observed:
     `traits` sum up the members. `ownership` says which owners use the group's name. For the workload in the record,
     `wave` is what it still owes if its pods come in waves, and `idle` why it wants no pods, None if it does.
     `given_up`: completions of it have failed for good. `recreates_all`: when a member is lost, the workload recreates
-    all of them. `comes_back`: all members were lost and have been recreated, and the quorum is planned before others
-    (`core.membership.restarts`). `contradicted`: members declare the gang differently (contract rule 15).
-    `complete_since` is since when the gang has been complete, `short_since` since when a scheduled gang has been below
-    its minimum; 0.0 if it is not complete or not short.
+    all of them.
     """
 
     group: Group | None = None
@@ -70,10 +67,6 @@ class Observed:
     idle: Idle | None = None
     given_up: bool = False
     recreates_all: bool = False
-    comes_back: bool = False
-    contradicted: bool = False
-    complete_since: float = 0.0
-    short_since: float = 0.0
 
     def bare(self) -> Observed:
         """The stored objects alone, without anything that was concluded from them."""
@@ -120,19 +113,3 @@ class Observed:
     def note_workload(self, wave: Wave | None, idle: Idle | None, *, recreates_all: bool, given_up: bool) -> None:
         """Note the state of the workload."""
         self.wave, self.idle, self.recreates_all, self.given_up = wave, idle, recreates_all, given_up
-
-    def note_contradiction(self, *, contradicted: bool) -> None:
-        """Note whether members declare the gang differently."""
-        self.contradicted = contradicted
-
-    def note_return(self, *, comes_back: bool) -> None:
-        """Note whether the quorum is planned before others, because its members were lost and recreated."""
-        self.comes_back = comes_back
-
-    def note_complete(self, since: float) -> None:
-        """Note since when the gang has been complete; 0.0 if it is not."""
-        self.complete_since = since
-
-    def note_shortness(self, since: float) -> None:
-        """Note since when a scheduled gang has been below its minimum; 0.0 if it is not."""
-        self.short_since = since

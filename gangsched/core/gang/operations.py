@@ -1,4 +1,4 @@
-"""The writes of one gang that are in flight or waiting for a retry; a new leader begins with none."""
+"""What is under way in one gang: writes in flight or waiting for a retry, and waits; a new leader begins with none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ class Operations:
     tried, while others were bound; their bindings are sent first. `made_at` is when the API server was last asked to
     create a PodGroup, 0.0 if it was not. `partial_since` is when a part of the quorum was first bound while the rest
     was not (contract rule 1), 0.0 if that is not so; `rollback` rolls such a quorum back. `parts` are what else is
-    bound together or not at all.
+    bound together or not at all. `complete_since` is since when the gang has been complete, `short_since` since when a
+    scheduled gang has been below its minimum; 0.0 if it is not complete or not short. `comes_back`: all members were
+    lost and have been recreated, and the quorum is planned before others (`core.membership.restarts`). `contradicted`:
+    members declare the gang differently (contract rule 15), so that nothing more is sent.
     """
 
     bindings: dict[str, Binding] = field(default_factory=dict)
@@ -34,6 +37,26 @@ class Operations:
     partial_since: float = 0.0
     rollback: Rollback | None = None
     parts: list[Part] = field(default_factory=list)
+    complete_since: float = 0.0
+    short_since: float = 0.0
+    comes_back: bool = False
+    contradicted: bool = False
+
+    def note_contradiction(self, *, contradicted: bool) -> None:
+        """Note whether members declare the gang differently."""
+        self.contradicted = contradicted
+
+    def note_return(self, *, comes_back: bool) -> None:
+        """Note whether the quorum is planned before others, because its members were lost and recreated."""
+        self.comes_back = comes_back
+
+    def note_complete(self, since: float) -> None:
+        """Note since when the gang has been complete; 0.0 if it is not."""
+        self.complete_since = since
+
+    def note_shortness(self, since: float) -> None:
+        """Note since when a scheduled gang has been below its minimum; 0.0 if it is not."""
+        self.short_since = since
 
     def rollbacks(self, *, retried: bool = False) -> list[Rollback]:
         """The rollbacks and the restart under way and, if asked for, those whose rest is being `retried`."""

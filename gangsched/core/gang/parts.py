@@ -10,16 +10,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from enum import Enum, auto
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.minima import minima, missing_of, role_minima
 from gangsched.core.gang import bindings, rollback
 from gangsched.core.gang.clock import NEVER
-from gangsched.core.gang.gang import Census, Gang, take_census
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.turn import Turn
 from gangsched.core.gang.wants import placed_of, roles_of
 from gangsched.core.gang.writes import BindState, Part
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
-from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.retry import doubled
 
@@ -62,54 +63,119 @@ def begin(
     gang.operations.parts = [*(each for each in gang.operations.parts if each not in joined), part]
 
 
-def keep(gang: Gang, cluster: Cluster, census: Census, spec: GroupSpec, *, now: float, policy: Policy) -> Census:
-    """End parts that are whole, and give up those that cannot be made whole, in time or at all. Returns the census."""
-    if rollback.under_way(gang) is not None or not census.live:
-        gang.operations.parts = []
-    for part in [*gang.operations.parts]:
-        _note_ended(gang, part)
-        bound = [pod for pod in census.bound if pod.uid in part.members]
-        part.needs = _still_needed(part, census, spec)
-        missing = part.needs - Counter(map(role_of, bound))
-        gone = not part.retry_at and part.needs.keys().isdisjoint(map(role_of, census.live))
-        if gone or not missing:
-            gang.operations.parts.remove(part)
-            continue
-        open_ = bindings.unconfirmed_of(gang, part.members)
-        part.partial_since = (part.partial_since or now) if bound else 0.0
-        if part.rollback is None and rollback.is_due(part.partial_since, now, policy):
-            said = bindings.complaint(gang, part.members) or part.complaint
-            note = rollback.note_of(len(bound), missing.total(), said, now - part.partial_since)
-            part.rollback = rollback.begun(now, note, now, part=frozenset(part.members))
-            give_up(gang, cluster, part, note, now=now, policy=policy)
-        elif not (bound or missing == roles_of(open_) or any(each.state is BindState.SENT for each in open_)):
-            bindings.release_held(gang, cluster, part.members)
-        if not (bound or open_):
-            part.rollback = None
-        if part.retry_at and part.retry_at <= now:
-            part.retry_at = 0.0
-            gang.attempt.try_again()
-    return take_census(gang) if gang.operations.parts else census
+def are_to_end(turn: Turn) -> bool:
+    """Whether there are parts beside a rollback or restart of the gang, or without any live member."""
+    gang = turn.gang
+    return bool(gang.operations.parts) and (rollback.under_way(gang) is not None or not turn.census.live)
 
 
-def _note_ended(gang: Gang, part: Part) -> None:
-    """Forget members of the part that are gone; those that have succeeded are not needed any more."""
-    ended = {uid: gang.observed.pods.get(uid) for uid in part.members}
-    gone = {uid: pod for uid, pod in ended.items() if pod is None or not gang.lives(pod)}
-    done = (pod for pod in gone.values() if pod is not None and pod.phase is PodPhase.SUCCEEDED)
-    part.needs = part.needs - Counter(map(role_of, done))
-    part.members = part.members - gone.keys()
+def end_all(turn: Turn) -> None:
+    """End them."""
+    turn.gang.operations.parts = []
 
 
-def _still_needed(part: Part, census: Census, spec: GroupSpec) -> Counter[str]:
-    """What the group needs of the part, by role, beside its other members; all, for a role whose object is gone."""
+def are_unsettled(turn: Turn) -> bool:
+    """Whether something is to be done about a part."""
+    return bool(turn.gang.operations.parts) and bool(_unsettled(turn))
+
+
+def settle(turn: Turn) -> None:
+    """End parts that are whole, and give up those that cannot be made whole, in time or at all."""
+    gang, cluster, now = turn.gang, turn.cluster, turn.now
+    for part, state in _unsettled(turn):
+        match state:
+            case _State.CHANGED:
+                part.members, part.needs = _members(gang, part), _needs(turn, part)
+            case _State.OVER:
+                gang.operations.parts.remove(part)
+            case _State.PARTIAL:
+                part.partial_since = now
+            case _State.NOT_PARTIAL:
+                part.partial_since = 0.0
+            case _State.LATE:
+                bound = [pod for pod in turn.census.bound if pod.uid in part.members]
+                missing = part.needs - Counter(map(role_of, bound))
+                said = bindings.complaint(gang, part.members) or part.complaint
+                note = rollback.note_of(len(bound), missing.total(), said, now - part.partial_since)
+                part.rollback = rollback.begun(now, note, now, part=frozenset(part.members))
+                give_up(gang, cluster, part, note, now=now, policy=turn.policy)
+            case _State.UNFIT:
+                bindings.release_held(gang, cluster, part.members)
+            case _State.ROLLED_BACK:
+                part.rollback = None
+            case _State.AGAIN:
+                part.retry_at = 0.0
+                gang.attempt.try_again()
+
+
+class _State(Enum):
+    """What is to be done about a part, in order of precedence."""
+
+    CHANGED = auto()
+    """Members have gone, or others than its own have what the group needs of it."""
+    OVER = auto()
+    """It is whole, or none of its roles has a member any more."""
+    PARTIAL = auto()
+    """Some of it was bound."""
+    NOT_PARTIAL = auto()
+    """Nothing of it is bound any more."""
+    LATE = auto()
+    """It has been partly bound for too long."""
+    UNFIT = auto()
+    """Nothing of it is bound or in flight, and its reservations are not what it needs."""
+    ROLLED_BACK = auto()
+    """Nothing of it is bound or reserved any more."""
+    AGAIN = auto()
+    """Its back-off is over."""
+
+
+def _unsettled(turn: Turn) -> list[tuple[Part, _State]]:
+    return [(part, state) for part in turn.gang.operations.parts if (state := _state(turn, part)) is not None]
+
+
+def _state(turn: Turn, part: Part) -> _State | None:
+    gang = turn.gang
+    bound = [pod for pod in turn.census.bound if pod.uid in part.members]
+    open_ = bindings.unconfirmed_of(gang, part.members)
+    missing = part.needs - Counter(map(role_of, bound))
+    gone = not part.retry_at and part.needs.keys().isdisjoint(map(role_of, turn.census.live))
+    held, sent = (any(each.state is state for each in open_) for state in (BindState.HELD, BindState.SENT))
+    late = part.rollback is None and rollback.is_due(part.partial_since, turn.now, turn.policy)
+    states = (
+        (_State.CHANGED, _members(gang, part) != part.members or _needs(turn, part) != part.needs),
+        (_State.OVER, gone or not missing),
+        (_State.PARTIAL, bool(bound) and not part.partial_since),
+        (_State.NOT_PARTIAL, not bound and bool(part.partial_since)),
+        (_State.LATE, late),
+        (_State.UNFIT, held and not sent and not bound and missing != roles_of(open_)),
+        (_State.ROLLED_BACK, not bound and not open_ and part.rollback is not None),
+        (_State.AGAIN, 0 < part.retry_at <= turn.now),
+    )
+    return next((state for state, holds in states if holds), None)
+
+
+def _members(gang: Gang, part: Part) -> set[str]:
+    """The members of the part without those that are gone."""
+    there = gang.observed.pods
+    return {uid for uid in part.members if uid in there and gang.lives(there[uid])}
+
+
+def _needs(turn: Turn, part: Part) -> Counter[str]:
+    """What the group needs of the part, by role, beside its other members; all, for a role whose object is gone.
+
+    Members that have succeeded are not needed any more.
+    """
+    census, spec, there = turn.census, turn.terms.spec, turn.gang.observed.pods
+    if spec.tree is None and not missing_of(minima(spec), census.bound_roles + census.done_roles):
+        return Counter()
+    gone = (there[uid] for uid in part.members - _members(turn.gang, part) if uid in there)
+    needs = part.needs - Counter(role_of(pod) for pod in gone if pod.phase is PodPhase.SUCCEEDED)
     if spec.tree is None:
-        whole = not missing_of(minima(spec), census.bound_roles + census.done_roles)
-        return Counter() if whole else part.needs
+        return needs
     others = Counter(role_of(pod) for pod in census.bound if pod.uid not in part.members) + census.done_roles
     least = role_minima(spec)
-    known = {role: min(needed, least[role] - others[role]) for role, needed in part.needs.items() if role in least}
-    return +Counter({**part.needs, **known})
+    known = {role: min(needed, least[role] - others[role]) for role, needed in needs.items() if role in least}
+    return +Counter({**needs, **known})
 
 
 def give_up(gang: Gang, cluster: Cluster, part: Part, note: str, *, now: float, policy: Policy) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import count, islice
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -19,8 +20,7 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.minima import Need, chosen, lowered, minima, missing_of
 from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import bindings, clock, rollback
-from gangsched.core.gang.gang import Census, Gang, take_census
-from gangsched.core.gang.steps import Step, apply
+from gangsched.core.gang.gang import Gang, take_census
 from gangsched.core.gang.wants import quorum_need, raised, roles_of
 from gangsched.core.gang.writes import Binding
 from gangsched.core.objects.declaration import Declaration, Role
@@ -33,6 +33,9 @@ from gangsched.core.objects.shape import Shape
 from gangsched.core.objects.status import Place
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.filling import classify
+
+if TYPE_CHECKING:
+    from gangsched.core.gang.turn import Turn
 
 _PREFIX = "place/"
 
@@ -53,7 +56,7 @@ def to_come(gang: Gang, need: Need, there: Sequence[Pod], terms: Terms) -> list[
         return []
     grows = terms.sequential and raised(gang, terms.spec)
     if record.scheduled_at and (
-        terms.spec.on_degraded is not OnDegraded.REPAIR or not (gang.observed.short_since or grows)
+        terms.spec.on_degraded is not OnDegraded.REPAIR or not (gang.operations.short_since or grows)
     ):
         return []
     lacks = missing(need, there, terms.spec)
@@ -99,13 +102,13 @@ def settle(gang: Gang, cluster: Cluster, terms: Terms) -> list[EmitEvent]:
         return []
     gang.operations.mismatched &= gang.observed.pods.keys()
     # It is unknown what contradicting declarations ask for: keep the reservations, which expire as always.
-    asked_for = gang.observed.contradicted or any(role.template for role in terms.spec.roles)
+    asked_for = gang.operations.contradicted or any(role.template for role in terms.spec.roles)
     if gang.deserted() or not asked_for:
         release(gang, cluster)
         return []
     evicts = rollback.under_way(gang) is not None
     effects = _take(gang, cluster, held) if terms.hindrance is None and not evicts else []
-    if not gang.observed.contradicted:
+    if not gang.operations.contradicted:
         _give_up_surplus(gang, cluster, terms)
     return effects
 
@@ -116,42 +119,59 @@ def release(gang: Gang, cluster: Cluster) -> None:
         bindings.release(gang, cluster, binding.pod.uid)
 
 
-def run_out(gang: Gang, census: Census, terms: Terms, *, now: float) -> bool:
-    """Whether the reservations beside bound members have expired; from then on only existing members count.
+def are_no_longer_held(turn: Turn) -> bool:
+    """Whether no place is held any more, and that is not recorded."""
+    record = turn.gang.record
+    noted = record.held_since or (record.scheduled_at and record.clock_start)
+    return bool(noted) and not turn.gang.operations.placeholders()
 
-    Under Retry the gang is degraded until the rest is bound; under Fail it has failed.
+
+def note_none_held(turn: Turn) -> None:
+    """The clock of a scheduled gang ran for them."""
+    record = turn.gang.record
+    turn.gang.change(held_since=0.0, clock_start=0.0 if record.scheduled_at else record.clock_start)
+
+
+def are_held(turn: Turn) -> bool:
+    """Whether the first place is held, and that is not recorded."""
+    return not turn.gang.record.held_since and bool(turn.gang.operations.placeholders())
+
+
+def note_held(turn: Turn) -> None:
+    """Record since when places are held."""
+    turn.gang.change(held_since=turn.now)
+
+
+def have_expired(turn: Turn) -> bool:
+    """Whether the reservations beside bound members have expired."""
+    begun = turn.gang.operations.placeholders() and (turn.gang.record.scheduled_at or turn.census.bound)
+    return bool(begun) and turn.now >= expires(turn.gang, turn.terms)
+
+
+def give_up_expired(turn: Turn) -> None:
+    """From now on only existing members count. Under Retry the gang is degraded until the rest is bound.
+
+    Under Fail it has failed.
     """
-    record = gang.record
-    if not gang.operations.placeholders():
-        if record.held_since or (record.scheduled_at and record.clock_start):
-            start = 0.0 if record.scheduled_at else record.clock_start
-            apply(gang, Step.PLACES_HELD, held_since=0.0, clock_start=start)
-        return False
-    if not record.held_since:
-        apply(gang, Step.PLACES_HELD, held_since=now)
-    if not (record.clock_start or terms.sequential):
-        clock.start(gang, now)
-    if not (record.scheduled_at or census.bound) or now < expires(gang, terms):
-        return False
-    wait_no_longer(gang, terms.spec, now)
-    return True
+    wait_no_longer(turn.gang, turn.terms.spec, turn.now)
+    release(turn.gang, turn.cluster)
 
 
 def wait_no_longer(gang: Gang, spec: GroupSpec, now: float) -> None:
     """Stop waiting, beside bound members, for members that do not exist."""
     record = gang.record
     timeouts = record.timeouts + (record.late or not record.scheduled_at)
-    apply(gang, Step.PLACES_EXPIRE, placeholders_expired=True, timeouts=timeouts)
+    gang.change(placeholders_expired=True, timeouts=timeouts, clock_start=0.0)
     if record.scheduled_at:
         return
-    apply(gang, Step.QUORUM_DROPPED)
+    gang.drop_quorum()
     gang.roster.inherit_only()
     if spec.timeout_policy is TimeoutPolicy.FAIL:
-        apply(gang, Step.OUT_OF_TIME, outcome=Outcome.OUT_OF_TIME, settled_at=now)
+        clock.fail(gang, timeouts, settled_at=now)
         return
-    decided = record.quorum if gang.observed.contradicted else None
+    decided = record.quorum if gang.operations.contradicted else None
     satisfied = decided or chosen(minima(spec), Counter(role_of(pod) for pod in gang.live() if pod.node))
-    apply(gang, Step.LATE, late=True, scheduled_at=now, satisfied=satisfied)
+    gang.change(late=True, scheduled_at=now, satisfied=satisfied)
 
 
 def expires(gang: Gang, terms: Terms) -> float:
@@ -285,7 +305,7 @@ def _give_up_surplus(gang: Gang, cluster: Cluster, terms: Terms) -> None:
     """Give up reservations beyond what is missing beside members with a node: the minimum may have been lowered."""
     census = take_census(gang)
     if gang.record.scheduled_at:
-        grows = terms.sequential and not gang.observed.short_since
+        grows = terms.sequential and not gang.operations.short_since
         least = minima(terms.spec) if grows else lowered(gang.record.satisfied, terms.spec)
         owed = missing_of(least, census.bound_roles + census.done_roles)
     else:

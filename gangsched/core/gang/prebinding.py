@@ -16,10 +16,9 @@ from collections.abc import Container
 
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.declarations.minima import Need
 from gangsched.core.gang import bindings
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.steps import Step, apply
+from gangsched.core.gang.turn import Turn
 from gangsched.core.gang.writes import Binding, BindState, PendingPrebinding
 from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.effects import Effect, Prebind, UndoPrebinding
@@ -57,7 +56,7 @@ def go_on(gang: Gang, cluster: Cluster, avoidance: Avoidance, *, policy: Policy,
                 pending.shown(done=state is PrebindingState.DONE)
             elif state is PrebindingState.GIVEN_UP:
                 pending.put_off()  # leftovers of an earlier attempt are undone first
-            elif (pending.retry_at <= now or not pending.tries) and not gang.observed.contradicted:
+            elif (pending.retry_at <= now or not pending.tries) and not gang.operations.contradicted:
                 pending.sent(again_at=now + UNSEEN_S)
                 effects.append(Prebind(uid, pending.what))
         if gang.record.scheduled_at and binding.awaits and now >= binding.since + policy.pre_bind_timeout_s:
@@ -74,26 +73,48 @@ def _bar(gang: Gang, binding: Binding, policy: Policy, now: float) -> None:
         bindings.bar(gang, binding.pod.uid, f"{late}, so it is tried again later; at the end {awaited.told}.", now)
 
 
-def keep(gang: Gang, need: Need, now: float) -> None:
-    """Begin or end the pre-binding stage of a quorum, during which the gang's clock is paused (rule 4).
+def is_awaited(turn: Turn) -> bool:
+    """Whether a quorum has begun to wait for its pre-bindings."""
+    return not turn.gang.record.prebinding_at and _is_open(turn.gang)
+
+
+def begin(turn: Turn) -> None:
+    """Begin the stage, during which the gang's clock is paused (rule 4)."""
+    turn.gang.change(prebinding_at=turn.now, prebinding_clock=turn.gang.record.clock_start, clock_start=0.0)
+
+
+def is_over(turn: Turn) -> bool:
+    """Whether the quorum no longer waits for pre-bindings.
 
     The stage goes on while a member whose reservation was given up has no other yet, and until the quorum is planned
     again. Otherwise a leader that restarts repeatedly, or a provisioner that gives up everywhere, would restart the
     stage and its time-out for ever.
     """
-    quorum = [binding for binding in gang.operations.bindings.values() if not binding.above]
-    open_ = not gang.record.scheduled_at and any(binding.pending and binding.awaits for binding in quorum)
-    record = gang.record
-    if record.prebinding_at and not (record.scheduled_at or open_):
-        planned = gang.attempt.parked or gang.outside
-        open_ = not need.met_by([binding.pod for binding in quorum]) if quorum else not planned
-    if open_ and not record.prebinding_at:
-        apply(gang, Step.PREBINDING_BEGINS, prebinding_at=now, prebinding_clock=record.clock_start)
-    elif record.prebinding_at and not open_:
-        started = record.clock_start
-        if record.prebinding_clock and not (started or record.retry_at or record.scheduled_at):
-            started = now - (record.prebinding_at - record.prebinding_clock)
-        apply(gang, Step.PREBINDING_ENDS, clock_start=started)
+    gang = turn.gang
+    if not gang.record.prebinding_at or (_is_open(gang) and not gang.record.scheduled_at):
+        return False
+    quorum = _quorum(gang)
+    planned = gang.attempt.parked or gang.outside
+    going_on = not turn.need.met_by([binding.pod for binding in quorum]) if quorum else not planned
+    return bool(gang.record.scheduled_at) or not going_on
+
+
+def end(turn: Turn) -> None:
+    """End the stage; a clock that was running goes on."""
+    record = turn.gang.record
+    started = record.clock_start
+    if record.prebinding_clock and not (started or record.retry_at or record.scheduled_at):
+        started = turn.now - (record.prebinding_at - record.prebinding_clock)
+    turn.gang.change(clock_start=started, prebinding_at=0.0, prebinding_clock=0.0)
+
+
+def _quorum(gang: Gang) -> list[Binding]:
+    return [binding for binding in gang.operations.bindings.values() if not binding.above]
+
+
+def _is_open(gang: Gang) -> bool:
+    """Whether a quorum has pre-bindings that do not hold yet."""
+    return not gang.record.scheduled_at and any(binding.pending and binding.awaits for binding in _quorum(gang))
 
 
 def first_awaited(gang: Gang) -> PendingPrebinding | None:

@@ -1,8 +1,8 @@
 """Reconciles one gang with what was observed: the only way in which a gang advances.
 
 `reconcile` drops bindings that the cluster has overtaken, reads the terms from everything that declares the gang, lets
-members take the reservations of their placeholders, and advances the life cycle until it is known what the gang wants.
-A scheduling cycle may place that. `conclude` then finds the phase and the effects that are due.
+members take the reservations of their placeholders, and lets the gang's life go on (`gang.life`) until it is known what
+the gang wants. A scheduling cycle may place that. `conclude` then finds the phase and the effects that are due.
 """
 
 from __future__ import annotations
@@ -17,13 +17,18 @@ from gangsched.core.declarations.automatic import idle_of, recreates_all
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.resolution import resolve
 from gangsched.core.declarations.waves import lowered_to, wave_of
-from gangsched.core.gang import bindings, caps, lifecycle, making, placeholders, prebinding, rollback, runs
-from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.lifecycle import Assessment
+from gangsched.core.gang import bindings, life, making, parts, placeholders, prebinding, rollback, runs, wants
+from gangsched.core.gang.assessment import Assessment
+from gangsched.core.gang.clock import NEVER, runs_out
+from gangsched.core.gang.gang import Census, Gang
+from gangsched.core.gang.states import Facts, settle
+from gangsched.core.gang.turn import Turn, is_remade
+from gangsched.core.gang.wants import Want
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.record import Outcome, Phase
 
 
 def reconcile(
@@ -62,10 +67,35 @@ def reconcile(
         )
         terms = lowered_to(terms, wave, runs.done(gang)) if wave is not None else terms
     contradicted = terms.hindrance is not None and terms.hindrance.reason is Reason.CONTRADICTION
-    gang.observed.note_contradiction(contradicted=contradicted)
+    gang.operations.note_contradiction(contradicted=contradicted)
     effects += placeholders.settle(gang, cluster, terms)
-    caps.keep(gang, cluster, terms, now=now, policy=policy)
-    return lifecycle.advance(gang, cluster, terms, now=now, policy=policy), effects
+    gang.roster.keep(gang.observed.pods)
+    return _advanced(Turn(gang, cluster, terms, policy=policy, now=now)), effects
+
+
+def _advanced(turn: Turn) -> Assessment:
+    """Let the gang's life go on, and find what it wants.
+
+    If that is no quorum any more, why the last one of a scheduled gang did not fit is past.
+    """
+    life.go_on(turn)
+    gang, progress, want = turn.gang, turn.progress, Want()
+    if progress.complete and rollback.may_plan(gang, turn.now) and not is_remade(gang):
+        capped = gang.record.capped is not None and gang.record.capped.until
+        some = [*progress.eligible, *(() if capped else progress.to_come)]
+        moves, closed = placeholders.moving(gang, progress.eligible), parts.closed(gang, turn.now)
+        want = wants.want_of(gang, turn.census, turn.terms, turn.need, some, moves=moves, closed=closed)
+    if gang.record.scheduled_at and want.quorum is None:
+        gang.attempt.forget_refusal()
+    return Assessment(
+        census=turn.census,
+        terms=turn.terms,
+        complete=progress.complete,
+        want=want,
+        surplus=progress.surplus,
+        timed_out=turn.timed_out,
+        newly_scheduled=turn.newly_scheduled,
+    )
 
 
 def conclude(
@@ -85,16 +115,24 @@ def conclude(
     effects: list[Effect] = []
     if tried:
         effects += prebinding.go_on(gang, cluster, avoidance, policy=policy, now=now)
-        caps.keep(gang, cluster, assessment.terms, now=now, policy=policy)
-        assessment = lifecycle.advance_tried(gang, cluster, assessment.terms, now=now, policy=policy)
-    assessment = lifecycle.conclude(gang, assessment, now=now, policy=policy)
+    if tried or gang.outside:
+        assessment = _advanced(Turn(gang, cluster, assessment.terms, policy=policy, now=now))
+    facts = _facts(gang, assessment.census, complete=assessment.complete, now=now, policy=policy)
+    _enter(gang, settle(gang.record.phase, facts), now)
     if _must_be_durable(gang, assessment):
         gang.durability.ask(now)
     effects += making.ask(gang, assessment.terms, now)
     effects += rollback.go_on(gang, now) or _withdraw_hopeless(gang, assessment)
     effects += bindings.resend_due(gang, now)
-    due = (assessment.due, bindings.next_retry(gang), rollback.next_due(gang), making.due(gang))
-    return replace(assessment, due=min(*due, prebinding.next_due(gang, policy))), effects
+    minimum = gang.record.minimum if gang.record.scheduled_at else assessment.terms.spec.minimum
+    return replace(assessment, facts=facts, minimum=minimum, due=_due(gang, assessment, facts, policy)), effects
+
+
+def _enter(gang: Gang, phase: Phase, now: float) -> None:
+    record = gang.record
+    if phase is Phase.RUNNING and record.phase is not phase and not record.running_at:
+        gang.change(running_at=now)
+    gang.change(phase=phase)
 
 
 def _withdraw_hopeless(gang: Gang, assessment: Assessment) -> list[Effect]:
@@ -102,7 +140,7 @@ def _withdraw_hopeless(gang: Gang, assessment: Assessment) -> list[Effect]:
 
     It cannot be completed if a member lost its reservation and found no other, or if the PodGroup is gone (rule 10).
     """
-    if gang.observed.contradicted:
+    if gang.operations.contradicted:
         return bindings.withdraw(gang.operations.bindings.values())
     lost = gang.attempt.refusal is not None or assessment.terms.undeclared
     lost = lost and not gang.record.scheduled_at and not assessment.census.bound
@@ -120,3 +158,63 @@ def _must_be_durable(gang: Gang, assessment: Assessment) -> bool:
         and not gang.record.scheduled_at
         and any(each.state is BindState.HELD and each.tries for each in gang.operations.bindings.values())
     )
+
+
+def _facts(gang: Gang, census: Census, *, complete: bool, now: float, policy: Policy) -> Facts:
+    """The facts from which the table in `states` finds the phase."""
+    record = gang.record
+    scheduled = bool(record.scheduled_at) and not record.ended
+    unconfirmed = [] if scheduled else gang.operations.unconfirmed()
+    sent = any(binding.state is BindState.SENT for binding in unconfirmed)
+    short = bool(gang.operations.short_since) and (
+        record.late or now >= gang.operations.short_since + policy.degraded_after_s
+    )
+    rolling_back = (
+        gang.operations.rollback is not None and now >= gang.operations.rollback.since + policy.degraded_after_s
+    )
+    return Facts(
+        complete=complete,
+        held=(bool(unconfirmed) and not sent) or (record.capped is not None and not scheduled and bool(census.bound)),
+        binding=sent or (gang.operations.rollback is not None and not rolling_back and not scheduled),
+        quorum_running=scheduled and census.running + census.done >= record.minimum,
+        was_scheduled=scheduled,
+        degraded=short or rolling_back,
+        backing_off=now < record.retry_at,
+        failed_for_good=record.outcome is Outcome.OUT_OF_TIME,
+        ended_well=record.outcome is Outcome.SUCCEEDED,
+        ended_badly=record.outcome is Outcome.FAILED,
+        suspended=not census.live and gang.observed.idle is not None and not gang.observed.idle.ended,
+    )
+
+
+def _due(gang: Gang, assessment: Assessment, facts: Facts, policy: Policy) -> float:
+    """When, in epoch seconds, the gang must be reconciled even without an event."""
+    record, census, terms = gang.record, assessment.census, assessment.terms
+    expires, held_until = placeholders.expires(gang, terms), placeholders.held_until(gang, terms)
+    # While no member is bound, the group's clock releases reservations, once no binding is in flight.
+    due = [
+        gang.attempt.pause.until,
+        expires if record.scheduled_at or census.bound else NEVER,
+        parts.due(gang, policy),
+        bindings.next_retry(gang),
+        rollback.next_due(gang),
+        making.due(gang),
+        prebinding.next_due(gang, policy),
+    ]
+    if held_until < expires:
+        due.append(held_until)
+    if gang.operations.rollback is not None and not facts.degraded:
+        due.append(gang.operations.rollback.since + policy.degraded_after_s)
+    if record.capped is not None and record.capped.until:
+        due.append(record.capped.until)
+    # Members stay barred beyond the run in which they were refused, for example if the PodGroup was replaced.
+    due += [barred.until for barred in gang.operations.barred.values() if barred.until]
+    if record.scheduled_at:
+        if gang.operations.short_since and not facts.degraded:
+            due.append(gang.operations.short_since + policy.degraded_after_s)
+        return min(due)
+    if gang.operations.partial_since and (gang.operations.rollback is None or gang.operations.rollback.retried):
+        due.append(gang.operations.partial_since + rollback.lasts_s(policy))
+    if record.outcome is not Outcome.OUT_OF_TIME:
+        due.append(record.retry_at or runs_out(gang, census, terms, policy))
+    return min(due)

@@ -19,7 +19,6 @@ from gangsched.core.declarations.resolution import declared_spec
 from gangsched.core.gang import bindings, caps, clock, placeholders, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.runs import leads
-from gangsched.core.gang.steps import Step, apply, begin_quorum, begin_run
 from gangsched.core.gang.wants import placed_of
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.podgroup import GroupSpec, OnDegraded
@@ -44,18 +43,18 @@ def resume(gang: Gang, cluster: Cluster, left: Sequence[Pod], *, foreign: Foreig
     conditions = {condition.type: condition for condition in group.status.conditions}
     scheduled, degraded = conditions.get("Scheduled"), conditions.get("Degraded")
     degraded = degraded if degraded is not None and degraded.status else None
-    apply(gang, Step.RECALLED, **asdict(record))
+    gang.change(**asdict(record))
     gang.written.restore(group.status, scheduled.reason if scheduled is not None else "")
     if scheduled is not None and scheduled.generation != group.generation:
         clock.reset_back_off(gang)
     if degraded is not None and gang.record.scheduled_at:
-        gang.observed.note_shortness(degraded.since - policy.degraded_after_s)
+        gang.operations.note_shortness(degraded.since - policy.degraded_after_s)
     # Pod timestamps have a resolution of one second.
     began = float("inf") if record.ended else int(record.run_start)
     ended = [pod for pod in (*gang.observed.pods.values(), *left) if pod.terminal]
     gang.roster.begin_run(pod.uid for pod in ended if max(pod.bound_at, pod.created) < began)
     if _another_has_begun(gang):
-        begin_run(gang, (pod.uid for pod in ended))
+        gang.begin_run(pod.uid for pod in ended)
         return
     _count_ended(gang, [pod for pod in ended if pod.uid not in gang.roster.past])
     if group.status.reservation is not None:
@@ -102,9 +101,7 @@ def _count_ended(gang: Gang, ended: Sequence[Pod]) -> None:
     succeeded = Counter(map(role_of, well)) | recorded
     led = record.led or any(map(leads, well))
     damaging = sum(pod.phase is PodPhase.FAILED and not pod.terminating for pod in ended)
-    apply(
-        gang,
-        Step.MEMBER_ENDS,
+    gang.change(
         succeeded=tuple(sorted(succeeded.items())),
         failed=max(len(ended) - len(well), record.failed),
         led=led,
@@ -113,7 +110,7 @@ def _count_ended(gang: Gang, ended: Sequence[Pod]) -> None:
     if record.quorum is not None:
         # Successes that are not in the record happened after its quorum began.
         done = Counter(dict(record.quorum_done)) + (succeeded - recorded)
-        apply(gang, Step.MEMBER_ENDS, quorum_done=tuple(sorted(done.items())))
+        gang.change(quorum_done=tuple(sorted(done.items())))
     gang.roster.count(*(pod.uid for pod in ended))
 
 
@@ -187,6 +184,6 @@ def take_over(gang: Gang, spec: GroupSpec) -> None:
     if gang.record.quorum is None:
         least = chosen(minima(spec), Counter(map(role_of, placed_of(gang))))
         if spec.tree is None or not missing_of(spec.tree, Counter(dict(least.roles))):
-            begin_quorum(gang, least)
+            gang.begin_quorum(least)
     there = [uid for uid, binding in gang.operations.bindings.items() if not binding.placeholder]
     gang.roster.choose((*gang.roster.inherited, *there), replace=True)

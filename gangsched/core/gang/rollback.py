@@ -9,13 +9,11 @@ and spared members are left, a gang that was rolled back is planned again with t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from gangsched.core.declarations.minima import Need
-from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import bindings, clock
 from gangsched.core.gang.evicting import REVIEW_S, Cause, Evictions
-from gangsched.core.gang.gang import Census, Gang
-from gangsched.core.gang.steps import Step, apply, begin_run
+from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.wants import roles_of
 from gangsched.core.gang.writes import BindState, Rollback
 from gangsched.core.objects.duration import format_duration
@@ -25,6 +23,9 @@ from gangsched.core.objects.podgroup import OnDegraded
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import EvictionRefused, OwnerSeen, PodEvicted
 from gangsched.core.objects.wording import number_of
+
+if TYPE_CHECKING:
+    from gangsched.core.gang.turn import Turn
 
 LONGEST_MARGIN_S = 10.0
 """A rollback begins this many seconds before the repair deadline, or a third of the deadline if that is less, so that
@@ -38,62 +39,132 @@ def under_way(gang: Gang) -> Rollback | None:
     return rollback if rollback is not None and not rollback.retried else None
 
 
-def end_restart(gang: Gang) -> None:
-    """End the run of a group whose old members onDegraded Restart has evicted; the present ones begin the next."""
-    rollback = gang.operations.rollback
-    if rollback is None or rollback.restart is None or targets(gang, rollback):
-        return
-    old = (rollback.restart & gang.observed.pods.keys()) | {
-        pod.uid for pod in gang.observed.pods.values() if pod.terminal
-    }
-    begin_run(gang, gang.roster.past | old)
+def is_restarted(turn: Turn) -> bool:
+    """Whether all members that onDegraded Restart evicts have left."""
+    doing = turn.gang.operations.rollback
+    return doing is not None and doing.restart is not None and not targets(turn.gang, doing)
+
+
+def end_restart(turn: Turn) -> None:
+    """End their run; the present members begin the next."""
+    gang = turn.gang
+    old = gang.operations.rollback.restart if gang.operations.rollback is not None else None
+    there = gang.observed.pods
+    past = {uid for uid in old or () if uid in there} | {pod.uid for pod in there.values() if pod.terminal}
+    gang.begin_run(gang.roster.past | past)
     end(gang)
 
 
-def note_partial(gang: Gang, census: Census, need: Need, terms: Terms, now: float) -> None:
-    """Note since when a part of a quorum has been bound while the rest is not (rule 1).
+def is_restart_off(turn: Turn) -> bool:
+    """Whether the spec asks for the restart no longer, or the group is whole before any member has left."""
+    gang, doing = turn.gang, turn.gang.operations.rollback
+    if doing is None or doing.restart is None:
+        return False
+    known = turn.terms.minimum_known
+    asked = known and gang.record.scheduled_at and turn.terms.spec.on_degraded is OnDegraded.RESTART
+    begun = any(uid in gang.roster.leaving or uid not in gang.observed.pods for uid in doing.restart)
+    return (known and not asked) or not (gang.operations.short_since or begun)
 
-    While the minimum is unknown, inherited members stay noted.
-    """
-    record = gang.record
+
+def call_off(turn: Turn) -> None:
+    """Evict no more."""
+    end(turn.gang)
+
+
+def have_inherited_left(turn: Turn) -> bool:
+    """Whether members that began a quorum without this leader have gone, or the quorum is bound or over."""
+    return bool(turn.gang.roster.inherited) and _inherited(turn) != turn.gang.roster.inherited
+
+
+def keep_inherited(turn: Turn) -> None:
+    """Forget them."""
+    turn.gang.roster.inherit_only(_inherited(turn))
+
+
+def _inherited(turn: Turn) -> set[str]:
+    """The members with which a quorum may have begun; while the minimum is unknown, they stay noted."""
+    gang, record = turn.gang, turn.gang.record
     open_ = bool(record.run_start) and not record.ended and not record.scheduled_at
-    gang.roster.inherit_only(gang.roster.inherited & gang.observed.pods.keys() if open_ else ())
-    gang.roster.keep(gang.observed.pods)
-    begun, held = gang.begun(), gang.operations.placeholders()
-    lacks = need.beside(roles_of(held)) if held else need
+    if not open_ or (turn.terms.minimum_known and not turn.need):
+        return set()
+    return gang.roster.inherited & gang.observed.pods.keys()
+
+
+def is_partial_now(turn: Turn) -> bool:
+    """Whether a part of the quorum has been bound and the rest is not (rule 1)."""
+    return not turn.gang.operations.partial_since and _is_partial(turn)
+
+
+def note_partial(turn: Turn) -> None:
+    """Note since when that is so."""
+    turn.gang.operations.partial_since = turn.now
+
+
+def is_partial_no_longer(turn: Turn) -> bool:
+    """Whether no part of a quorum is bound any more, or all of it."""
+    doing = turn.gang.operations.rollback
+    noted = turn.gang.operations.partial_since or (doing is not None and doing.restart is None)
+    return bool(noted) and not _is_partial(turn)
+
+
+def end_partial(turn: Turn) -> None:
+    """The quorum is not partly bound, so that a rollback of it is over."""
+    turn.gang.operations.partial_since = 0.0
+    doing = turn.gang.operations.rollback
+    if doing is not None and doing.restart is None:
+        end(turn.gang)
+
+
+def _is_partial(turn: Turn) -> bool:
+    gang, record = turn.gang, turn.gang.record
     # Members that are bound beside reservations that a cap has released stay bound, as when these expire.
-    partial = open_ and bool(lacks) and record.capped is None and any(pod.uid in begun for pod in census.bound)
-    if terms.minimum_known and not need:
-        gang.roster.inherit_only()
-    gang.operations.partial_since = (gang.operations.partial_since or now) if partial else 0.0
-    if gang.operations.rollback is not None and gang.operations.rollback.restart is None and not partial:
-        end(gang)
+    if not record.run_start or record.ended or record.scheduled_at or record.capped is not None:
+        return False
+    begun = gang.begun()
+    if not any(pod.uid in begun for pod in turn.census.bound):
+        return False
+    held = gang.operations.placeholders()
+    return bool(turn.need.beside(roles_of(held)) if held else turn.need)
 
 
-def drop_restart(gang: Gang, terms: Terms) -> None:
-    """Call off a restart that the spec no longer asks for, or whose group is whole before any member has left."""
-    if gang.operations.rollback is None or gang.operations.rollback.restart is None:
-        return
-    known = terms.minimum_known
-    asked = known and gang.record.scheduled_at and terms.spec.on_degraded is OnDegraded.RESTART
-    begun = any(uid in gang.roster.leaving or uid not in gang.observed.pods for uid in gang.operations.rollback.restart)
-    if (known and not asked) or not (gang.observed.short_since or begun):
-        end(gang)
+def is_quorum_overdue(turn: Turn) -> bool:
+    """Whether the quorum has been partly bound for too long."""
+    return under_way(turn.gang) is None and is_due(turn.gang.operations.partial_since, turn.now, turn.policy)
 
 
-def begin_due(gang: Gang, census: Census, need: Need, terms: Terms, *, now: float, policy: Policy) -> None:
-    """Roll back a quorum that could not be completed in time; begin a restart that is due (rules 1, 12 and 13)."""
-    if under_way(gang) is not None:
-        return
-    restarts = terms.spec.on_degraded is OnDegraded.RESTART and not gang.record.late
-    if is_due(gang.operations.partial_since, now, policy):
-        held = bindings.complaint(gang)
-        note = note_of(len(census.bound), need.number, held, now - gang.operations.partial_since)
-        _begin(gang, note, now)
-        apply(gang, Step.ROLLED_BACK, rollback_note=note)
-        clock.back_off(gang, now=now, policy=policy)
-    elif restarts and gang.observed.short_since and now >= gang.observed.short_since + policy.degraded_after_s:
-        _begin(gang, RESTART_NOTE, now, frozenset(pod.uid for pod in gang.live()))
+def begin(turn: Turn) -> None:
+    """Roll the quorum back (rules 1 and 13)."""
+    gang, now = turn.gang, turn.now
+    held = bindings.complaint(gang)
+    note = note_of(len(turn.census.bound), turn.need.number, held, now - gang.operations.partial_since)
+    _begin(gang, note, now)
+    gang.change(rollback_note=note)
+    gang.attempt.wait()
+    clock.back_off(gang, now=now, policy=turn.policy)
+
+
+def is_restart_due(turn: Turn) -> bool:
+    """Whether a group with onDegraded Restart has been below its minimum for too long."""
+    gang, since = turn.gang, turn.gang.operations.short_since
+    if not since or turn.terms.spec.on_degraded is not OnDegraded.RESTART or gang.record.late:
+        return False
+    return under_way(gang) is None and turn.now >= since + turn.policy.degraded_after_s
+
+
+def begin_restart(turn: Turn) -> None:
+    """Evict all of its members (rule 12)."""
+    _begin(turn.gang, RESTART_NOTE, turn.now, frozenset(pod.uid for pod in turn.census.live))
+
+
+def holds_beside(turn: Turn) -> bool:
+    """Whether the gang has reservations while members of it are evicted."""
+    doing = under_way(turn.gang) is not None
+    return doing and any(each.state is BindState.HELD for each in turn.gang.operations.unconfirmed())
+
+
+def release_held(turn: Turn) -> None:
+    """Give them up."""
+    bindings.release_held(turn.gang, turn.cluster)
 
 
 def note_of(bound: int, missing: int, complaint: str, after_s: float) -> str:

@@ -8,14 +8,12 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from gangsched.core.declarations.minima import begun, chosen, lowered, minima, missing_of, roles_in
-from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import bindings, parts, rollback
-from gangsched.core.gang.gang import Census, Gang
-from gangsched.core.gang.steps import Step, apply, begin_run
-from gangsched.core.gang.wants import quorum_minima, quorum_need
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.turn import Turn, has_bound, is_remade
+from gangsched.core.gang.wants import quorum_minima
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
-from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.core.objects.record import Minima, Outcome, counted
 
 
@@ -26,33 +24,72 @@ def note_workload(gang: Gang, live: Sequence[Pod]) -> None:
     there = live or gang.observed.pods.values()
     found = {None if pod.workload is None else pod.workload.identity: pod.workload for pod in there}
     workload = next(iter(found.values())) if len(found) == 1 else None
-    apply(gang, Step.BELONGS, workload=None if workload is None else replace(workload, declaration=None))
+    gang.change(workload=None if workload is None else replace(workload, declaration=None))
 
 
-def go_on(gang: Gang, now: float) -> None:
-    """Begin a run with the first live member, and record which of its members have ended since (rule 3)."""
-    if not gang.deserted():
-        if gang.record.ended:
-            begin_run(gang, gang.roster.past & gang.observed.pods.keys())
-        if not gang.record.run_start:
-            start = min((pod.bound_at for pod in gang.live() if pod.node), default=now) or now
-            apply(gang, Step.RUN_BEGINS, run_start=start)
-            gang.observed.note_complete(0.0)
-    if not _open(gang):
-        return
-    well, badly = PodPhase.SUCCEEDED, PodPhase.FAILED
-    for pod in [pod for pod in gang.observed.pods.values() if pod.phase is well or pod.phase is badly]:
-        note_ended(gang, pod)
+def is_followed(turn: Turn) -> bool:
+    """Whether the last run has ended, and a member of the next one lives."""
+    return turn.gang.record.ended and not turn.gang.deserted()
 
 
-def _open(gang: Gang) -> bool:
+def follow(turn: Turn) -> None:
+    """Begin the next run."""
+    turn.gang.begin_run(turn.gang.roster.past & turn.gang.observed.pods.keys())
+
+
+def is_to_begin(turn: Turn) -> bool:
+    """Whether the first member of a run lives."""
+    return not turn.gang.record.run_start and not turn.gang.deserted()
+
+
+def begin(turn: Turn) -> None:
+    """Begin the run; members that have a node already began it when they were bound."""
+    gang, now = turn.gang, turn.now
+    gang.change(run_start=min((pod.bound_at for pod in gang.live() if pod.node), default=now) or now)
+    gang.operations.note_complete(0.0)
+
+
+def have_ended(turn: Turn) -> bool:
+    """Whether members of the run have ended."""
+    return bool(turn.ended) and is_open(turn.gang)
+
+
+def note_all_ended(turn: Turn) -> None:
+    """Record that they have ended."""
+    for pod in turn.ended:
+        note_ended(turn.gang, pod)
+
+
+def is_emptied(turn: Turn) -> bool:
+    """Whether the last live member has gone since the gang was last reconciled, and then another one came."""
+    return turn.gang.roster.emptied
+
+
+def end_emptied(turn: Turn) -> None:
+    """End the run of those that have gone."""
+    turn.gang.roster.take_emptied()
+    end(turn)
+
+
+def is_made_again(turn: Turn) -> bool:
+    """Whether the workload makes all members again, and none of the old ones is left."""
+    gang = turn.gang
+    return gang.observed.recreates_all and is_open(gang) and is_remade(gang) and not has_bound(gang)
+
+
+def is_deserted(turn: Turn) -> bool:
+    """Whether no live member of the run is left."""
+    return is_open(turn.gang) and not turn.census.live
+
+
+def is_open(gang: Gang) -> bool:
     """Whether a run is under way."""
     return bool(gang.record.run_start) and not gang.record.ended
 
 
 def done(gang: Gang) -> Counter[str]:
     """Number of members, by role, that have succeeded in the run of the current live members, recorded or not."""
-    if not _open(gang) or gang.roster.emptied:
+    if not is_open(gang) or gang.roster.emptied:
         return Counter()
     noted = gang.roster.past | gang.roster.recorded
     unnoted = [pod for pod in gang.observed.pods.values() if pod.phase is PodPhase.SUCCEEDED and pod.uid not in noted]
@@ -68,48 +105,56 @@ def leads(pod: Pod) -> bool:
 def note_ended(gang: Gang, pod: Pod) -> None:
     """Record that a member of the current run has ended; once the pod is gone, nothing else shows it."""
     record, roster = gang.record, gang.roster
-    if not _open(gang) or pod.uid in roster.past or pod.uid in roster.recorded or not pod.terminal:
+    if not is_open(gang) or pod.uid in roster.past or pod.uid in roster.recorded or not pod.terminal:
         return
     roster.count(pod.uid)
     if pod.phase is PodPhase.FAILED:
         # Deleting a pod stops its containers, and most programs then exit with a failure.
-        apply(gang, Step.MEMBER_ENDS, failed=record.failed + 1, damaged=record.damaged or not pod.terminating)
+        gang.change(failed=record.failed + 1, damaged=record.damaged or not pod.terminating)
         return
     role = role_of(pod)
-    apply(gang, Step.MEMBER_ENDS, succeeded=counted(record.succeeded, role), led=record.led or leads(pod))
+    gang.change(succeeded=counted(record.succeeded, role), led=record.led or leads(pod))
     if record.quorum is not None and pod.uid in roster.chosen:
-        apply(gang, Step.MEMBER_ENDS, quorum_done=counted(record.quorum_done, role))
+        gang.change(quorum_done=counted(record.quorum_done, role))
 
 
-def end(gang: Gang) -> None:
+def end(turn: Turn) -> None:
     """End the run, because none of its members is alive; members that are alive now begin the next run (rule 3).
 
     Pods with scheduling gates and pods whose owner is gone were not members of it; the former belong to the next run
     once they can be scheduled.
     """
-    record = gang.record
-    if not _open(gang):
-        _review_end(gang)
+    gang, record = turn.gang, turn.gang.record
+    if not is_open(gang):
         return
     outside = {pod.uid for pod in gang.observed.pods.values() if pod.gated} | gang.observed.ownership.former
     past = gang.roster.past | {
         pod.uid for pod in gang.observed.pods.values() if pod.uid not in outside and not gang.lives(pod)
     }
     if record.scheduled_at and not record.late:
-        apply(gang, Step.RUN_ENDS, outcome=_outcome(gang))
+        gang.change(outcome=_outcome(gang))
+        gang.drop_quorum()
         gang.roster.end_run(past)
     else:
-        begin_run(gang, past)
+        gang.begin_run(past)
         if record.rollback_note:
-            apply(gang, Step.REPLACED, retry_at=record.retry_at, timeouts=record.timeouts, level=record.level)
+            # Replacements of members that a rollback evicted wait out its back-off.
+            gang.change(retry_at=record.retry_at, timeouts=record.timeouts, level=record.level)
     rollback.end(gang)
     gang.attempt.forget_refusal()
 
 
-def _review_end(gang: Gang) -> None:
-    """Update the outcome of an ended run from its workload, whose end may become known only after the last member's."""
-    if gang.observed.idle is not None and gang.record.outcome in (Outcome.FAILED, Outcome.UNDECIDED):
-        apply(gang, Step.RUN_ENDS, outcome=_outcome(gang))
+def is_reviewed(turn: Turn) -> bool:
+    """Whether the workload shows another outcome of the run; it may become known only after the last member's end."""
+    record = turn.gang.record
+    if turn.gang.observed.idle is None or record.outcome not in (Outcome.FAILED, Outcome.UNDECIDED):
+        return False
+    return _outcome(turn.gang) is not record.outcome
+
+
+def review_end(turn: Turn) -> None:
+    """Correct the outcome."""
+    turn.gang.change(outcome=_outcome(turn.gang))
 
 
 def _outcome(gang: Gang) -> Outcome:
@@ -130,54 +175,88 @@ def _outcome(gang: Gang) -> Outcome:
     return Outcome.FAILED if record.damaged and not goes_on else Outcome.UNDECIDED
 
 
-def note_scheduled(gang: Gang, census: Census, terms: Terms, now: float) -> bool:
-    """Record that the quorum is bound, under the minimum that applied when it was decided (rules 1 and 9).
+def is_quorum_bound(turn: Turn) -> bool:
+    """Whether all members of the quorum are bound."""
+    return is_open(turn.gang) and turn.terms.minimum_known and not turn.need
 
-    Returns whether the gang has just become scheduled, or whole after it was late.
-    """
-    record = gang.record
-    if not _open(gang):
-        return False
-    if terms.minimum_known and record.scheduled_at:
-        return _note_satisfied(gang, census, terms.spec, now)
-    missing = quorum_need(gang, census, terms)
-    if missing or not terms.minimum_known:
-        # If the minimum has become unknown, a quorum can be completed only if some of its members are bound.
-        if not gang.operations.has_unconfirmed() and not (census.bound and missing):
-            apply(gang, Step.QUORUM_DROPPED)
-        return False
-    satisfied = chosen(quorum_minima(gang, terms), census.bound_roles)
-    apply(gang, Step.SCHEDULED, scheduled_at=now, satisfied=satisfied)
+
+def schedule(turn: Turn) -> None:
+    """The gang is scheduled, with the minimum that applied when its quorum was decided (rules 1 and 9)."""
+    _schedule(turn, chosen(quorum_minima(turn.gang, turn.terms), turn.census.bound_roles))
+
+
+def _schedule(turn: Turn, satisfied: Minima) -> None:
+    gang, turn.newly_scheduled = turn.gang, True
+    gang.change(scheduled_at=turn.now, satisfied=satisfied, outcome=Outcome.NONE)
+    gang.change(clock_start=0.0, retry_at=0.0, rollback_note="")
+    gang.drop_quorum()
+    gang.attempt.succeeded()
     rollback.end(gang)
-    return True
 
 
-def go_on_with_others(gang: Gang, census: Census, terms: Terms, now: float) -> bool:
-    """Record a tree as scheduled if other parts than those of its quorum, bound above it, are whole and enough.
+def are_others_enough(turn: Turn) -> bool:
+    """Whether other parts of a tree than those of its quorum are whole and enough, before the quorum is rolled back.
 
-    Returns whether it is. No binding may be in flight. What the quorum has bound is rolled back alone.
+    No binding may be in flight.
     """
-    least, there = terms.spec.tree, census.bound_roles
-    if least is None or not terms.minimum_known or gang.record.quorum is None or missing_of(least, there):
+    gang, least = turn.gang, turn.terms.spec.tree
+    if least is None or not rollback.is_due(gang.operations.partial_since, turn.now, turn.policy):
         return False
-    if any(each.state is BindState.SENT for each in gang.operations.unconfirmed()):
+    if not is_open(gang) or not turn.terms.minimum_known or gang.record.quorum is None:
         return False
-    apply(gang, Step.SCHEDULED, scheduled_at=now, satisfied=chosen(least, there))
+    if missing_of(least, turn.census.bound_roles):
+        return False
+    return not any(each.state is BindState.SENT for each in gang.operations.unconfirmed())
+
+
+def schedule_by_others(turn: Turn) -> None:
+    """The tree is scheduled with those parts. What its quorum has bound is rolled back alone."""
+    gang, least, there = turn.gang, minima(turn.terms.spec), turn.census.bound_roles
     since, said = gang.operations.partial_since, bindings.complaint(gang)
+    _schedule(turn, chosen(least, there))
     for part in begun(least, there, there):
-        members = [pod for pod in census.bound if role_of(pod) in {*roles_in(part)}]
+        members = [pod for pod in turn.census.bound if role_of(pod) in {*roles_in(part)}]
         parts.begin(gang, members, needs=dict(chosen(part, there).roles), since=since, complaint=said)
-    rollback.end(gang)
-    return True
+    bindings.release_held(gang, turn.cluster)
 
 
-def _note_satisfied(gang: Gang, census: Census, spec: GroupSpec, now: float) -> bool:
-    """Record which minima of a scheduled gang's spec are satisfied.
+def is_quorum_gone(turn: Turn) -> bool:
+    """Whether nothing of the quorum is bound or reserved any more.
 
-    Returns whether a late gang has just become whole.
+    If the minimum has become unknown, a quorum can be completed only if some of its members are bound.
     """
-    record, there = gang.record, census.bound_roles + census.done_roles
-    asked = minima(spec)
+    gang = turn.gang
+    if (gang.record.quorum is None and not gang.record.quorum_done) or not is_open(gang):
+        return False
+    return not gang.operations.has_unconfirmed() and not (turn.census.bound and turn.need)
+
+
+def drop_quorum(turn: Turn) -> None:
+    """No quorum is under way any more."""
+    turn.gang.drop_quorum()
+
+
+def satisfies_others(turn: Turn) -> bool:
+    """Whether a scheduled gang satisfies other minima than recorded, or a late one has become whole."""
+    if not (is_open(turn.gang) and turn.terms.minimum_known):
+        return False
+    record = turn.gang.record
+    return _satisfied(turn) != (record.satisfied, record.late)
+
+
+def note_satisfied(turn: Turn) -> None:
+    """Record which minima are satisfied."""
+    record = turn.gang.record
+    satisfied, late = _satisfied(turn)
+    whole = record.late and not late
+    turn.newly_scheduled = turn.newly_scheduled or whole
+    turn.gang.change(satisfied=satisfied, late=late, scheduled_at=turn.now if whole else record.scheduled_at)
+
+
+def _satisfied(turn: Turn) -> tuple[Minima, bool]:
+    """Which minima of its spec a scheduled gang satisfies, and whether it is late still."""
+    record, there = turn.gang.record, turn.census.bound_roles + turn.census.done_roles
+    asked = minima(turn.terms.spec)
     if asked.choices:
         asked = chosen(asked, there)
     missing = missing_of(asked, there)
@@ -185,24 +264,36 @@ def _note_satisfied(gang: Gang, census: Census, spec: GroupSpec, now: float) -> 
     total = asked.total if asked.total <= record.minimum or not missing else record.minimum
     whole = record.late and roles_bound and there.total() >= total
     satisfied = Minima(total, asked.roles if roles_bound else record.satisfied.roles)
-    apply(
-        gang,
-        Step.SATISFIED,
-        # What a tree had stays as it is until others of its parts are enough: its number is that of its roles.
-        satisfied=satisfied if roles_bound or spec.tree is None else record.satisfied,
-        late=record.late and not whole,
-        scheduled_at=now if whole else record.scheduled_at,
-    )
-    return whole
+    # What a tree had stays as it is until others of its parts are enough: its number is that of its roles.
+    return satisfied if roles_bound or turn.terms.spec.tree is None else record.satisfied, record.late and not whole
 
 
-def note_shortness(gang: Gang, census: Census, terms: Terms, now: float) -> None:
-    """Note since when a scheduled group has fewer members, in all or of a role, than it was scheduled with."""
-    record = gang.record
-    short = False
-    if record.scheduled_at and not record.ended:
-        least = Minima(record.minimum, lowered(record.satisfied, terms.spec).roles)
-        short = bool(missing_of(least, census.bound_roles + census.done_roles))
-    gang.observed.note_shortness((gang.observed.short_since or now) if short else 0.0)
-    if (record.placeholders_expired or record.damaged) and not short:
-        apply(gang, Step.NOT_SHORT)
+def is_short(turn: Turn) -> bool:
+    """Whether a scheduled group has fewer members, in all or of a role, than it was scheduled with, not noted yet."""
+    return not turn.gang.operations.short_since and _lacks(turn)
+
+
+def note_shortness(turn: Turn) -> None:
+    """Note since when it has fewer."""
+    turn.gang.operations.note_shortness(turn.now)
+
+
+def is_whole_again(turn: Turn) -> bool:
+    """Whether it is short no more, or members of a group that never was have failed or their places have expired."""
+    gang = turn.gang
+    noted = gang.operations.short_since or gang.record.placeholders_expired or gang.record.damaged
+    return bool(noted) and not _lacks(turn)
+
+
+def forget_shortness(turn: Turn) -> None:
+    """Forget what had made it short."""
+    turn.gang.operations.note_shortness(0.0)
+    turn.gang.change(placeholders_expired=False, damaged=False)
+
+
+def _lacks(turn: Turn) -> bool:
+    record = turn.gang.record
+    if not record.scheduled_at or record.ended:
+        return False
+    least = Minima(record.minimum, lowered(record.satisfied, turn.terms.spec).roles)
+    return bool(missing_of(least, turn.census.bound_roles + turn.census.done_roles))

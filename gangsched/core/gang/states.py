@@ -7,8 +7,8 @@ a wrong phase, and after a restart the same facts lead to the same phase.
 
 Two rules make the walk end at the right phase. Rows whose facts can hold at the same time must not form a cycle. Each
 fact is computed from the cluster and the record (`core.objects.record`) alone, never from the phase. The record says
-when the group was scheduled, how often it timed out, and whether it failed for good; it changes only by the steps of
-another table (`core.gang.steps`).
+when the group was scheduled, how often it timed out, and whether it failed for good; the steps that change it are
+those of another table (`core.gang.life`).
 
 If you change a phase or a row, also change the list of phases in the contract, the enum in `api`, the generated diagram
 in docs/ (run `make docs`) and the scenario tests.

@@ -14,7 +14,6 @@ from gangsched.core.declarations.minima import begun, chosen, minima, rest_of, r
 from gangsched.core.declarations.resolution import declared_spec, said_minima
 from gangsched.core.gang import parts, recovery, rollback
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.steps import Step, apply
 from gangsched.core.gang.wants import placed_of
 from gangsched.core.objects.declaration import NATIVE, GroupKey
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
@@ -165,7 +164,7 @@ def _recall_scheduled(gang: Gang, spec: GroupSpec | None, foreign: Foreign) -> N
     begun_at = min(pod.bound_at for pod in bound) or 1.0
     by_template = any(role.template for say in says for role in say.roles)
     late = by_template and sum(pod.phase is not PodPhase.FAILED for pod in bound) < least.total
-    apply(gang, Step.INFERRED, run_start=begun_at, scheduled_at=begun_at, satisfied=least, late=late)
+    gang.change(run_start=begun_at, scheduled_at=begun_at, satisfied=least, late=late)
 
 
 def _was_changed(seen: SeenCondition | None) -> bool:

@@ -94,7 +94,7 @@ def quorum_minima(gang: Gang, terms: Terms) -> Minima:
 
 def later_need(gang: Gang, census: Census, terms: Terms) -> Need:
     """What a scheduled gang needs placed: while short, what it had; otherwise what a raised minimum adds (rule 9)."""
-    least = lowered(gang.record.satisfied, terms.spec) if gang.observed.short_since else minima(terms.spec)
+    least = lowered(gang.record.satisfied, terms.spec) if gang.operations.short_since else minima(terms.spec)
     return missing_of(least, census.bound_roles + census.done_roles + roles_of(gang.operations.unconfirmed()))
 
 
@@ -266,7 +266,7 @@ def want_of(
         return Want()
     spec, scheduled = terms.spec, bool(gang.record.scheduled_at)
     more = scheduled and raised(gang, spec)
-    if scheduled and (gang.observed.short_since or not more):
+    if scheduled and (gang.operations.short_since or not more):
         given_up = {uid for part in closed.values() for uid in part.members}
         missed: Sequence[Pod] = first([pod for pod in eligible if pod.uid not in given_up], need)
         if spec.on_degraded is not OnDegraded.REPAIR:
@@ -300,7 +300,7 @@ def want_of(
         most=None if spec.max_member is None else max(0, spec.max_member - len(nodes) - unconfirmed.total()),
         start=Start(spec.min_resources) if spec.min_resources and not (scheduled or nodes or unconfirmed) else None,
     )
-    return Want(repair=bool(census.bound or unconfirmed or gang.observed.comes_back) and not scheduled, quorum=quorum)
+    return Want(repair=bool(census.bound or unconfirmed or gang.operations.comes_back) and not scheduled, quorum=quorum)
 
 
 def first(members: Sequence[Pod], need: Need) -> list[Pod]:

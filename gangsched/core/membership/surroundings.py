@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.trees import TREE_KINDS
+from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.mail import ClaimsChanged, Redeclared, TermsChanged, TermsShown
 from gangsched.core.membership.members import Members
 from gangsched.core.membership.resting import Resting

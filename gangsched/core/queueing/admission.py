@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
 
+from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.wording import number_of
 from gangsched.core.queueing.lines import Lines, unless_among

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.queueing.lines import Lines, Rank
 

@@ -12,8 +12,8 @@ from heapq import heapify, heappop, heappush
 
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.terms import priority_of
+from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.podgroup import ForeignGroup, Group
 from gangsched.core.objects.policy import Policy
@@ -38,7 +38,8 @@ def earliest(gang: Gang, *, foreign: Foreign, policy: Policy, priority_classes: 
     at most that of the oldest of them. A gang that has or had a bound member, or has bindings, may want a repair.
     """
     seen, key = gang.observed, gang.key
-    may_repair = bool(seen.traits.bound or gang.record.scheduled_at or gang.operations.bindings or seen.comes_back)
+    doing = gang.operations
+    may_repair = bool(seen.traits.bound or gang.record.scheduled_at or doing.bindings or doing.comes_back)
     if seen.traits.objects is None:
         return (not may_repair, -policy.max_priority, 0.0, key.namespace, key.name)
     own = seen.traits.priority

@@ -24,8 +24,8 @@ from typing import Protocol
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.capacity import Capacity
+from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.refusal import Refusal

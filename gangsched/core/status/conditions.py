@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gangsched.core.gang import bindings, prebinding, rollback
+from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.writes import Rollback
 from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.reasons import Reason

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gangsched.core.declarations.minima import chosen, minima, missing_of
 from gangsched.core.gang import rollback
+from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.wants import raised
 from gangsched.core.gang.writes import Rollback
 from gangsched.core.objects.reasons import Reason

@@ -12,8 +12,8 @@ from gangsched.core.cluster.labels import Domain
 from gangsched.core.constraints import registry
 from gangsched.core.constraints.volume_binding import BoundTo
 from gangsched.core.declarations.minima import rest_of
+from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import role_of
 from gangsched.core.objects.record import Minima

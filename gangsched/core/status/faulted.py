@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from gangsched.core.declarations.minima import minima
 from gangsched.core.declarations.terms import NO_TERMS, Hindrance
+from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang, take_census
-from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.states import WAITING
 from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.effects import Effect, PatchPodCondition, PatchStatus

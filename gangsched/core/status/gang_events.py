@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gangsched.core.declarations.trees import TREE_KINDS
+from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.objects.effects import Effect, EmitEvent
 from gangsched.core.objects.pod import Pod, by_age
 from gangsched.core.objects.reasons import Reason

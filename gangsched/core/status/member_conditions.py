@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from gangsched.core.declarations.minima import above, rest_of, roles_in
 from gangsched.core.gang import rollback
+from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Census, Gang
-from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.wants import placed_of, raised
 from gangsched.core.gang.writes import Part
 from gangsched.core.objects.effects import Effect, PatchPodCondition

@@ -9,8 +9,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from gangsched.core.declarations.trees import TREE_KINDS
+from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.objects.declaration import NATIVE, GroupKey
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup, GroupCondition, SeenCondition

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.objects.effects import Effect, EmitEvent
 from gangsched.core.objects.pod import Pod, by_age
 from gangsched.core.objects.reasons import Reason

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from gangsched.core.constraints import registry
-from gangsched.core.gang.lifecycle import Assessment
+from gangsched.core.gang.assessment import Assessment
 from gangsched.core.objects.status import LONGEST_HELP, MOST_HELPS
 from gangsched.core.objects.wording import number_of, shortened
 from gangsched.core.planning.refusal import Refusal

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import bindings, placeholders, prebinding, rollback
+from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.lifecycle import Assessment
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.effects import Effect, PatchStatus
 from gangsched.core.objects.pod import role_of

@@ -1,0 +1,141 @@
+"""A gang at its turn: its state, with what follows from it, for the rows of `gang.life`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+
+from msgspec import Struct
+
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.declarations.terms import Terms
+from gangsched.core.gang import bindings, placeholders, rollback, wants
+from gangsched.core.gang.gang import Gang, take_census
+from gangsched.core.objects.pod import Pod, PodPhase
+from gangsched.core.objects.policy import Policy
+
+
+class Progress(Struct, frozen=True):
+    """Which members may be placed (`eligible`), which are beyond a maximum (`surplus`), and placeholders (`to_come`).
+
+    `complete`: the members and placeholders are enough, and nothing keeps the gang from being tried.
+    """
+
+    eligible: Sequence[Pod]
+    surplus: Sequence[Pod]
+    to_come: Sequence[Pod]
+    complete: bool
+
+
+class Changes(IntEnum):
+    """What a step changes beside what its own row and those below it read."""
+
+    NOTHING = 0
+    PLANS = 1
+    """What the gang needs, or who may be placed."""
+    MEMBERS = 2
+    """Who its members are, or what is reserved for them."""
+
+
+class Turn:
+    """One gang while its life goes on: what was declared, and what follows from its members and its record.
+
+    `census` counts its members, and `ended` are those that are not recorded as such. It has a `need` of members to be
+    bound: of the quorum or, if it is scheduled, of what it had or is to have. If what it `asks` for changes, it is
+    tried again (contract rule 5). `timed_out`: its clock has run out in this turn; `newly_scheduled`: its quorum was
+    bound, or a group that was late is whole.
+    """
+
+    __slots__ = (
+        "asks",
+        "census",
+        "cluster",
+        "ended",
+        "gang",
+        "need",
+        "newly_scheduled",
+        "now",
+        "policy",
+        "progress",
+        "terms",
+        "timed_out",
+    )
+
+    def __init__(self, gang: Gang, cluster: Cluster, terms: Terms, *, policy: Policy, now: float) -> None:
+        self.gang, self.cluster, self.terms, self.policy, self.now = gang, cluster, terms, policy, now
+        self.timed_out = self.newly_scheduled = False
+        self.went_on(Changes.MEMBERS)
+
+    def went_on(self, changes: Changes) -> None:
+        """Find again what follows, once a step has changed so much."""
+        gang, terms = self.gang, self.terms
+        if changes is Changes.MEMBERS:
+            well, badly = PodPhase.SUCCEEDED, PodPhase.FAILED
+            known = gang.roster.past | gang.roster.recorded
+            self.ended = [
+                pod
+                for pod in gang.observed.pods.values()
+                if (pod.phase is well or pod.phase is badly) and pod.uid not in known
+            ]
+            self.census = census = take_census(gang)
+            members = [(pod.uid, pod.shape, pod.labels) for pod in census.live]
+            bound = (dict(census.bound_roles), dict(census.done_roles))
+            self.asks = (members, terms.spec, terms.priority, terms.hindrance, *bound)
+        need = wants.later_need if gang.record.scheduled_at else wants.quorum_need
+        self.need = need(gang, self.census, terms)
+        self.progress = _progress(self)
+
+
+def _progress(turn: Turn) -> Progress:
+    """How far the gang has come."""
+    gang, census, need, terms = turn.gang, turn.census, turn.need, turn.terms
+    waiting, surplus = wants.within_maximum(gang, census, terms)
+    eligible: Sequence[Pod] = bindings.may_be_tried(gang, waiting)
+    if _finishes(turn):
+        eligible = wants.first(eligible, need)
+    there = [*(binding.pod for binding in gang.operations.unconfirmed()), *eligible]
+    to_come: Sequence[Pod] = ()
+    if (
+        terms.hindrance is None
+        and (there or census.bound)
+        and (gang.operations.rollback is None or rollback.may_plan(gang, turn.now))
+    ):
+        # A member that fits no reservation does not replace a placeholder: it may fit nowhere.
+        odd = gang.operations.mismatched
+        fitting = [pod for pod in there if pod.uid not in odd] if odd else there
+        to_come = placeholders.to_come(gang, need, fitting, terms)
+    there += to_come
+    scheduled = bool(gang.record.scheduled_at) and not gang.record.ended
+    enough = scheduled or (need.met_by(there) and bool(need or there))
+    return Progress(eligible, surplus, to_come, enough and (terms.hindrance is None or _finishes(turn)))
+
+
+def _finishes(turn: Turn) -> bool:
+    """Whether the PodGroup is gone while the quorum is partly bound; such a quorum must still be finished (rule 10)."""
+    return turn.terms.undeclared and bool(turn.gang.operations.partial_since)
+
+
+def clock_runs(turn: Turn) -> bool:
+    """Whether time counts: the gang is tried, and placeholders are reserved for members that do not exist (rule 4).
+
+    If a controller creates members only once others are ready, the clock does not run while any member is to come.
+    """
+    to_come, held = turn.progress.to_come, bool(turn.gang.operations.placeholders())
+    comes = (to_come or held) if turn.terms.sequential else (to_come and not held)
+    return not (turn.gang.outside or comes)
+
+
+def is_remade(gang: Gang) -> bool:
+    """Whether the workload is deleting the rest of a scheduled gang in order to recreate all of it.
+
+    No new member is bound beside the old ones. Once the old ones are no longer members another run begins, in which the
+    new ones are bound as a whole.
+    """
+    if not (gang.observed.recreates_all and gang.record.scheduled_at) or gang.record.ended:
+        return False
+    return gang.lingering() > 0 or not has_bound(gang)
+
+
+def has_bound(gang: Gang) -> bool:
+    """Whether any live member has a node or a reservation."""
+    return any(pod.node or pod.uid in gang.operations.bindings for pod in gang.live())

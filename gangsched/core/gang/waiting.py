@@ -1,0 +1,177 @@
+"""How long a gang waits that is not scheduled: rows of its life about its clock, time-out and back-off.
+
+The time counts only while the gang is being tried and, if members do not exist yet, placeholders are reserved for them
+(contract rules 4 and 5).
+"""
+
+from __future__ import annotations
+
+from gangsched.core.gang import bindings, clock, prebinding
+from gangsched.core.gang.turn import Turn, clock_runs
+from gangsched.core.gang.writes import BindState
+from gangsched.core.objects.podgroup import TimeoutPolicy
+from gangsched.core.objects.record import Outcome
+
+
+def _may_be_scheduled(turn: Turn) -> bool:
+    """Whether the gang may still be scheduled in this run: only then does its clock run."""
+    return turn.gang.record.outcome is not Outcome.OUT_OF_TIME
+
+
+def is_incomplete(turn: Turn) -> bool:
+    """Whether members are missing, and that is not noted yet."""
+    gang = turn.gang
+    if turn.progress.complete or not _may_be_scheduled(turn):
+        return False
+    record, attempt = gang.record, gang.attempt
+    noted = (record.clock_start, record.retry_at) == _left(turn) and not record.prebinding_at
+    return not noted or bool(gang.operations.complete_since or attempt.says)
+
+
+def wait_for_members(turn: Turn) -> None:
+    """The clock goes on if the group has placeholders, which expire; the back-off after a rollback always goes on."""
+    clock_start, retry_at = _left(turn)
+    turn.gang.change(clock_start=clock_start, retry_at=retry_at, prebinding_at=0.0, prebinding_clock=0.0)
+    turn.gang.attempt.not_tried()
+    turn.gang.operations.note_complete(0.0)
+
+
+def _left(turn: Turn) -> tuple[float, float]:
+    """The start of the clock and the end of the back-off of a gang that is not complete."""
+    record = turn.gang.record
+    since = record.clock_start if turn.gang.operations.placeholders() else 0.0
+    return since, record.retry_at if record.rollback_note and turn.now < record.retry_at else 0.0
+
+
+def is_complete(turn: Turn) -> bool:
+    """Whether the gang has become complete."""
+    return not turn.gang.operations.complete_since and turn.progress.complete and _may_be_scheduled(turn)
+
+
+def note_complete(turn: Turn) -> None:
+    """Note since when the gang has been complete."""
+    turn.gang.operations.note_complete(turn.now)
+
+
+def is_back_off_over(turn: Turn) -> bool:
+    """Whether the back-off of a complete gang is over."""
+    return 0 < turn.gang.record.retry_at <= turn.now and turn.progress.complete and _may_be_scheduled(turn)
+
+
+def end_back_off(turn: Turn) -> None:
+    """Try the gang again."""
+    turn.gang.change(retry_at=0.0)
+    turn.gang.attempt.try_again()
+
+
+def _is_timed(turn: Turn) -> bool:
+    """Whether a clock may run: the gang is complete, and neither backs off nor has bound members."""
+    gang = turn.gang
+    if gang.record.retry_at or turn.census.bound or not _may_be_scheduled(turn) or not turn.progress.complete:
+        return False
+    return not gang.plain or bool(gang.record.prebinding_at)
+
+
+def is_held_up(turn: Turn) -> bool:
+    """Whether time does not count at present, but the clock runs."""
+    record = turn.gang.record
+    return bool(record.clock_start) and not record.prebinding_at and _is_timed(turn) and not clock_runs(turn)
+
+
+def stop(turn: Turn) -> None:
+    """Stop the clock: the group may not be tried, or members are to come for whom no place is held."""
+    turn.gang.change(clock_start=0.0)
+
+
+def is_to_start(turn: Turn) -> bool:
+    """Whether the clock does not run, but time counts."""
+    record = turn.gang.record
+    return not (record.clock_start or record.prebinding_at) and _is_timed(turn) and clock_runs(turn)
+
+
+def start(turn: Turn) -> None:
+    """Start the clock."""
+    clock.start(turn.gang, turn.now)
+
+
+def is_clock_of_places_to_start(turn: Turn) -> bool:
+    """Whether places are held and no clock runs, by which they expire.
+
+    If a controller creates members only once others are ready, none does.
+    """
+    record = turn.gang.record
+    if record.clock_start or turn.terms.sequential or not turn.gang.operations.placeholders():
+        return False
+    return bool(record.scheduled_at) or not _is_timed(turn) or clock_runs(turn)
+
+
+def is_outside(turn: Turn) -> bool:
+    """Whether the clock runs though the group may not be tried: such a group does not time out."""
+    gang = turn.gang
+    return bool(gang.outside and gang.record.clock_start) and not gang.operations.placeholders()
+
+
+def has_run_out(turn: Turn) -> bool:
+    """Whether the clock of a complete gang has run out."""
+    return _is_timed(turn) and turn.now >= clock.runs_out(turn.gang, turn.census, turn.terms, turn.policy)
+
+
+def time_out(turn: Turn) -> None:
+    """End the attempt and give up all reservations: the group backs off or, under timeoutPolicy Fail, has failed."""
+    gang = turn.gang
+    overdue = prebinding.overdue(gang, turn.policy) if gang.record.prebinding_at else ""
+    turn.timed_out = True
+    if turn.terms.spec.timeout_policy is TimeoutPolicy.FAIL:
+        clock.fail(gang, gang.record.timeouts + 1)
+    else:
+        clock.back_off(gang, now=turn.now, policy=turn.policy)
+    if overdue:
+        # Undoing pre-bindings changes what the members ask for, which must not end the back-off early.
+        gang.change(rollback_note=overdue)
+        gang.attempt.wait()
+    if gang.operations.bindings:
+        bindings.give_up(gang, turn.cluster)
+        gang.attempt.wait()
+
+
+def is_nowhere_left(turn: Turn) -> bool:
+    """Whether all bindings were refused, and every node that is left has refused one."""
+    return turn.gang.attempt.exhausted
+
+
+def back_off(turn: Turn) -> None:
+    """Back off, because no other node is left."""
+    turn.gang.attempt.take_exhausted()
+    clock.back_off(turn.gang, now=turn.now, policy=turn.policy)
+
+
+def is_hopeless(turn: Turn) -> bool:
+    """Whether the reservations are of no use: nothing is bound or in flight, and they form no quorum or none is wanted.
+
+    Binding them would bind only a part of the gang; after their release the gang is planned as a whole.
+    """
+    gang = turn.gang
+    if not gang.operations.bindings or turn.census.bound:
+        return False
+    complete = turn.progress.complete
+    if gang.record.prebinding_at and complete and gang.attempt.refusal is None:
+        # A member whose pre-bindings failed may find another node beside the others.
+        return False
+    held = [binding.pod for binding in gang.operations.bindings.values() if binding.state is BindState.HELD]
+    return len(held) == len(gang.operations.bindings) and (not complete or not turn.need.met_by(held))
+
+
+def give_up(turn: Turn) -> None:
+    """Release them."""
+    bindings.give_up(turn.gang, turn.cluster)
+
+
+def asks_anew(turn: Turn) -> bool:
+    """Whether the gang's spec, priority, members or bound members have changed (rule 5), or a pause has ended."""
+    attempt = turn.gang.attempt
+    return turn.now >= attempt.pause.until or turn.asks != attempt.ask
+
+
+def ask_anew(turn: Turn) -> None:
+    """Try it again."""
+    turn.gang.attempt.asks(turn.asks)
