@@ -137,7 +137,9 @@ def _states() -> str:
         "| fact | groups | true if | step |",
         "|---|---|---|---|",
     ]
-    lines += [f"| {name} | {stage} | {_told(fact)} | {_told(step)} |" for name, fact, step, stage, _ in life.TABLE]
+    for about, _, rows in life.TABLE:
+        lines.append(f"| **{about}** | | | |")
+        lines += [f"| {name} | {stage} | {_told(fact)} | {_told(step)} |" for name, fact, step, stage, _ in rows]
     return "\n".join([*lines, ""])
 
 

@@ -38,6 +38,11 @@ FREE_NODES = 4
 """Number of largest nodes whose combined capacity limits the first reservations of a namespace."""
 
 
+def concern(turn: Turn) -> bool:
+    """Whether reservations for members to come are held, or a cap forbids them."""
+    return turn.gang.record.capped is not None or turn.gang.record.held_since > 0
+
+
 def is_back_off_over(turn: Turn) -> bool:
     """Whether reservations may be made again after they were held too long."""
     capped = turn.gang.record.capped

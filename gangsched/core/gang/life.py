@@ -11,7 +11,7 @@ adds a row says there what is true and what the step does about it. `Gang.story`
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from gangsched.core.gang import bindings, caps, parts, placeholders, prebinding, rollback, runs, waiting
@@ -34,59 +34,122 @@ class Row(NamedTuple):
     changes: Changes = Changes.MEMBERS
 
 
+class Chapter(NamedTuple):
+    """Rows about one thing; most gangs have nothing to do with it, which `concerns` finds out for all rows at once."""
+
+    about: str
+    concerns: Callable[[Turn], bool]
+    rows: tuple[Row, ...]
+
+
 WAITING, SCHEDULED = "waiting", "scheduled"
 NOTHING, PLANS = Changes.NOTHING, Changes.PLANS
 TABLE = (
-    # Caps on reservations for members to come.
-    Row("the back-off of a cap is over", caps.is_back_off_over, caps.end_back_off, changes=NOTHING),
-    Row("places were held too long", caps.are_held_too_long, caps.release),
-    Row("a cap pauses the clock", caps.is_to_pause, caps.pause, changes=NOTHING),
-    # The run: from its first live member to the end of its last.
-    Row("the restarted members have left", rollback.is_restarted, rollback.end_restart),
-    Row("the next run begins", runs.is_followed, runs.follow),
-    Row("the first member lives", runs.is_to_begin, runs.begin),
-    Row("members have ended", runs.have_ended, runs.note_all_ended),
-    Row("others came after the last had gone", runs.is_emptied, runs.end_emptied),
-    Row("all members are made again", runs.is_made_again, runs.end),
-    Row("the quorum is bound", runs.is_quorum_bound, runs.schedule, WAITING),
-    Row("other parts are enough", runs.are_others_enough, runs.schedule_by_others, WAITING),
-    Row("nothing of the quorum is left", runs.is_quorum_gone, runs.drop_quorum, WAITING),
-    Row("other minima are satisfied", runs.satisfies_others, runs.note_satisfied, SCHEDULED),
-    Row("no live member is left", runs.is_deserted, runs.end),
-    Row("the workload shows another end", runs.is_reviewed, runs.review_end, changes=PLANS),
-    # Reservations for members to come.
-    Row("no place is held any more", placeholders.are_no_longer_held, placeholders.note_none_held, changes=NOTHING),
-    Row("places are held", placeholders.are_held, placeholders.note_held, changes=NOTHING),
-    Row("places expire", waiting.is_clock_of_places_to_start, waiting.start, changes=PLANS),
-    Row("places have expired", placeholders.have_expired, placeholders.give_up_expired),
-    # What is bound together above the minimum.
-    Row("parts end with the gang", parts.are_to_end, parts.end_all),
-    Row("a part goes on", parts.are_unsettled, parts.settle),
-    # Below the minimum, or bound in part.
-    Row("the minimum is lost", runs.is_short, runs.note_shortness, SCHEDULED, changes=PLANS),
-    Row("the minimum is whole again", runs.is_whole_again, runs.forget_shortness, changes=PLANS),
-    Row("the restart is called off", rollback.is_restart_off, rollback.call_off, changes=PLANS),
-    Row("inherited members have left", rollback.have_inherited_left, rollback.keep_inherited, changes=NOTHING),
-    Row("the quorum is bound in part", rollback.is_partial_now, rollback.note_partial, WAITING, changes=PLANS),
-    Row("it is bound in part no longer", rollback.is_partial_no_longer, rollback.end_partial, changes=PLANS),
-    Row("it was bound in part for too long", rollback.is_quorum_overdue, rollback.begin, WAITING, changes=PLANS),
-    Row("the restart is due", rollback.is_restart_due, rollback.begin_restart, SCHEDULED, changes=PLANS),
-    Row("members are evicted", rollback.holds_beside, rollback.release_held),
-    # How long the quorum waits.
-    Row("no other node is left", waiting.is_nowhere_left, waiting.back_off, changes=PLANS),
-    Row("pre-bindings are awaited", prebinding.is_awaited, prebinding.begin, WAITING, changes=NOTHING),
-    Row("pre-bindings hold", prebinding.is_over, prebinding.end, changes=NOTHING),
-    Row("a member may be tried again", bindings.is_bar_over, bindings.lift_bars, changes=PLANS),
-    Row("the reservations are of no use", waiting.is_hopeless, waiting.give_up, WAITING),
-    Row("it asks for something else", waiting.asks_anew, waiting.ask_anew, changes=NOTHING),
-    Row("members are missing", waiting.is_incomplete, waiting.wait_for_members, WAITING, changes=PLANS),
-    Row("it is complete", waiting.is_complete, waiting.note_complete, WAITING, changes=NOTHING),
-    Row("the back-off is over", waiting.is_back_off_over, waiting.end_back_off, WAITING, changes=PLANS),
-    Row("it is kept outside", waiting.is_outside, waiting.stop, changes=NOTHING),
-    Row("no time counts", waiting.is_held_up, waiting.stop, WAITING, changes=NOTHING),
-    Row("the clock starts", waiting.is_to_start, waiting.start, WAITING, changes=NOTHING),
-    Row("the time is up", waiting.has_run_out, waiting.time_out, WAITING),
-    Row("the cap is lifted", caps.is_lifted, caps.lift, changes=NOTHING),
+    Chapter(
+        "Caps on reservations for members to come",
+        caps.concern,
+        (
+            Row("the back-off of a cap is over", caps.is_back_off_over, caps.end_back_off, changes=NOTHING),
+            Row("places were held too long", caps.are_held_too_long, caps.release),
+            Row("a cap pauses the clock", caps.is_to_pause, caps.pause, changes=NOTHING),
+        ),
+    ),
+    Chapter(
+        "The first and the last member of a run",
+        runs.border,
+        (
+            Row("the restarted members have left", rollback.is_restarted, rollback.end_restart),
+            Row("the next run begins", runs.is_followed, runs.follow),
+            Row("the first member lives", runs.is_to_begin, runs.begin),
+            Row("members have ended", runs.have_ended, runs.note_all_ended),
+            Row("others came after the last had gone", runs.is_emptied, runs.end_emptied),
+            Row("all members are made again", runs.is_made_again, runs.end),
+        ),
+    ),
+    Chapter(
+        "What is bound",
+        runs.goes_on,
+        (
+            Row("the quorum is bound", runs.is_quorum_bound, runs.schedule, WAITING),
+            Row("other parts are enough", runs.are_others_enough, runs.schedule_by_others, WAITING),
+            Row("nothing of the quorum is left", runs.is_quorum_gone, runs.drop_quorum, WAITING),
+            Row("other minima are satisfied", runs.satisfies_others, runs.note_satisfied, SCHEDULED),
+        ),
+    ),
+    Chapter(
+        "The end of a run",
+        runs.has_no_member,
+        (
+            Row("no live member is left", runs.is_deserted, runs.end),
+            Row("the workload shows another end", runs.is_reviewed, runs.review_end, changes=PLANS),
+        ),
+    ),
+    Chapter(
+        "Reservations for members to come",
+        placeholders.concern,
+        (
+            Row(
+                "no place is held any more",
+                placeholders.are_no_longer_held,
+                placeholders.note_none_held,
+                changes=NOTHING,
+            ),
+            Row("places are held", placeholders.are_held, placeholders.note_held, changes=NOTHING),
+            Row("places expire", waiting.is_clock_of_places_to_start, waiting.start, changes=PLANS),
+            Row("places have expired", placeholders.have_expired, placeholders.give_up_expired),
+        ),
+    ),
+    Chapter(
+        "What is bound together above the minimum",
+        parts.concern,
+        (
+            Row("parts end with the gang", parts.are_to_end, parts.end_all),
+            Row("a part goes on", parts.are_unsettled, parts.settle),
+        ),
+    ),
+    Chapter(
+        "Below the minimum, or bound in part",
+        rollback.concerns,
+        (
+            Row("the minimum is lost", runs.is_short, runs.note_shortness, SCHEDULED, changes=PLANS),
+            Row("the minimum is whole again", runs.is_whole_again, runs.forget_shortness, changes=PLANS),
+            Row("the restart is called off", rollback.is_restart_off, rollback.call_off, changes=PLANS),
+            Row("inherited members have left", rollback.have_inherited_left, rollback.keep_inherited, changes=NOTHING),
+            Row("the quorum is bound in part", rollback.is_partial_now, rollback.note_partial, WAITING, changes=PLANS),
+            Row("it is bound in part no longer", rollback.is_partial_no_longer, rollback.end_partial, changes=PLANS),
+            Row(
+                "it was bound in part for too long", rollback.is_quorum_overdue, rollback.begin, WAITING, changes=PLANS
+            ),
+            Row("the restart is due", rollback.is_restart_due, rollback.begin_restart, SCHEDULED, changes=PLANS),
+            Row("members are evicted", rollback.holds_beside, rollback.release_held),
+        ),
+    ),
+    Chapter(
+        "Before bindings are sent",
+        prebinding.concern,
+        (
+            Row("pre-bindings are awaited", prebinding.is_awaited, prebinding.begin, WAITING, changes=NOTHING),
+            Row("pre-bindings hold", prebinding.is_over, prebinding.end, changes=NOTHING),
+        ),
+    ),
+    Chapter(
+        "How long the gang waits",
+        lambda _: True,
+        (
+            Row("no other node is left", waiting.is_nowhere_left, waiting.back_off, changes=PLANS),
+            Row("a member may be tried again", bindings.is_bar_over, bindings.lift_bars, changes=PLANS),
+            Row("the reservations are of no use", waiting.is_hopeless, waiting.give_up, WAITING),
+            Row("it asks for something else", waiting.asks_anew, waiting.ask_anew, changes=NOTHING),
+            Row("members are missing", waiting.is_incomplete, waiting.wait_for_members, WAITING, changes=PLANS),
+            Row("it is complete", waiting.is_complete, waiting.note_complete, WAITING, changes=NOTHING),
+            Row("the back-off is over", waiting.is_back_off_over, waiting.end_back_off, WAITING, changes=PLANS),
+            Row("it is kept outside", waiting.is_outside, waiting.stop, changes=NOTHING),
+            Row("no time counts", waiting.is_held_up, waiting.stop, WAITING, changes=NOTHING),
+            Row("the clock starts", waiting.is_to_start, waiting.start, WAITING, changes=NOTHING),
+            Row("the time is up", waiting.has_run_out, waiting.time_out, WAITING),
+            Row("the cap is lifted", caps.is_lifted, caps.lift, changes=NOTHING),
+        ),
+    ),
 )
 """The rows in order of precedence."""
 
@@ -102,20 +165,32 @@ def go_on(turn: Turn) -> None:
         NoRest: there is no end of them.
     """
     for _ in range(MOST_ROUNDS):
-        if not _changed(turn):
+        if not _changed(turn, _STAGES[bool(turn.gang.record.scheduled_at)]):
             return
     raise NoRest(f"{turn.gang.key}: {', '.join(told for _, told in turn.gang.story)}")
 
 
-def _changed(turn: Turn) -> bool:
+_STAGES = tuple(
+    tuple((chapter.concerns, tuple(row for row in chapter.rows if row.stage in ("", stage))) for chapter in TABLE)
+    for stage in (WAITING, SCHEDULED)
+)
+
+
+def _changed(turn: Turn, chapters: Sequence[tuple[Callable[[Turn], bool], Sequence[Row]]]) -> bool:
     """Take all steps that are due in one round through the table. Returns whether another round is needed."""
     gang, again = turn.gang, False
-    for name, fact, step, stage, changes in TABLE:
-        if (stage and (stage is SCHEDULED) is not bool(gang.record.scheduled_at)) or not fact(turn):
+    scheduled = bool(gang.record.scheduled_at)
+    for concerns, rows in chapters:
+        if not concerns(turn):
             continue
-        step(turn)
-        gang.tell(turn.now, name)
-        if changes:
-            turn.went_on(changes)
-            again = True
+        for row in rows:
+            if not row.fact(turn):
+                continue
+            row.step(turn)
+            gang.tell(turn.now, row.name)
+            if row.changes:
+                turn.went_on(row.changes)
+                again = True
+                if bool(gang.record.scheduled_at) is not scheduled:
+                    return True
     return again

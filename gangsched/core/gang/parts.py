@@ -63,10 +63,14 @@ def begin(
     gang.operations.parts = [*(each for each in gang.operations.parts if each not in joined), part]
 
 
+def concern(turn: Turn) -> bool:
+    """Whether the gang has parts."""
+    return bool(turn.gang.operations.parts)
+
+
 def are_to_end(turn: Turn) -> bool:
     """Whether there are parts beside a rollback or restart of the gang, or without any live member."""
-    gang = turn.gang
-    return bool(gang.operations.parts) and (rollback.under_way(gang) is not None or not turn.census.live)
+    return rollback.under_way(turn.gang) is not None or not turn.census.live
 
 
 def end_all(turn: Turn) -> None:
@@ -76,7 +80,7 @@ def end_all(turn: Turn) -> None:
 
 def are_unsettled(turn: Turn) -> bool:
     """Whether something is to be done about a part."""
-    return bool(turn.gang.operations.parts) and bool(_unsettled(turn))
+    return bool(_unsettled(turn))
 
 
 def settle(turn: Turn) -> None:

@@ -119,7 +119,15 @@ def release(gang: Gang, cluster: Cluster) -> None:
         bindings.release(gang, cluster, binding.pod.uid)
 
 
-def are_no_longer_held(turn: Turn) -> bool:
+def concern(turn: Turn) -> bool:
+    """Whether the gang has had reservations for members to come, or a clock runs for them."""
+    record = turn.gang.record
+    return bool(
+        turn.gang.operations.placeholders_made or record.held_since or (record.scheduled_at and record.clock_start)
+    )
+
+
+def are_none_held(turn: Turn) -> bool:
     """Whether no place is held any more, and that is not recorded."""
     record = turn.gang.record
     noted = record.held_since or (record.scheduled_at and record.clock_start)

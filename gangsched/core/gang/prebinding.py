@@ -73,6 +73,12 @@ def _bar(gang: Gang, binding: Binding, policy: Policy, now: float) -> None:
         bindings.bar(gang, binding.pod.uid, f"{late}, so it is tried again later; at the end {awaited.told}.", now)
 
 
+def concern(turn: Turn) -> bool:
+    """Whether bindings wait for pre-bindings, or have waited."""
+    there = turn.gang.operations.bindings.values()
+    return bool(turn.gang.record.prebinding_at) or any(binding.pending for binding in there)
+
+
 def is_awaited(turn: Turn) -> bool:
     """Whether a quorum has begun to wait for its pre-bindings."""
     return not turn.gang.record.prebinding_at and _is_open(turn.gang)

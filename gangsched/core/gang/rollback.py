@@ -39,6 +39,14 @@ def under_way(gang: Gang) -> Rollback | None:
     return rollback if rollback is not None and not rollback.retried else None
 
 
+def concerns(turn: Turn) -> bool:
+    """Whether members are bound, or have been, so that the gang may be bound in part or have lost its minimum."""
+    gang, record = turn.gang, turn.gang.record
+    doing = gang.operations
+    noted = record.damaged or record.placeholders_expired or gang.roster.inherited
+    return bool(turn.census.bound or record.scheduled_at or doing.partial_since or doing.rollback or noted)
+
+
 def is_restarted(turn: Turn) -> bool:
     """Whether all members that onDegraded Restart evicts have left."""
     doing = turn.gang.operations.rollback

@@ -27,6 +27,13 @@ def note_workload(gang: Gang, live: Sequence[Pod]) -> None:
     gang.change(workload=None if workload is None else replace(workload, declaration=None))
 
 
+def border(turn: Turn) -> bool:
+    """Whether a run may begin or end, or members of it have ended."""
+    gang, record = turn.gang, turn.gang.record
+    begins = not record.run_start or record.ended or gang.roster.emptied
+    return bool(begins or turn.ended or gang.observed.recreates_all or gang.operations.rollback)
+
+
 def is_followed(turn: Turn) -> bool:
     """Whether the last run has ended, and a member of the next one lives."""
     return turn.gang.record.ended and not turn.gang.deserted()
@@ -77,9 +84,14 @@ def is_made_again(turn: Turn) -> bool:
     return gang.observed.recreates_all and is_open(gang) and is_remade(gang) and not has_bound(gang)
 
 
+def has_no_member(turn: Turn) -> bool:
+    """Whether no live member is left."""
+    return not turn.census.live
+
+
 def is_deserted(turn: Turn) -> bool:
-    """Whether no live member of the run is left."""
-    return is_open(turn.gang) and not turn.census.live
+    """Whether the run goes on without a live member."""
+    return is_open(turn.gang)
 
 
 def is_open(gang: Gang) -> bool:
@@ -175,9 +187,14 @@ def _outcome(gang: Gang) -> Outcome:
     return Outcome.FAILED if record.damaged and not goes_on else Outcome.UNDECIDED
 
 
+def goes_on(turn: Turn) -> bool:
+    """Whether a run is under way."""
+    return is_open(turn.gang)
+
+
 def is_quorum_bound(turn: Turn) -> bool:
     """Whether all members of the quorum are bound."""
-    return is_open(turn.gang) and turn.terms.minimum_known and not turn.need
+    return not turn.need and turn.terms.minimum_known
 
 
 def schedule(turn: Turn) -> None:
@@ -202,9 +219,7 @@ def are_others_enough(turn: Turn) -> bool:
     gang, least = turn.gang, turn.terms.spec.tree
     if least is None or not rollback.is_due(gang.operations.partial_since, turn.now, turn.policy):
         return False
-    if not is_open(gang) or not turn.terms.minimum_known or gang.record.quorum is None:
-        return False
-    if missing_of(least, turn.census.bound_roles):
+    if not turn.terms.minimum_known or gang.record.quorum is None or missing_of(least, turn.census.bound_roles):
         return False
     return not any(each.state is BindState.SENT for each in gang.operations.unconfirmed())
 
@@ -226,7 +241,7 @@ def is_quorum_gone(turn: Turn) -> bool:
     If the minimum has become unknown, a quorum can be completed only if some of its members are bound.
     """
     gang = turn.gang
-    if (gang.record.quorum is None and not gang.record.quorum_done) or not is_open(gang):
+    if gang.record.quorum is None and not gang.record.quorum_done:
         return False
     return not gang.operations.has_unconfirmed() and not (turn.census.bound and turn.need)
 
@@ -238,10 +253,8 @@ def drop_quorum(turn: Turn) -> None:
 
 def satisfies_others(turn: Turn) -> bool:
     """Whether a scheduled gang satisfies other minima than recorded, or a late one has become whole."""
-    if not (is_open(turn.gang) and turn.terms.minimum_known):
-        return False
     record = turn.gang.record
-    return _satisfied(turn) != (record.satisfied, record.late)
+    return turn.terms.minimum_known and _satisfied(turn) != (record.satisfied, record.late)
 
 
 def note_satisfied(turn: Turn) -> None:

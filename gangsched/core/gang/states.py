@@ -109,6 +109,7 @@ TABLE: tuple[Transition, ...] = (
     Transition((_P.SUSPENDED,), "suspended", _P.PENDING, unless=True),
 )
 """The rows in order of precedence."""
+_FROM = {phase: tuple(row for row in TABLE if phase in row.starts) for phase in Phase}
 
 
 class NoRest(Exception):  # noqa: N818 - names the defect
@@ -122,8 +123,10 @@ def settle(phase: Phase, facts: Facts) -> Phase:
         NoRest: the table contains a cycle for these facts.
     """
     for _ in range(2 * len(Phase)):
-        following = next((row.then for row in TABLE if phase in row.starts and row.holds(facts)), None)
-        if following is None:
+        for row in _FROM[phase]:
+            if bool(getattr(facts, row.fact)) is not row.unless:
+                phase = row.then
+                break
+        else:
             return phase
-        phase = following
     raise NoRest(f"from {phase} with {facts}")
