@@ -56,7 +56,7 @@ def node_groups(cluster: Cluster, refusal: Refusal, ask: Ask, priority: int) -> 
     snapshot.stand_for(Viewer(priority))
     snapshot.begin(ask.own)
     before = snapshot.own.copy()
-    _, failing, _ = quorum_in(snapshot, ask, refusal.domain).take_most()
+    _, failing, _ = quorum_in(snapshot, ask, refusal.within).take_most()
     placed = snapshot.own - before
     rows = cluster.capacity.rows
     groups = []

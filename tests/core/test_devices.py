@@ -549,7 +549,7 @@ def test_members_on_a_node_get_devices_exactly_if_there_is_a_way_for_all_of_them
         cluster.set_pod(each)
     snapshot = Snapshot(cluster)
     classes = classify(snapshot, pods)
-    before = snapshot.digest("zone", "none")
+    before = snapshot.digest((("zone", "none"),))
     number = 0
     for each in pods:
         if not snapshot.caps(classes[each.uid])[0]:
@@ -560,7 +560,7 @@ def test_members_on_a_node_get_devices_exactly_if_there_is_a_way_for_all_of_them
     if number < len(pods):
         assert not together(wanted[: number + 1], devices, Counter())
     snapshot.undo(0)
-    assert snapshot.digest("zone", "none") == before
+    assert snapshot.digest((("zone", "none"),)) == before
 
 
 def test_a_device_that_any_number_of_claims_may_share_has_room_for_all_pods_of_the_node():

@@ -64,7 +64,7 @@ def test_the_most_numerous_requests_come_first_whatever_selectors_they_have(clus
 
 def test_beyond_so_many_different_requests_the_rest_is_rounded_up():
     missing = {MemberClass(shape(requests={"cpu": at, "memory": 1000 - at})): 1 for at in range(1, 101)}
-    found = demand(missing, None)
+    found = demand(missing, ())
     assert len(found) == MOST_DEMANDS
     assert found[:2] == (each(1, cpu="1", memory="999"), each(1, cpu="2", memory="998"))
     assert found[-1] == each(100 - MOST_DEMANDS + 1, cpu="100", memory=str(1000 - MOST_DEMANDS))

@@ -207,7 +207,7 @@ def test_neither_the_domain_that_is_tried_nor_avoided_nodes_change_the_order(clu
     )
     snapshot = Snapshot(cluster)
     member = asked(snapshot, likes={9: wants(disk="ssd"), 3: wants(x="y")})
-    for other in (replace(member, domain=("zone", "b")), replace(member, avoided=frozenset({"n1"}))):
+    for other in (replace(member, within=(("zone", "b"),)), replace(member, avoided=frozenset({"n1"}))):
         found = snapshot.scores.ranking(other).behind
         assert found is not None
         assert found.tolist() == [0, 134, 200]

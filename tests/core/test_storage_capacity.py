@@ -346,11 +346,11 @@ def test_a_domain_looks_another_once_storage_is_taken_of_it_on_another_node():
     cluster = known(*NODES, LATER, TELLS, segment("s", everywhere, 10), *wanting(5))
     snapshot = Snapshot(cluster)
     member = class_of(snapshot, cluster.pods["uid-default/x"])
-    look, mark = snapshot.digest("zone", "b"), snapshot.mark()
+    look, mark = snapshot.digest((("zone", "b"),)), snapshot.mark()
     snapshot.take(cluster.capacity.rows["a0"], member, 1)
-    assert snapshot.digest("zone", "b") != look
+    assert snapshot.digest((("zone", "b"),)) != look
     snapshot.undo(mark)
-    assert snapshot.digest("zone", "b") == look
+    assert snapshot.digest((("zone", "b"),)) == look
 
 
 def test_a_claim_that_another_scheduler_has_given_a_node_takes_no_storage_of_others():

@@ -46,7 +46,7 @@ def test_what_fits_into_no_single_domain_is_refused_or_spread_over_several_as_as
     cluster = cluster_of(zoned("a1", "a"), zoned("b1", "b", cpu=3))
     refused = run(cluster, gang(1, 1, 1, 1, 1))
     assert isinstance(refused, Refusal)
-    assert (refused.wanted, refused.fits, refused.domain, refused.never) == (5, 4, ("zone", "a"), True)
+    assert (refused.wanted, refused.fits, refused.within, refused.never) == (5, 4, (("zone", "a"),), True)
     assert {each.reason: each.nodes for each in refused.obstacles} == {
         NodeReason.INSUFFICIENT: 1,
         NodeReason.DOMAIN: 1,
@@ -66,7 +66,7 @@ def test_nodes_without_the_label_are_in_no_domain(cluster_of):
     cluster = cluster_of(node("plain", cpu=64), zoned("a1", "a", cpu=1))
     refused = run(cluster, gang(1, 1))
     assert isinstance(refused, Refusal)
-    assert (refused.fits, refused.domain) == (1, ("zone", "a"))
+    assert (refused.fits, refused.within) == (1, (("zone", "a"),))
     assert nodes_of(run(cluster, gang(1, 1), topology=PREFERRED)) == ["a1", "plain"]
 
 
@@ -74,7 +74,7 @@ def test_where_no_node_has_the_label_nothing_fits_and_preferring_it_changes_noth
     cluster = cluster_of(node("plain", cpu=64))
     refused = run(cluster, gang(1))
     assert isinstance(refused, Refusal)
-    assert (refused.fits, refused.domain, refused.never) == (0, ("zone", None), True)
+    assert (refused.fits, refused.within, refused.never) == (0, (("zone", None),), True)
     assert [(each.reason, each.nodes) for each in refused.obstacles] == [(NodeReason.DOMAIN, 1)]
     assert nodes_of(run(cluster, gang(1), topology=PREFERRED)) == ["plain"]
 
@@ -92,7 +92,7 @@ def test_members_that_are_placed_already_decide_for_those_to_come(cluster_of):
     assert nodes_of(run(cluster, gang(1, 1), own={"b1": 1, "gone": 7})) == ["b1", "b1"]
     refused = run(cluster, gang(1, 1, 1, 1, 1), own={"b1": 1})
     assert isinstance(refused, Refusal)
-    assert (refused.fits, refused.domain) == (4, ("zone", "b"))
+    assert (refused.fits, refused.within) == (4, (("zone", "b"),))
     assert "a1" in nodes_of(run(cluster, gang(1, 1, 1, 1, 1), own={"b1": 1}, topology=PREFERRED))
 
 
@@ -132,7 +132,7 @@ def test_the_domain_that_is_explained_is_the_one_that_takes_most_members(cluster
     small = [zoned(f"a{at}", "a", cpu=1) for at in range(10)]
     refused = run(cluster_of(*small, zoned("b1", "b", cpu=8)), gang(1, 4, 4, 4))
     assert isinstance(refused, Refusal)
-    assert refused.domain == ("zone", "b")
+    assert refused.within == (("zone", "b"),)
 
 
 def test_nodes_outside_the_domain_are_told_once_and_not_for_what_they_lack(cluster_of):
@@ -147,10 +147,37 @@ def test_nodes_outside_the_domain_are_told_once_and_not_for_what_they_lack(clust
 
 def test_a_class_that_is_bound_to_a_domain_fits_on_its_nodes_alone(cluster_of):
     snapshot = Snapshot(cluster_of(zoned("a1", "a"), zoned("b1", "b"), node("plain")))
-    member = MemberClass(shape(), domain=("zone", "b"))
+    member = MemberClass(shape(), within=(("zone", "b"),))
     assert [snapshot.fits(member, row) for row in range(3)] == [False, True, False]
     assert snapshot.caps(member).tolist() == [0, 4, 0]
     assert [snapshot.fits(member, row) for row in range(3)] == [False, True, False]
+
+
+RACKS = ("rack", ("r1", "r3"))
+
+
+@pytest.mark.parametrize(
+    ("within", "caps"),
+    [
+        pytest.param((), [4, 4, 4, 4], id="anywhere"),
+        pytest.param((("zone", "a"),), [4, 4, 0, 0], id="one"),
+        pytest.param((("zone", "a"), ("rack", "r1")), [4, 0, 0, 0], id="one inside the other"),
+        pytest.param((("rack", "r1"), ("zone", "a")), [4, 0, 0, 0], id="in any order"),
+        pytest.param((("zone", "b"), ("rack", "r1")), [0, 0, 0, 0], id="apart"),
+        pytest.param((RACKS,), [4, 0, 4, 0], id="several of a label"),
+        pytest.param((RACKS, ("zone", "b")), [0, 0, 4, 0], id="several of a label, and one of another"),
+        pytest.param((("zone", "a"), ("zone", "b")), [0, 0, 0, 0], id="two of a label"),
+        pytest.param((("zone", "a"), ("rack", None)), [0, 0, 0, 0], id="a domain without nodes"),
+    ],
+)
+def test_a_class_fits_on_the_nodes_that_are_in_all_of_its_domains(cluster_of, within, caps):
+    where = {"a1": ("a", "r1"), "a2": ("a", "r2"), "b3": ("b", "r3"), "b4": ("b", "r4")}
+    nodes = [node(name, cpu=4, labels={"zone": zone, "rack": rack}) for name, (zone, rack) in where.items()]
+    snapshot = Snapshot(cluster_of(*nodes))
+    member = MemberClass(shape(), within=within)
+    assert snapshot.caps(member).tolist() == caps
+    assert snapshot.caps_by(member, snapshot.masking).tolist() == caps
+    assert snapshot.accepts(member).tolist() == [snapshot.fits(member, row) for row in range(4)] == [*map(bool, caps)]
 
 
 def test_domains_that_take_each_member_but_not_all_of_them_are_not_searched(cluster_of, monkeypatch):

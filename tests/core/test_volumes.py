@@ -453,12 +453,12 @@ def test_members_that_are_placed_use_their_claims_for_the_next():
     [member] = {*classify(snapshot, members).values()}
     assert couples(snapshot, member, member)
     assert snapshot.caps(member)[:2].tolist() == [1, 1]
-    mark, look = snapshot.mark(), snapshot.digest("zone", "b")
+    mark, look = snapshot.mark(), snapshot.digest((("zone", "b"),))
     snapshot.take(0, member, 1)
     assert snapshot.caps(member)[:2].tolist() == [0, 0]
-    assert snapshot.digest("zone", "b") != look, "what is taken elsewhere closes the zone"
+    assert snapshot.digest((("zone", "b"),)) != look, "what is taken elsewhere closes the zone"
     snapshot.undo(mark)
-    assert snapshot.digest("zone", "b") == look
+    assert snapshot.digest((("zone", "b"),)) == look
     assert snapshot.caps(member)[:2].tolist() == [1, 1]
 
 

@@ -186,7 +186,7 @@ def test_members_on_a_plan_are_judged_as_they_would_be_in_the_cluster_and_are_ta
     members = classify(snapshot, waiting)
     every = sorted(cluster.capacity.rows.values())
     before = {uid: snapshot.caps(member).tolist() for uid, member in members.items()}
-    looks = [snapshot.digest("zone", zone) for zone in "ab"]
+    looks = [snapshot.digest((("zone", zone),)) for zone in "ab"]
     mark = snapshot.mark()
     placed = []
     for each in waiting:
@@ -212,7 +212,7 @@ def test_members_on_a_plan_are_judged_as_they_would_be_in_the_cluster_and_are_ta
         cluster.forget(uid)
     snapshot.undo(mark)
     assert {uid: snapshot.caps(member).tolist() for uid, member in members.items()} == before
-    assert [snapshot.digest("zone", zone) for zone in "ab"] == looks
+    assert [snapshot.digest((("zone", zone),)) for zone in "ab"] == looks
     assert [snapshot.fits(members[each.uid], row) for each in waiting for row in every] == [
         bool(before[each.uid][row]) for each in waiting for row in every
     ]

@@ -23,19 +23,18 @@ def pool_demands(refusal: Refusal, label: str, *, members: Sequence[Pod]) -> tup
     It would not if a member asks for none of them, if no new node helps, or if all members must be on one node, which
     Demand objects cannot express. `members` are the refused ones, in the order of trying; the units name some of them.
     """
-    key, value = refusal.domain or ("", None)
     by_group: dict[str, dict[MemberClass, int]] = {}
     for member, count in refusal.missing.items():
         by_group.setdefault(asked_for(member.shape, label), {})[member] = count
-    if not refusal.demand or "" in by_group or key == expansion.HOSTNAME:
+    if not refusal.demand or "" in by_group or any(key == expansion.HOSTNAME for key, _ in refusal.within):
         return ()
-    zonal = key in _ZONE
+    zones = [value or "" for key, value in refusal.within if key in _ZONE]
     return tuple(
         PoolDemand(
             instance_group=name,
             units=_units(missing, members),
-            single_zone=zonal,
-            zone=(value or "") if zonal else "",
+            single_zone=bool(zones),
+            zone=zones[-1] if zones else "",
         )
         for name, missing in sorted(by_group.items())
     )
@@ -44,7 +43,7 @@ def pool_demands(refusal: Refusal, label: str, *, members: Sequence[Pod]) -> tup
 def _units(missing: Mapping[MemberClass, int], members: Sequence[Pod]) -> tuple[DemandUnit, ...]:
     """The members by equal requests; the last unit also has the names of members whose requests no unit has."""
     names = _names(missing, members)
-    wanted = expansion.demand(missing, None)
+    wanted = expansion.demand(missing, ())
     units = [DemandUnit(each.count, each.requests, tuple(sorted(names.pop(each.requests, ())))) for each in wanted]
     if names and units:
         last = units[-1]

@@ -37,8 +37,11 @@ _ALIASES = _FORMER | {former: present for present, former in _FORMER.items()}
 
 Domain = tuple[str, str | None]
 """A label key and one of its values; None is a domain without nodes."""
-Area = Domain | tuple[str, tuple[str, ...]] | tuple[str, str | None, "Area"]
-"""A domain, several domains of one label, or a domain inside another area."""
+Within = tuple[Domain | tuple[str, tuple[str, ...]], ...]
+"""Where something may be: in all of these domains, outer ones first; empty is anywhere.
+
+Several values of one label count as one domain.
+"""
 
 
 class Domains(NamedTuple):
@@ -118,11 +121,12 @@ class NodeLabels:
         """The topology domains of this node label."""
         return self._of_labels(self._domains, key, domains)
 
-    def inside(self, area: Area) -> Mask:
-        """The rows of this area."""
-        key, value, *outer = area
-        inside = self.domains(key).inside(value)
-        return inside & self.inside(outer[0]) if outer else inside
+    def inside(self, within: Within) -> Mask:
+        """The rows that are in all of these domains."""
+        inside = np.ones(len(self._capacity.names), dtype=np.bool_)
+        for key, value in within:
+            inside &= self.domains(key).inside(value)
+        return inside
 
     def _of_labels(
         self, kept: dict[Key, Found], key: Key, find: Callable[[list[Mapping[str, str]], Key], Found]

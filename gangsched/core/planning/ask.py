@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace as renewed
 
-from gangsched.core.cluster.labels import Area, Domain
+from gangsched.core.cluster.labels import Domain, Within
 from gangsched.core.objects.declaration import Level, Preference, Topology
 from gangsched.core.objects.pause import OPEN, Pause
 from gangsched.core.objects.pod import Pod, role_of
@@ -76,11 +76,11 @@ def asked_for(snapshot: Snapshot, ask: Ask) -> Hashable:
     return frozenset(kinds.items()), roles, ask.need, ask.choices, ask.levels, own
 
 
-def domains_of(snapshot: Snapshot, ask: Ask) -> Sequence[Domain | None]:
-    """The domains that may hold the whole quorum; a single None means that it may be anywhere."""
+def domains_of(snapshot: Snapshot, ask: Ask) -> Sequence[tuple[Domain, ...]]:
+    """Where the whole quorum may be: in one domain each, or, without a required topology, anywhere."""
     if ask.topology is None or not ask.topology.required:
-        return [None]
-    return [(ask.topology.key, value) for value in domain_values(snapshot, ask, ask.topology)]
+        return [()]
+    return [((ask.topology.key, value),) for value in domain_values(snapshot, ask, ask.topology)]
 
 
 def domain_values(snapshot: Snapshot, ask: Ask, wanted: Topology) -> Mapping[str, int]:
@@ -106,47 +106,49 @@ def confined(
     snapshot: Snapshot,
     members: Sequence[Pod],
     avoided: frozenset[str],
-    area: Area | None,
+    within: Within,
     *,
     of: Collection[MemberClass] | None = None,
-    areas: Mapping[str, Area] | None = None,
+    within_by_role: Mapping[str, Within] | None = None,
 ) -> Mapping[str, MemberClass]:
-    """Each member's class without preferences, by UID; all of them, or only those `of` these, confined to the area.
+    """Each member's class without preferences, by UID; all of them, or only those `of` these, confined to be
+    `within` these domains.
 
-    Members of roles that have one of the `areas` are confined to that, which lies inside the area.
+    Members of roles that are in `within_by_role` are confined to what it says, which repeats the outer domains.
     """
-    if areas:
+    if within_by_role:
+        alike: dict[Within, list[Pod]] = {}
+        for pod in members:
+            alike.setdefault(within_by_role.get(role_of(pod), within), []).append(pod)
         return {
             uid: member
-            for each in dict.fromkeys(areas.get(role_of(pod), area) for pod in members)
-            for uid, member in confined(
-                snapshot, [pod for pod in members if areas.get(role_of(pod), area) == each], avoided, each, of=of
-            ).items()
+            for where, several in alike.items()
+            for uid, member in confined(snapshot, several, avoided, where, of=of).items()
         }
-    classes = classify(snapshot, members, avoided, domain=area if of is None else None)
+    classes = classify(snapshot, members, avoided, within=within if of is None else ())
     if of is None:
         return classes
-    inside = {member: renewed(member, domain=area) for member in of}
+    inside = {member: renewed(member, within=within) for member in of}
     return {uid: inside.get(member, member) for uid, member in classes.items()}
 
 
 def roles_quorum_in(
     snapshot: Snapshot,
     ask: Ask,
-    area: Area | None,
+    within: Within,
     *,
     of: Collection[MemberClass] | None = None,
     steps: int = STEPS,
-    areas: Mapping[str, Area] | None = None,
+    within_by_role: Mapping[str, Within] | None = None,
 ) -> Quorum:
-    """The quorum of an ask without choices, its members confined to this area: all, or only those `of` these classes.
+    """The quorum of an ask without choices, its members confined to these domains: all, or those `of` these classes.
 
-    Members of roles that have one of the `areas` are confined to that.
+    Members of roles that are in `within_by_role` are confined to what it says.
 
     The exhaustive search takes at most so many `steps`.
     """
     owed = {role: need for role, need in ask.role_needs.items() if need > 0}
-    classes = confined(snapshot, ask.members, ask.avoided, area, of=of, areas=areas)
+    classes = confined(snapshot, ask.members, ask.avoided, within, of=of, within_by_role=within_by_role)
     return Quorum(
         snapshot,
         classes,

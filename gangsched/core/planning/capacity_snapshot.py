@@ -14,7 +14,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.cluster.labels import Area
+from gangsched.core.cluster.labels import Within
 from gangsched.core.cluster.ledger import Claim, Viewer
 from gangsched.core.constraints.constraint import Alike, Leavers, Plan
 from gangsched.core.constraints.node_resources import ResourcesPlan
@@ -193,32 +193,32 @@ class Snapshot:
     def accepts(self, member: MemberClass) -> Mask:
         """The rows that would take the class if they had room; read-only."""
         member = member.impartial
-        if member.domain is not None:
+        if member.within:
             # Not cached: there may be a domain for every node.
-            return self.accepts(replace(member, domain=None)) & self.inside(member.domain)
+            return self.accepts(replace(member, within=())) & self.inside(member.within)
         return self._masks.get(member, self._mask)
 
     def caps(self, member: MemberClass) -> IntArray:
         """How many members of the class each row could take now; read-only."""
         member = member.impartial
-        if member.domain is None:
+        if not member.within:
             return self._caps.get(member, self._caps_of)
         caps: IntArray = np.zeros(self.size, dtype=np.int64)
-        rows = np.flatnonzero(self.inside(member.domain))
+        rows = np.flatnonzero(self.inside(member.within))
         caps[rows] = self._caps_of(member, rows)
         self.budget.charge(units.CLASS + len(rows))
         return caps
 
-    def digest(self, key: str, value: str) -> int:
-        """A digest of the domain: unchanged while its nodes and everything taken there stay the same."""
-        rows = np.flatnonzero(self.inside((key, value)))
+    def digest(self, within: Within) -> int:
+        """A digest of what is there: unchanged while its nodes and everything taken there stay the same."""
+        rows = np.flatnonzero(self.inside(within))
         digests = tuple(plan.digest(rows) for plan in self._counting)
         return hash((rows.tobytes(), self.cluster.nodes_by_row.last_change(rows), digests))
 
     def fits(self, member: MemberClass, row: int) -> bool:
         """Whether the row could take one member of the class now."""
         one = np.array([row], dtype=np.int64)
-        if member.domain is not None and not self.inside(member.domain)[row]:
+        if member.within and not self.inside(member.within)[row]:
             return False
         return bool(self._mask(member, one)[0]) and bool(self._room(member, one)[0])
 
@@ -249,9 +249,9 @@ class Snapshot:
         left = self.free[rows, column]
         return Scarce(left, self.cluster.capacity.allocatable[rows, column] - left)
 
-    def inside(self, domain: Area) -> Mask:
-        """The rows of this domain."""
-        return self.cluster.labels.inside(domain)[: self.size]
+    def inside(self, within: Within) -> Mask:
+        """The rows that are in all of these domains."""
+        return self.cluster.labels.inside(within)[: self.size]
 
     def columns(self, shape: Shape) -> npt.NDArray[np.intp]:
         """The columns of the requested resources; that of the pod count if there are none, or if no node has one."""
@@ -264,8 +264,8 @@ class Snapshot:
         """Like `caps`, but only these plans may close rows."""
         rows = np.arange(self.size)
         open_ = self._mask(member, rows, masking)
-        if member.domain is not None:
-            open_ &= self.inside(member.domain)
+        if member.within:
+            open_ &= self.inside(member.within)
         return np.where(open_, self._room(member, rows), 0)
 
     # Inside
@@ -288,7 +288,7 @@ class Snapshot:
         return MemberClass(replace(pod.shape, requests=requests), self._all_seen(pod))
 
     def _mask(self, member: MemberClass, rows: IntArray, masking: Sequence[Plan] | None = None) -> Mask:
-        """Which of the rows accept the class, regardless of its domain."""
+        """Which of the rows accept the class, regardless of where it may be."""
         mask = self.cluster.nodes_by_row.there(rows)
         for plan in self.masking if masking is None else masking:
             accepting = plan.mask(member, rows)

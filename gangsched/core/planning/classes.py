@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gangsched.core.cluster.labels import Area
+from gangsched.core.cluster.labels import Within
 from gangsched.core.constraints.constraint import Sight, SightT
 from gangsched.core.constraints.matching import Matchable
 from gangsched.core.objects.arrays import IntArray
@@ -25,7 +25,7 @@ Sights = tuple[Sight, ...]
 class MemberClass(Struct, frozen=True, gc=False, cache_hash=True):
     """Members with the same shape that no constraint distinguishes.
 
-    `avoided` names nodes that the gang avoids for now. `domain`, if set, is the only domain that the class may use.
+    `avoided` names nodes that the gang avoids for now. The class may only be `within` these domains.
     `prefer` holds the preferences of these members alone, `soft` those of their pods, and `known` the namespace and
     labels by which the preferences of other pods match them.
     """
@@ -33,7 +33,7 @@ class MemberClass(Struct, frozen=True, gc=False, cache_hash=True):
     shape: Shape
     seen: Sights = ()
     avoided: frozenset[str] = frozenset()
-    domain: Area | None = None
+    within: Within = ()
     prefer: tuple[Preference, ...] = ()
     soft: Soft | None = None
     known: Matchable | None = None

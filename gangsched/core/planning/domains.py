@@ -13,7 +13,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
-from gangsched.core.cluster.labels import Area
+from gangsched.core.cluster.labels import Within
 from gangsched.core.constraints.constraint import Plan
 from gangsched.core.objects.declaration import Topology
 from gangsched.core.planning import budget as units
@@ -56,7 +56,7 @@ def found_together(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None) 
     best = best_domain(snapshot, ask, key, values, recent, of=bonded)
     if best is None or isinstance(best, Unfinished):
         return best
-    return found_in(snapshot, ask, (key, best), of=bonded)
+    return found_in(snapshot, ask, ((key, best),), of=bonded)
 
 
 def best_domain(
@@ -89,13 +89,13 @@ def best_domain(
             break
         snapshot.budget.charge(units.TRIED * len(ask.members))
         mark, broken_off = snapshot.mark(), snapshot.budget.broken_off
-        found = found_in(snapshot, ask, (key, value), of=of)
+        found = found_in(snapshot, ask, ((key, value),), of=of)
         if found is None:
             failed[value] = digest
             if snapshot.budget.broken_off > broken_off:
                 unsure[value] = digest
         else:
-            scores.append((_score(snapshot, ask, (key, value), found, of=of), value))
+            scores.append((_score(snapshot, ask, ((key, value),), found, of=of), value))
             snapshot.undo(mark)
     if not scores and any(failed.get(value) == digest for value, digest in unsure.items()):
         snapshot.budget.broke_off()
@@ -103,22 +103,22 @@ def best_domain(
 
 
 def _score(
-    snapshot: Snapshot, ask: Ask, area: Area, found: Placement, *, of: Collection[MemberClass] | None = None
+    snapshot: Snapshot, ask: Ask, within: Within, found: Placement, *, of: Collection[MemberClass] | None = None
 ) -> _Score:
     """How good it is to place the quorum like this, which is taken on the snapshot."""
     there = {pod.uid for pod, _ in found.assignments}
     chosen = tuple(-at for at, pod in enumerate(ask.members) if pod.uid in there)
     utilisation = topology.utilisation(snapshot, found.assignments)
-    return _Score(len(there) + _further(snapshot, ask, area, there, of=of), chosen, utilisation)
+    return _Score(len(there) + _further(snapshot, ask, within, there, of=of), chosen, utilisation)
 
 
 def _further(
-    snapshot: Snapshot, ask: Ask, area: Area, there: Collection[str], *, of: Collection[MemberClass] | None = None
+    snapshot: Snapshot, ask: Ask, within: Within, there: Collection[str], *, of: Collection[MemberClass] | None = None
 ) -> int:
     """How many members can be placed there beside the quorum, in their order."""
     rest = [pod for pod in (*ask.members, *ask.following) if pod.uid not in there]
     left = len(rest) if ask.most is None else min(len(rest), max(0, ask.most - len(there)))
-    classes = confined(snapshot, rest, ask.avoided, area, of=of) if left else {}
+    classes = confined(snapshot, rest, ask.avoided, within, of=of) if left else {}
     runs = [(member, len(list(run))) for member, run in groupby(rest if left else (), key=lambda pod: classes[pod.uid])]
     if len(runs) > _MOST_RUNS:
         runs = list(Counter(classes[pod.uid] for pod in rest).items())
@@ -143,7 +143,7 @@ def found_in_fewest(snapshot: Snapshot, ask: Ask, key: str) -> Placement | None:
     """
     fewest = _Fewest(snapshot, ask, key)
     chosen = fewest.combined() or fewest.added()
-    return found_in(snapshot, ask, (key, chosen), steps=_STEPS) if chosen else None
+    return found_in(snapshot, ask, ((key, chosen),), steps=_STEPS) if chosen else None
 
 
 class _Fewest:
@@ -203,11 +203,11 @@ class _Fewest:
 
     def _try(self, values: tuple[str, ...]) -> _Score | None:
         """How good it is to place the quorum in these domains; None if they do not take it."""
-        area, mark = (self._key, values), self._snapshot.mark()
+        within, mark = ((self._key, values),), self._snapshot.mark()
         self._snapshot.budget.charge(units.TRIED * len(self._ask.members))
-        found = found_in(self._snapshot, self._ask, area, steps=_STEPS)
+        found = found_in(self._snapshot, self._ask, within, steps=_STEPS)
         if found is None:
             return None
-        score = _score(self._snapshot, self._ask, area, found)
+        score = _score(self._snapshot, self._ask, within, found)
         self._snapshot.undo(mark)
         return score

@@ -22,8 +22,10 @@ HOSTNAME = "kubernetes.io/hostname"
 """The label that makes each node a domain of its own."""
 
 
-def demand(missing: Mapping[MemberClass, int], domain: Domain | None) -> tuple[Demand, ...]:
+def demand(missing: Mapping[MemberClass, int], within: tuple[Domain, ...]) -> tuple[Demand, ...]:
     """The requests of these members, the most frequent first; empty if there is a member that no new node can help.
+
+    New nodes must be `within` these domains, of which a Demand names the innermost.
 
     If there are more distinct requests than the limit, the last entry stands for the rest, with their largest amount
     of each resource.
@@ -41,7 +43,7 @@ def demand(missing: Mapping[MemberClass, int], domain: Domain | None) -> tuple[D
             largest[resource] = max(amount, largest.get(resource, 0))
         last = (tuple(sorted(largest.items())), sum(count for _, count in rest))
         entries = [*entries[: MOST_DEMANDS - 1], last]
-    value = domain[1] if domain is not None else None
+    value = within[-1][1] if within else None
     return tuple(Demand(count=count, requests=requests, domain=value or "") for requests, count in entries)
 
 

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from msgspec.structs import replace
 
-from gangsched.core.cluster.labels import Area
+from gangsched.core.cluster.labels import Within
 from gangsched.core.constraints.matching import Matchable
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import Preference
@@ -170,7 +170,7 @@ def classify(
     members: Iterable[Pod],
     avoided: frozenset[str] = frozenset(),
     *,
-    domain: Area | None = None,
+    within: Within = (),
 ) -> dict[str, MemberClass]:
     """Each member's class without preferences, by UID; equal classes are one object.
 
@@ -189,7 +189,7 @@ def classify(
         member = None if selective else alike.get(pod.shape)
         if member is None:
             seen = snapshot.seen(pod) if selective else ()
-            member = MemberClass(pod.shape, seen, avoided, domain)
+            member = MemberClass(pod.shape, seen, avoided, within)
             member = alike[pod.shape] = known.setdefault(member, member)
         classes[pod.uid] = member
     return classes

@@ -14,7 +14,7 @@ from itertools import dropwhile, groupby
 import numpy as np
 from msgspec.structs import replace as renewed
 
-from gangsched.core.cluster.labels import Area
+from gangsched.core.cluster.labels import Within
 from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.pod import Pod
 from gangsched.core.planning import budget as units
@@ -22,7 +22,7 @@ from gangsched.core.planning import topology
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.filling import classify, fill_singly, hand_out, preferring
-from gangsched.core.planning.levels import placed_in, within
+from gangsched.core.planning.levels import placed_in
 from gangsched.core.planning.pausing import place
 from gangsched.core.planning.placement import Ask, Unfinished
 from gangsched.core.planning.refusal import Refusal
@@ -146,7 +146,7 @@ class _Each:
                 shares = self._fill(one, count)
             else:
                 value, lead = home
-                shares = self._fill(renewed(one, domain=within(wanted.key, value, one.domain)), count)
+                shares = self._fill(renewed(one, within=((wanted.key, value), *one.within)), count)
                 if not shares and not wanted.required:
                     # At most `lead` members may go elsewhere before another domain has most of them and becomes home.
                     shares = self._elsewhere(one, wanted, count, min(count, max(1, lead)))
@@ -157,11 +157,11 @@ class _Each:
     def _elsewhere(self, member: MemberClass, wanted: Topology, count: int, most: int) -> list[Share]:
         """Places outside the home domain for `most` of `count` members, in as few further domains as possible."""
         used = tuple(topology.occupied(self._snapshot, wanted, self._snapshot.own))
-        areas: list[Area] = [(wanted.key, used)]
+        places: list[Within] = [((wanted.key, used),)]
         fullest = next(iter(topology.candidates(self._snapshot, wanted, [member] * count, 1)), None)
         if fullest is not None:
-            areas.append((wanted.key, fullest))
-        tries = (self._fill(renewed(member, domain=area), most) for area in areas)
+            places.append(((wanted.key, fullest),))
+        tries = (self._fill(renewed(member, within=each), most) for each in places)
         return next(filter(None, tries), None) or self._fill(member, most)
 
     def _fill(self, member: MemberClass, count: int) -> list[Share]:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gangsched.core.cluster.labels import Area
+from gangsched.core.cluster.labels import Within
 from gangsched.core.objects.declaration import Level, Topology
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.planning import budget as units
@@ -28,23 +28,18 @@ if TYPE_CHECKING:
 TRIES = 128
 """Limit for the number of choices of domains, complete or not, that are tried."""
 
-_Areas = Mapping[str, Area]
-"""The area of each role that has one of its own."""
+_ByRole = Mapping[str, Within]
+"""Where the members of each role that has levels may be, by role."""
 
 
-def within(key: str, value: str | None, outer: Area | None) -> Area:
-    """The domain inside this area."""
-    return (key, value) if outer is None else (key, value, outer)
-
-
-def homes(snapshot: Snapshot, ask: Ask, area: Area | None = None) -> _Areas:
-    """The areas, inside this one, of roles whose levels have members that are placed already."""
-    areas: dict[str, Area] = {}
+def homes(snapshot: Snapshot, ask: Ask) -> _ByRole:
+    """Where the members of roles may be whose levels have members that are placed already."""
+    by_role: dict[str, Within] = {}
     for level in ask.levels:
         value = _home(snapshot, ask, level)
         if value is not None:
-            areas |= {role: within(level.key, value, areas.get(role, area)) for role in level.roles}
-    return areas
+            by_role |= {role: (*by_role.get(role, ()), (level.key, value)) for role in level.roles}
+    return by_role
 
 
 def _home(snapshot: Snapshot, ask: Ask, level: Level) -> str | None:
@@ -61,17 +56,17 @@ class Levels:
     """
 
     def __init__(
-        self, snapshot: Snapshot, ask: Ask, area: Area | None, *, of: Collection[MemberClass] | None, steps: int
+        self, snapshot: Snapshot, ask: Ask, within: Within, *, of: Collection[MemberClass] | None, steps: int
     ) -> None:
         self._snapshot = snapshot
         self._ask = ask
-        self._area = area
+        self._within = within
         self._of = of
         self._tries = 0
         self.steps = Steps(steps, budget=snapshot.budget)
         there = set(map(role_of, ask.members))
         self._levels = [level for level in ask.levels if not there.isdisjoint(level.roles)]
-        explained: dict[str, Area] = {}
+        explained: dict[str, Within] = {}
         for level in self._levels:
             value = _home(snapshot, ask, level)
             if value is None:
@@ -89,48 +84,50 @@ class Levels:
         """
         return self._found(self._levels, {})
 
-    def _found(self, levels: Sequence[Level], areas: _Areas) -> Places | None:
-        """Places with these roles in their areas, and those of the levels in one domain each."""
+    def _found(self, levels: Sequence[Level], by_role: _ByRole) -> Places | None:
+        """Places with these roles where they may be, and those of the levels in one domain each."""
         self._tries += 1
         if self._tries > TRIES:
             self.steps.break_off()
             return None
         self._snapshot.budget.charge(units.TRIED * len(self._ask.members))
-        mark, quorum = self._snapshot.mark(), self._quorum(areas)
+        mark, quorum = self._snapshot.mark(), self._quorum(by_role)
         places = quorum.find()
         if places is None or not levels:
             self.steps.rests_on(quorum.steps)
             return places
         self._snapshot.undo(mark)
         level, *others = levels
-        for value in self._values(level, areas):
-            found = self._found(others, {**areas, **self._inside(level, value, areas)})
+        for value in self._values(level, by_role):
+            found = self._found(others, {**by_role, **self._inside(level, value, by_role)})
             if found is not None or self._tries > TRIES:
                 return found
         return None
 
-    def _values(self, level: Level, areas: _Areas) -> Sequence[str]:
+    def _values(self, level: Level, by_role: _ByRole) -> Sequence[str]:
         """The domains that may take what is needed of the level's roles, in the order in which to try them."""
         home = _home(self._snapshot, self._ask, level)
         if home is not None:
             return [home]
         need = max(1, sum(self._ask.role_needs.get(role, 0) for role in level.roles))
-        return [*topology.candidates(self._snapshot, Topology(level.key), self._classes(level, areas), need)]
+        return [*topology.candidates(self._snapshot, Topology(level.key), self._classes(level, by_role), need)]
 
-    def _classes(self, level: Level, areas: _Areas) -> list[MemberClass]:
-        """The class of each member of the level's roles, where they may be by these areas."""
+    def _classes(self, level: Level, by_role: _ByRole) -> list[MemberClass]:
+        """The class of each member of the level's roles, where its role may be."""
         members = [pod for pod in self._ask.members if role_of(pod) in level.roles]
-        area = areas.get(level.roles[0], self._area)
-        classes = confined(self._snapshot, members, self._ask.avoided, area)
+        within = by_role.get(level.roles[0], self._within)
+        classes = confined(self._snapshot, members, self._ask.avoided, within)
         return [classes[pod.uid] for pod in members]
 
-    def _inside(self, level: Level, value: str | None, areas: _Areas) -> _Areas:
-        return {role: within(level.key, value, areas.get(role, self._area)) for role in level.roles}
+    def _inside(self, level: Level, value: str | None, by_role: _ByRole) -> _ByRole:
+        return {role: (*by_role.get(role, self._within), (level.key, value)) for role in level.roles}
 
-    def _quorum(self, areas: _Areas) -> Quorum:
-        return roles_quorum_in(self._snapshot, self._ask, self._area, of=self._of, steps=self.steps.left, areas=areas)
+    def _quorum(self, by_role: _ByRole) -> Quorum:
+        return roles_quorum_in(
+            self._snapshot, self._ask, self._within, of=self._of, steps=self.steps.left, within_by_role=by_role
+        )
 
 
 def placed_in(snapshot: Snapshot, ask: Ask, members: Sequence[Pod]) -> Mapping[str, MemberClass]:
-    """The class of each of these members, by UID, inside the areas of those of its levels that are placed already."""
-    return confined(snapshot, members, ask.avoided, None, areas=homes(snapshot, ask))
+    """The class of each of these members, by UID, inside the domains of those of its levels that are placed already."""
+    return confined(snapshot, members, ask.avoided, (), within_by_role=homes(snapshot, ask))

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Mapping
 from dataclasses import replace
 
-from gangsched.core.cluster.labels import Area
+from gangsched.core.cluster.labels import Within
 from gangsched.core.objects.pod import role_of
 from gangsched.core.objects.record import Choice, Minima
 from gangsched.core.planning import budget as units
@@ -35,20 +35,20 @@ _Roles = Mapping[str, int]
 def quorum_in(
     snapshot: Snapshot,
     ask: Ask,
-    area: Area | None,
+    within: Within,
     *,
     of: Collection[MemberClass] | None = None,
     steps: int = STEPS,
 ) -> Quorum | Levels | Parts:
-    """The quorum with its members confined to this area: all members, or only those `of` these classes.
+    """The quorum with its members confined to these domains: all members, or only those `of` these classes.
 
     The exhaustive search takes at most so many `steps`.
     """
     if ask.choices:
-        return Parts(snapshot, ask, area, of=of, steps=steps)
+        return Parts(snapshot, ask, within, of=of, steps=steps)
     if ask.levels:
-        return Levels(snapshot, ask, area, of=of, steps=steps)
-    return roles_quorum_in(snapshot, ask, area, of=of, steps=steps)
+        return Levels(snapshot, ask, within, of=of, steps=steps)
+    return roles_quorum_in(snapshot, ask, within, of=of, steps=steps)
 
 
 class Parts:
@@ -58,11 +58,11 @@ class Parts:
     """
 
     def __init__(
-        self, snapshot: Snapshot, ask: Ask, area: Area | None, *, of: Collection[MemberClass] | None, steps: int
+        self, snapshot: Snapshot, ask: Ask, within: Within, *, of: Collection[MemberClass] | None, steps: int
     ) -> None:
         self._snapshot = snapshot
         self._ask = ask
-        self._area = area
+        self._within = within
         self._of = of
         self._members = Counter(map(role_of, ask.members))
         self._failed: list[_Roles] = []
@@ -70,7 +70,7 @@ class Parts:
         self.steps = Steps(steps, budget=snapshot.budget)
         self.first = self._quorum(_merged(ask.role_needs, self._nearest(ask.choices)))
         self.slots = self.first.slots
-        found = confined(snapshot, ask.members, ask.avoided, area, of=of)
+        found = confined(snapshot, ask.members, ask.avoided, within, of=of)
         classes = dict.fromkeys(found.values())
         self._classes: dict[str, Counter[MemberClass]] = {}
         for pod in ask.members:
@@ -160,7 +160,7 @@ class Parts:
             choices=(),
         )
         quorum = Levels if ask.levels else roles_quorum_in
-        return quorum(self._snapshot, ask, self._area, of=self._of, steps=self.steps.left)
+        return quorum(self._snapshot, ask, self._within, of=self._of, steps=self.steps.left)
 
     def _has(self, part: Minima) -> bool:
         """Whether the part has as many members as it needs."""

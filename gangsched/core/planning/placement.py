@@ -58,47 +58,47 @@ def _found(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None) -> Place
     if ask.topology is None:
         if len(ask.members) > ask.need:
             # The domain of the quorum is that of the members above the minimum as well.
-            return found_together(snapshot, ask, recent) or found_in(snapshot, ask, None)
-        return found_in(snapshot, ask, None) or found_together(snapshot, ask, recent)
+            return found_together(snapshot, ask, recent) or found_in(snapshot, ask, ())
+        return found_in(snapshot, ask, ()) or found_together(snapshot, ask, recent)
     key = ask.topology.key
     values = domain_values(snapshot, ask, ask.topology)
     best = next(iter(values)) if len(values) == 1 else best_domain(snapshot, ask, key, values, recent)
     if isinstance(best, Unfinished):
         return best
-    found = found_in(snapshot, ask, (key, best)) if best is not None else None
+    found = found_in(snapshot, ask, ((key, best),)) if best is not None else None
     if found is not None or ask.topology.required:
         return found
     mark = snapshot.mark()
-    if found_in(snapshot, ask, None) is None:
+    if found_in(snapshot, ask, ()) is None:
         return None
     snapshot.undo(mark)
-    return found_in_fewest(snapshot, ask, key) or found_in(snapshot, ask, None)
+    return found_in_fewest(snapshot, ask, key) or found_in(snapshot, ask, ())
 
 
 def _refused(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None, *, exhausted: bool) -> Refusal:
     """Explain why the quorum does not fit; if it must be in one domain, examine its own or the one with most room."""
-    domain: Domain | None = None
+    within: tuple[Domain, ...] = ()
     home: str | None = None
     if ask.topology is not None and ask.topology.required:
         value = home = topology.home(snapshot, ask.topology, ask.own)
         if home is None:
             value = topology.roomiest(snapshot, ask.topology, classes_of(snapshot, ask))
-        domain = (ask.topology.key, value)
+        within = ((ask.topology.key, value),)
     mark = snapshot.mark()
     snapshot.begin(ask.own)
     before = snapshot.own.copy()
-    quorum = quorum_in(snapshot, ask, domain)
+    quorum = quorum_in(snapshot, ask, within)
     smallest = quorum.smallest()
     short = shortage(snapshot, smallest)
     fits, failing, missing = quorum.take_most()
     waits = waits_for_pods(snapshot, missing)
     if waits:
         demand: tuple[Demand, ...] = ()
-    elif domain is None or domain[0] != expansion.HOSTNAME:
-        demand = expansion.demand(missing, domain)
-    else:
+    elif any(key == expansion.HOSTNAME for key, _ in within):
         # A new node is a domain of its own: it helps only if no member is placed yet, and then it must take all.
         demand = expansion.demand_on_one_node(smallest) if home is None else ()
+    else:
+        demand = expansion.demand(missing, within)
     asked = asked_for(snapshot, ask), ask.topology, home
     # Whether empty nodes take the quorum may be remembered until the nodes change if nothing else decides it.
     remembered = None if any(map(depends, quorum.room)) else recent
@@ -110,14 +110,14 @@ def _refused(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None, *, exh
         nodes=len(snapshot.cluster.nodes),
         never=never_fits(snapshot, replace(ask, prefer=(), wishes={}), asked, remembered),
         failing=failing,
-        classes=tuple(dict.fromkeys(renewed(member, domain=None) for member in quorum.room)),
+        classes=tuple(dict.fromkeys(renewed(member, within=()) for member in quorum.room)),
         missing=missing,
         gaps=gaps(snapshot, failing, missing, quorum.slots.number - fits),
         short=short,
         fragmented=not short and fragmented(snapshot, failing),
         exhausted=exhausted or unsure(snapshot, quorum.room),
         waits_for_pods=waits,
-        domain=domain,
+        within=within,
         demand=demand,
         oversized=oversized(snapshot, failing),
         by_parts=bool(ask.choices or ask.levels),

@@ -34,15 +34,15 @@ def _fits_empty(snapshot: Snapshot, ask: Ask) -> bool | None:
     """
     empty = snapshot.emptied()
     began, mark = empty.budget.spent, empty.mark()
-    domains = domains_of(empty, ask)
+    places = domains_of(empty, ask)
     if ask.topology is not None and ask.topology.required and _may_join(empty, ask.topology.key):
-        domains = [*domains, None]
+        places = [*places, ()]
     if any(_may_join(empty, level.key) for level in ask.levels):
         return None
-    for domain in domains:
+    for within in places:
         if empty.budget.spent - began > units.DIAGNOSIS:
             return None
-        quorum = quorum_in(empty, ask, domain)
+        quorum = quorum_in(empty, ask, within)
         found = quorum.find() is not None
         empty.undo(mark)
         if found or quorum.steps.ended:

@@ -49,17 +49,17 @@ class Refusal:
     `gaps` explain why: the first for the class `failing`, the others for further classes, at most MOST_EXPLAINED
     classes in all. `short` is, per resource, how much more the quorum requests than is free in total on the nodes that
     accept it; empty if enough is free in total. `fragmented`: each of those nodes has too little left for one member.
-    `never`: it would not fit even if the nodes were empty. If all members must be in one domain, `domain` is the one
-    examined: that of the members already placed, else the one with most room; its value is None if no node has the
-    label. `missing` counts, by class, the members that would complete the quorum and fit nowhere; `demand` is what new
-    nodes must offer so that they fit, empty if no new node can help. Quorums with an equal `asked` are refused for the
-    same reason. `exhausted`: the search was cut short, so there may be places that it did not find. `waits_for_pods`:
-    no new node helps until the pods that the members' affinity requires exist. `oversized` lists the resources of which
-    one member of the class `failing` requests more than any node that accepts it offers, with both amounts. `paused`:
-    it would fit on nodes that are closed to it for now, for this reason; empty if it fits nowhere. `start` is what must
-    be free before the group starts (`core.planning.start`), if less is; then `failing` stands for all that is `short`.
-    `by_parts`: no choice of parts of the group, or of domains for them, fits, and this is why the first one does not.
-    `fitting` counts the members that fit, by name of the node.
+    `never`: it would not fit even if the nodes were empty. It was examined `within` these domains: where all members
+    must be in one, that of the members already placed, else the one with most room, whose value is None if no node has
+    the label. `missing` counts, by class, the members that would complete the quorum and fit nowhere; `demand` is what
+    new nodes must offer so that they fit, empty if no new node can help. Quorums with an equal `asked` are refused for
+    the same reason. `exhausted`: the search was cut short, so there may be places that it did not find.
+    `waits_for_pods`: no new node helps until the pods that the members' affinity requires exist. `oversized` lists the
+    resources of which one member of the class `failing` requests more than any node that accepts it offers, with both
+    amounts. `paused`: it would fit on nodes that are closed to it for now, for this reason; empty if it fits nowhere.
+    `start` is what must be free before the group starts (`core.planning.start`), if less is; then `failing` stands for
+    all that is `short`. `by_parts`: no choice of parts of the group, or of domains for them, fits, and this is why the
+    first one does not. `fitting` counts the members that fit, by name of the node.
     """
 
     asked: Hashable
@@ -75,7 +75,7 @@ class Refusal:
     fragmented: bool = False
     exhausted: bool = False
     waits_for_pods: bool = False
-    domain: Domain | None = None
+    within: tuple[Domain, ...] = ()
     demand: tuple[Demand, ...] = ()
     oversized: tuple[tuple[str, int, int], ...] = ()
     paused: str = ""
@@ -146,8 +146,8 @@ def obstacles(snapshot: Snapshot, member: MemberClass, rows: IntArray | None = N
     rows = np.arange(snapshot.size) if rows is None else rows
     rows = rows[snapshot.cluster.nodes_by_row.there(rows)]
     found: Counter[tuple[str, str]] = Counter()
-    if member.domain is not None:
-        inside = snapshot.inside(member.domain)[rows]
+    if member.within:
+        inside = snapshot.inside(member.within)[rows]
         found[NodeReason.DOMAIN, ""] = len(rows) - int(inside.sum())
         rows = rows[inside]
     for plan in sorted(snapshot.plans, key=lambda plan: not isinstance(plan, NodeConstraint)):

@@ -108,7 +108,7 @@ class Scores:
         """The preferences of the class; read-only."""
         if not self.prefers(member):
             return Ranking(None, self._names())
-        asked = replace(member, avoided=frozenset(), domain=None, prefer=())
+        asked = replace(member, avoided=frozenset(), within=(), prefer=())
         known = self._known.get(asked)
         if known is None or known[1] != len(self._turned):
             if known is None and len(self._known) >= MOST_CACHED:

@@ -202,6 +202,6 @@ def worth_trying(
     """
     for value in sorted(values, key=failed.__contains__):
         snapshot.budget.charge(_DIGEST)
-        digest = hash((snapshot.digest(key, value), shared_digest))
+        digest = hash((snapshot.digest(((key, value),)), shared_digest))
         if failed.get(value) != digest:
             yield value, digest

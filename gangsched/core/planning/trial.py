@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from gangsched.core.cluster.labels import Area
+from gangsched.core.cluster.labels import Within
 from gangsched.core.objects.pod import Pod
 from gangsched.core.planning.ask import Ask
 from gangsched.core.planning.capacity_snapshot import Snapshot
@@ -31,12 +31,12 @@ class Unfinished:
 
 
 def found_in(
-    snapshot: Snapshot, ask: Ask, area: Area | None, *, of: Collection[MemberClass] | None = None, steps: int = STEPS
+    snapshot: Snapshot, ask: Ask, within: Within, *, of: Collection[MemberClass] | None = None, steps: int = STEPS
 ) -> Placement | None:
     """Take places for the quorum there; None, with nothing taken, if none are found. The rest is as in `quorum_in`."""
     mark = snapshot.mark()
     snapshot.begin(ask.own)
-    found = quorum_in(snapshot, ask, area, of=of, steps=steps).find()
+    found = quorum_in(snapshot, ask, within, of=of, steps=steps).find()
     if found is None:
         snapshot.undo(mark)
         return None

@@ -252,9 +252,7 @@ class Parked:
             several = asked != refusal.asked or len(members) > MOST_CLASSES
             if several:
                 members = [MemberClass(Shape())]
-            bucket = self.buckets[asked] = Bucket(
-                asked, [], members, refusal.domain is not None or refusal.by_parts, several
-            )
+            bucket = self.buckets[asked] = Bucket(asked, [], members, bool(refusal.within) or refusal.by_parts, several)
             for _ in members:
                 at = self._vacant.pop() if self._vacant else self._grown()
                 bucket.lacks.append(at)

@@ -96,8 +96,8 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
         head = f"None of {refusal.wanted} members fits"
     them = "it" if refusal.wanted == 1 else "them"
     closed = sum(obstacle.nodes for obstacle in refusal.obstacles if registry.is_of_node(obstacle.reason))
-    if refusal.domain is not None:
-        head = _within(head, refusal.wanted, refusal.domain)
+    for domain in refusal.within:
+        head = _within(head, refusal.wanted, domain)
     if not refusal.nodes:
         head += ": there are no nodes"
     elif closed == refusal.nodes:

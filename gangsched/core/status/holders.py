@@ -55,9 +55,8 @@ def scarcest(refusal: Refusal) -> str:
 
 
 def accepting_rows(cluster: Cluster, refusal: Refusal) -> Mask:
-    """The rows that accept the members that found no room, within the refusal's domain if it has one."""
-    accepting = cluster.accepting(refusal.failing)
-    return accepting if refusal.domain is None else accepting & cluster.labels.inside(refusal.domain)
+    """The rows that accept the members that found no room, within the refusal's domains."""
+    return cluster.accepting(refusal.failing) & cluster.labels.inside(refusal.within)
 
 
 def stuck_since(pod: Pod, now: float) -> float | None:

@@ -25,7 +25,7 @@ def remedies(refusal: Refusal, assessment: Assessment) -> Iterator[str]:
         yield "the end of the pause, or a change of the node or of the pods that fail there"
         return
     each = amounts(refusal.failing.shape.requests)
-    where = f" in one domain of {refusal.domain[0]}" if refusal.domain is not None else ""
+    where = "".join(f" in one domain of {key}" for key, _ in refusal.within)
     if refusal.oversized:
         yield from oversized(refusal)
     elif refusal.start is not None:
