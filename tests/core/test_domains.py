@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.core.objects.declaration import Topology
+from gangsched.core.objects.declaration import Level, Topology
 from gangsched.core.objects.shape import PodTerm, Requirement
 from gangsched.core.planning import topology
 from gangsched.core.planning.capacity_snapshot import Snapshot
@@ -159,3 +159,26 @@ def test_a_gang_that_many_racks_take_only_together_is_placed_within_the_budget(c
     assert isinstance(found, Placement)
     assert len({where[:4] for _, where in found.assignments}) <= 200
     assert snapshot.budget.spent - before < 3_000_000
+
+
+@pytest.mark.parametrize("elsewhere", [1, 0])
+def test_a_level_confines_a_further_member_also_where_the_preferred_domain_is_full(cluster_of, elsewhere):
+    """Regression: once the preferred zone was full, a further member left the rack of its level as well.
+
+    Steps: both zones have nodes of rack 1 and of rack 2; a member is in zone a and rack 1, where there is no more room.
+    """
+    nodes = [("a1", "a", "1", 1), ("a2", "a", "2", 8), ("b1", "b", "1", elsewhere), ("b2", "b", "2", 8)]
+    cluster = cluster_of(
+        *(node(name, cpu=cpu, labels={"zone": zone, "rack": rack}) for name, zone, rack, cpu in nodes),
+        pod("m0", cpu=1, role="part", node="a1"),
+    )
+    ask = Ask(
+        members=[pod("m1", cpu=1, role="part")],
+        need=1,
+        topology=Topology("zone", required=False),
+        levels=(Level("rack", ("part",)),),
+        own={"a1": 1},
+        own_by_role={"part": {"a1": 1}},
+    )
+    found = place_each(Snapshot(cluster), ask, RecentRequests())
+    assert [where for _, where in found.places] == ["b1"] * elsewhere

@@ -157,10 +157,10 @@ class _Each:
     def _elsewhere(self, member: MemberClass, wanted: Topology, count: int, most: int) -> list[Share]:
         """Places outside the home domain for `most` of `count` members, in as few further domains as possible."""
         used = tuple(topology.occupied(self._snapshot, wanted, self._snapshot.own))
-        places: list[Within] = [((wanted.key, used),)]
+        places: list[Within] = [((wanted.key, used), *member.within)]
         fullest = next(iter(topology.candidates(self._snapshot, wanted, [member] * count, 1)), None)
         if fullest is not None:
-            places.append(((wanted.key, fullest),))
+            places.append(((wanted.key, fullest), *member.within))
         tries = (self._fill(renewed(member, within=each), most) for each in places)
         return next(filter(None, tries), None) or self._fill(member, most)
 
