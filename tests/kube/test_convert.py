@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from gangsched.core.objects.node import Node, Taint
-from gangsched.core.objects.pod import Owner, Pod, PodPhase
+from gangsched.core.objects.pod import Lifetime, Owner, Pod, PodPhase
 from gangsched.core.objects.shape import HostPort, NodeTerm, PodTerm, Requirement, Shape, Toleration
 from gangsched.kube import wire
 from gangsched.kube.reading.node_values import node_value
@@ -349,6 +349,35 @@ def test_preferred_anti_affinity_forbids_nothing() -> None:
     found = pod({"affinity": preferred})
     assert found.shape.anti_affinity == ()
     assert found.shape.unsupported == ()
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "lifetime"),
+    [
+        pytest.param(None, None, Lifetime(), id="nothing"),
+        pytest.param({}, {"conditions": []}, Lifetime(), id="empty"),
+        pytest.param({"preemptionPolicy": "Never"}, {}, Lifetime(preempts=False), id="preempts nobody"),
+        pytest.param({"preemptionPolicy": "PreemptLowerPriority"}, {}, Lifetime(), id="preempts by default"),
+        pytest.param({"terminationGracePeriodSeconds": 0}, {}, Lifetime(grace_s=0), id="ends at once"),
+        pytest.param({"terminationGracePeriodSeconds": 600}, {}, Lifetime(grace_s=600), id="ends slowly"),
+        pytest.param({"activeDeadlineSeconds": 60}, {}, Lifetime(deadline_s=60), id="ends by itself"),
+        pytest.param({}, {"startTime": "2026-01-01T00:00:00Z"}, Lifetime(start=1767225600.0), id="started"),
+        pytest.param({}, {"startTime": "yesterday"}, Lifetime(), id="started nobody knows when"),
+        pytest.param({}, {"conditions": [{"type": "Ready", "status": "True"}]}, Lifetime(ready=True), id="ready"),
+        pytest.param({}, {"conditions": [{"type": "Ready", "status": "False"}]}, Lifetime(), id="not ready"),
+        pytest.param({}, {"conditions": [{"type": "Ready", "status": "Unknown"}]}, Lifetime(), id="perhaps ready"),
+        pytest.param({}, {"conditions": [{"type": "ContainersReady", "status": "True"}]}, Lifetime(), id="almost"),
+        pytest.param({"activeDeadlineSeconds": "60"}, {}, Lifetime(), id="unreadable"),
+    ],
+)
+def test_how_a_pod_begins_runs_and_ends_is_read(spec: Any, status: Any, lifetime: Lifetime) -> None:
+    assert pod(spec, status=status).lifetime == lifetime
+
+
+def test_equal_lifetimes_are_the_identical_object() -> None:
+    status = {"startTime": "2026-01-01T00:00:00Z", "conditions": [{"type": "Ready", "status": "True"}]}
+    assert pod(status=status).lifetime is pod(status=status).lifetime
+    assert pod().lifetime is pod({}).lifetime
 
 
 def test_gates_hold_a_pod_back() -> None:

@@ -9,7 +9,7 @@ from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.effects import BindPod, EmitEvent, EvictPod, PatchPodCondition, PatchStatus
 from gangsched.core.objects.events import GroupSeen, NodeSeen, PodGone, PodSeen, PodsReplaced, Synced, TimePassed
-from gangsched.core.objects.pod import PodPhase
+from gangsched.core.objects.pod import Lifetime, PodPhase
 from gangsched.core.objects.podgroup import OnDegraded
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import Phase
@@ -140,6 +140,36 @@ def test_what_is_known_of_a_pod_is_no_reason_to_look_at_anything_unless_somethin
     machine.handle([PodSeen(waiting)], 1100.0)
 
     assert machine.gangs[key("a")].record.phase is Phase.TIMED_OUT
+
+
+@pytest.mark.without("all", why="it has no harness")
+@pytest.mark.parametrize(
+    "known",
+    [
+        pytest.param(pod("a-1", node="n1"), id="a member"),
+        pytest.param(pod("a-1", cpu=99), id="a member that waits"),
+        pytest.param(pod("x", group="", node="n1"), id="a plain pod"),
+        pytest.param(pod("x", group="", scheduler="other", node="n1"), id="another scheduler's"),
+        pytest.param(pod("x", group="", scheduler="other", nominated_node="n1"), id="a nominated one"),
+        pytest.param(pod("a-1", scheduler="other", node="n1"), id="another scheduler's that names the group"),
+        pytest.param(pod("b-1", group="b", scheduler="other", node="n1"), id="another scheduler's with a group"),
+    ],
+)
+@pytest.mark.parametrize("beside", [[], [NodeSeen(node("n2"))]], ids=["alone", "beside another event"])
+def test_a_pod_of_which_only_the_lifetime_changes_is_known_anew_without_a_look_at_its_group(known, beside):
+    """Pods become ready and unready all the time."""
+    machine = Machine(Policy())
+    there = [NodeSeen(node("n1")), GroupSeen(group("a", min_member=1)), PodSeen(pod("a-0", node="n1")), PodSeen(known)]
+    machine.handle([*there, Synced()], 1000.0)
+    for after_s in (1, 2, 3, 8):
+        machine.handle([TimePassed()], 1000.0 + after_s)
+    before = machine.assessments[key("a")]
+    renewed = replace(known, lifetime=Lifetime(start=999.0, ready=True))
+    assert machine.handle([PodSeen(renewed), *beside], 1008.1) == []
+    assert machine.cluster.pods[known.uid] == renewed
+    assert machine.assessments[key("a")] is before
+    assert not machine.touched
+    assert machine.validate() == []
 
 
 def test_a_relabelled_bound_member_of_a_large_group_is_nobodys_quorum():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from gangsched.core.cluster.avoidance import Avoidance
+from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.failures import failed_at_once, failed_when
+from gangsched.core.gang.gang import Gang
 from gangsched.core.membership.installations import group_of
 from gangsched.core.objects.pod import Pod, PodPhase
 
@@ -23,3 +25,15 @@ def note(avoidance: Avoidance, old: Pod | None, pod: Pod) -> None:
     elif pod.rejected:
         said = f"the kubelet did not admit pod {pod.namespace}/{pod.name}"
         avoidance.refused(group_of(pod), pod.uid, pod.node, said, by_kubelet=True)
+
+
+def renews(cluster: Cluster, gang: Gang | None, pod: Pod) -> bool:
+    """Whether the pod of this gang, if of any, is known in this form but for its lifetime, which is then noted."""
+    known = cluster.pods.get(pod.uid)
+    if known is None or known.differs(pod):
+        return False
+    if known != pod:
+        cluster.set_pod(pod)
+        if gang is not None:
+            gang.observed.note_pod(pod, foreign=pod.uid in gang.observed.foreign_pods)
+    return True

@@ -100,19 +100,19 @@ class Members:
         return sorted((known | self._key_of.keys() | self.installations.pods().keys()) - {pod.uid for pod in pods})
 
     def is_known(self, pod: Pod) -> bool:
-        """Whether the pod is known in exactly this form."""
+        """Whether the pod is known in this form; if only its lifetime is new, that is noted and no gang gets dirty."""
         pod = self.undeclared.declared(pod)
-        return self._cluster.pods.get(pod.uid) == pod and self._key_of.get(pod.uid) == self.key(pod)
+        return self._key_of.get(pod.uid) == self.key(pod) and kubelets.renews(self._cluster, self.gang_of(pod.uid), pod)
 
     def pod_seen(self, pod: Pod) -> None:
-        """Note the pod's current form. Most updates by a kubelet touch no field that is read and change nothing."""
+        """Note the pod's current form. Most updates by a kubelet touch no field that matters, or its lifetime alone."""
         pod = self.undeclared.declared(pod)
         key = self.key(pod)
         before, known = self._key_of.get(pod.uid), self._cluster.pods.get(pod.uid)
         if known is not None and known.node and not pod.node:
             # A pod stays bound: the watch lags behind the result of its binding.
             pod = replace(pod, node=known.node, bound_at=known.bound_at)
-        if before == key and known == pod:
+        if before == key and kubelets.renews(self._cluster, self.gang_of(pod.uid), pod):
             return
         old = self._cluster.set_pod(pod)
         ours = self.ours(pod)

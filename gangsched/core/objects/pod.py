@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.devices import ExtendedUse
@@ -76,6 +77,23 @@ class Failure(Struct, frozen=True, gc=False):
     ran_s: float = 0.0
 
 
+class Lifetime(Struct, frozen=True, gc=False):
+    """How a pod may begin, runs and ends. It often changes alone, for which no gang is looked at again.
+
+    The cluster and what was observed of a gang have the present one, what was concluded from that perhaps a former one.
+
+    `preempts`: other pods may be preempted for it. `start` is when its kubelet accepted it (epoch seconds), 0.0 before
+    that. `ready`: its condition Ready is True. `grace_s` is how many seconds it gets to end, and `deadline_s` how many
+    it may run from its start on, None for no limit.
+    """
+
+    preempts: bool = True
+    start: float = 0.0
+    ready: bool = False
+    grace_s: int = 30
+    deadline_s: int | None = None
+
+
 class Pod(Struct, frozen=True, gc=False):
     """A pod as the scheduler sees it. `node` is empty while unbound; `declaration` None means a plain pod.
 
@@ -90,7 +108,7 @@ class Pod(Struct, frozen=True, gc=False):
     how it failed; None if it has not, or if that is unknown. `bound_at` is when it was bound, 0.0 if unknown. `soft`
     are its soft constraints, None if it has none. `workload` is the object of a recognised controller that it belongs
     to, None if there is none. `gone_by` is when a terminating pod should be gone, at the end of its grace period; 0.0
-    if unknown.
+    if unknown. `lifetime` is one object for all pods that are alike in it.
     """
 
     uid: str
@@ -120,6 +138,7 @@ class Pod(Struct, frozen=True, gc=False):
     workload: Workload | None = None
     failure: Failure | None = None
     gone_by: float = 0.0
+    lifetime: Lifetime = Lifetime()
 
     @property
     def uses_claims(self) -> bool:
@@ -130,6 +149,10 @@ class Pod(Struct, frozen=True, gc=False):
     def uses_devices(self) -> bool:
         """Whether it uses a ResourceClaim, or a resource for which one may be created."""
         return bool(self.device_claims or self.extended)
+
+    def differs(self, other: Pod) -> bool:
+        """Whether the pods differ in more than their lifetime."""
+        return self != other and self != replace(other, lifetime=self.lifetime)
 
     @property
     def terminal(self) -> bool:

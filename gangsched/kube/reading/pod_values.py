@@ -18,7 +18,7 @@ from msgspec import Raw
 
 from gangsched.api.times import parse_time
 from gangsched.core.objects.declaration import NATIVE, Declaration
-from gangsched.core.objects.pod import Owner, Pod, PodPhase
+from gangsched.core.objects.pod import Lifetime, Owner, Pod, PodPhase
 from gangsched.core.objects.shape import Labels, Shape
 from gangsched.core.objects.workload import Added, Workload
 from gangsched.kube import wire
@@ -34,6 +34,8 @@ from gangsched.kube.workloads.workload_table import NONE, Workloads
 _PHASES = {phase.value: phase for phase in PodPhase}
 _KEPT = 1024
 _NOTHING: dict[str, str] = {}
+_GRACE_S = 30
+"""The API server's default of `terminationGracePeriodSeconds`."""
 _POD = msgspec.json.Decoder(wire.Pod)
 _POD_CORE = msgspec.json.Decoder(wire.PodCore)
 
@@ -64,6 +66,7 @@ class _Conditions(NamedTuple):
     message: str = ""
     resize_infeasible: bool = False
     bound_at: float = 0.0
+    ready: bool = False
 
 
 _NO_CONDITIONS = _Conditions()
@@ -112,6 +115,7 @@ def pod_value(pod: wire.Pod, dialects: Dialects = DEFAULT, workloads: Workloads 
         workload=_workload(meta, owner, declaration, workloads) if owner is not None or workloads.by_label else None,
         failure=failure(status) if status.phase == "Failed" else None,
         gone_by=_moment(meta.deletion_timestamp) if meta.deletion_timestamp else 0.0,
+        lifetime=_lifetime(spec, status, ready=conditions.ready),
     )
 
 
@@ -131,6 +135,25 @@ def _kept_labels(pairs: Labels) -> Labels:
 def _kept_owner(owner: Owner | None) -> Owner | None:
     """Like `_interned`: one controller owns many pods."""
     return owner
+
+
+def _lifetime(spec: wire.PodSpec, status: wire.PodStatus, *, ready: bool) -> Lifetime:
+    grace_s = spec.termination_grace_period_seconds
+    return _kept_lifetime(
+        Lifetime(
+            preempts=spec.preemption_policy != "Never",
+            start=_moment(status.start_time) if status.start_time else 0.0,
+            ready=ready,
+            grace_s=_GRACE_S if grace_s is None else grace_s,
+            deadline_s=spec.active_deadline_seconds,
+        )
+    )
+
+
+@lru_cache(maxsize=_KEPT)
+def _kept_lifetime(lifetime: Lifetime) -> Lifetime:
+    """Like `_interned`: the members of a gang often start in the same second."""
+    return lifetime
 
 
 def _declaration(meta: wire.Meta, spec: wire.PodSpec, maker: str, dialects: Dialects) -> Declaration | None:
@@ -203,7 +226,7 @@ def _maker(meta: wire.Meta, controller: Owner | None) -> str:
 
 def _read_conditions(conditions: Iterable[wire.Condition]) -> _Conditions:
     reason = message = ""
-    infeasible = False
+    infeasible = ready = False
     bound_at = 0.0
     for condition in conditions:
         if condition.type == "PodScheduled" and condition.status == "False":
@@ -212,7 +235,9 @@ def _read_conditions(conditions: Iterable[wire.Condition]) -> _Conditions:
             bound_at = _moment(condition.last_transition_time or "")
         elif condition.type == "PodResizePending":
             infeasible = condition.reason == "Infeasible"
-    return _Conditions(reason, message, infeasible, bound_at)
+        elif condition.type == "Ready":
+            ready = condition.status == "True"
+    return _Conditions(reason, message, infeasible, bound_at, ready)
 
 
 @lru_cache(maxsize=_KEPT)

@@ -162,6 +162,9 @@ class PodSpec(Struct, gc=False, rename="camel"):
     host_network: bool | None = None
     host_users: bool | None = None
     scheduling_group: SchedulingGroup | None = None
+    preemption_policy: str | None = None
+    termination_grace_period_seconds: int | None = None
+    active_deadline_seconds: int | None = None
 
 
 class ConditionState(Struct, gc=False):
@@ -202,6 +205,7 @@ class PodStatus(Struct, gc=False, rename="camel"):
     reason: str | None = None
     message: str | None = None
     nominated_node_name: str | None = None
+    start_time: str | None = None
     conditions: list[Condition] | None = None
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None
