@@ -30,6 +30,7 @@ from gangsched.core.objects.events import (
     TimePassed,
 )
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.priority_class import PriorityClass
 from gangsched.core.objects.results import BindRefused, PodBound, Refused, StatusRefused, StatusWritten
 from gangsched.core.objects.shape import PodTerm, Requirement
 from gangsched.core.objects.stats import Stage
@@ -70,12 +71,11 @@ def test_a_list_of_podgroups_forgets_who_is_not_in_it():
 
 
 def test_a_list_of_priority_classes_replaces_those_known():
-    machine = synced(
-        PriorityClassSeen("old", 5), NodeSeen(node()), GroupSeen(group("a", min_member=1, priority_class="old"))
-    )
-    machine.handle([PriorityClassesReplaced((("new", 1),))], 1000.0)
+    a = group("a", min_member=1, priority_class="old")
+    machine = synced(PriorityClassSeen("old", PriorityClass(5)), NodeSeen(node()), GroupSeen(a))
+    machine.handle([PriorityClassesReplaced((("new", PriorityClass(1)),))], 1000.0)
     assert bindings(machine, *map(PodSeen, pods("a", 1))) == []
-    assert bindings(machine, PriorityClassSeen("old", 1)) == [("a-0", "n1")]
+    assert bindings(machine, PriorityClassSeen("old", PriorityClass(1))) == [("a-0", "n1")]
 
 
 KEEPS_OUT = PodTerm(
@@ -191,7 +191,7 @@ def everything() -> list[Event]:
     """At least one fact of every kind, and pods in every state."""
     return [
         NamespacesReplaced((("default", label_pairs({"a": "b"})),)),
-        PriorityClassesReplaced((("high", 5),)),
+        PriorityClassesReplaced((("high", PriorityClass(5)),)),
         NodesReplaced((node("n1"), node("n2", unschedulable=True))),
         GroupsReplaced((group("g", min_member=2), group("broken", error="no minMember"), group("empty"))),
         ForeignGroupsReplaced("volcano", (foreign_group("volcano", "v"),)),

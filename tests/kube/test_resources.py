@@ -22,6 +22,7 @@ from gangsched.core.objects.events import (
     StorageReplaced,
     StorageSeen,
 )
+from gangsched.core.objects.priority_class import PriorityClass
 from gangsched.core.objects.volumes import (
     CsiDriver,
     CsiNode,
@@ -51,8 +52,14 @@ from gangsched.kube.reading.watched_resources import GROUPS, NAMESPACES, NODES, 
         (
             PRIORITY_CLASSES,
             {"metadata": {"name": "high", "resourceVersion": "4"}, "value": -5, "globalDefault": False},
-            PriorityClassSeen(name="high", value=-5),
-            PriorityClassesReplaced(classes=(("high", -5),)),
+            PriorityClassSeen(name="high", found=PriorityClass(-5)),
+            PriorityClassesReplaced(classes=(("high", PriorityClass(-5)),)),
+        ),
+        (
+            PRIORITY_CLASSES,
+            {"metadata": {"name": "meek", "resourceVersion": "4"}, "value": 5, "preemptionPolicy": "Never"},
+            PriorityClassSeen(name="meek", found=PriorityClass(5, preempts=False)),
+            PriorityClassesReplaced(classes=(("meek", PriorityClass(5, preempts=False)),)),
         ),
         *(
             (

@@ -25,6 +25,7 @@ from gangsched.core.objects.events import (
     PriorityClassesReplaced,
     Synced,
 )
+from gangsched.core.objects.priority_class import PriorityClass
 from gangsched.core.objects.results import PodBound
 from gangsched.page import child
 from gangsched.page.what_if import WhatIf
@@ -62,7 +63,7 @@ def facts() -> list[Event]:
     waits = [pod(f"waits-{number}", group="waits", cpu="2", created=NOW - 60) for number in range(2)]
     return [
         NamespacesReplaced((("default", ()),)),
-        PriorityClassesReplaced((("high", 1000),)),
+        PriorityClassesReplaced((("high", PriorityClass(1000)),)),
         NodesReplaced((node("n1", cpu="4"),)),
         GroupsReplaced((group("runs", min_member=1), group("waits", min_member=2))),
         PodsReplaced((pod("runs-0", group="runs", node="n1", cpu="2"), *waits)),

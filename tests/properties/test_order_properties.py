@@ -29,13 +29,14 @@ from gangsched.core.objects.events import (
     TimePassed,
 )
 from gangsched.core.objects.policy import FifoRules, NamespaceLimits, Policy
+from gangsched.core.objects.priority_class import PriorityClass
 from gangsched.core.planning import budget as units
 from tests.builders import foreign_group, group, node, pod
 from tests.effort import examples
 
 MOST_BEYOND = 100_000
 """A call may exceed its budget by the work on one gang, and by one evaluation of its members on all nodes."""
-CLASSES = {"high": 7, "low": -3}
+CLASSES = {"high": PriorityClass(7), "low": PriorityClass(-3)}
 LANE = {"resource_channel": "batch"}
 
 
@@ -58,7 +59,7 @@ def contender(at: int, draw: Random, *, lane: bool) -> Contender:
     how = draw.choice(("spec", "class", "members", "pods", "foreign", "added"))
     if how == "class":
         chosen = draw.choice(sorted(CLASSES))
-        priority = CLASSES[chosen]
+        priority = CLASSES[chosen].value
         declared: list[Event] = [GroupSeen(group(name, min_member=size, created=created, priority_class=chosen))]
     elif how == "foreign":
         declared = [
@@ -229,6 +230,6 @@ def test_a_priority_class_that_comes_late_counts_for_gangs_that_nobody_has_looke
         members = [PodSeen(pod(f"{name}-0", group=name)) for name in names]
         held.machine.handle([*map(GroupSeen, groups), *members], 100.0)
         held.waiting = {name: Contender(name, (-1000 * (name == "g60"),), 1, ()) for name in names}
-        held.call(PriorityClassSeen("late", 1000), NodeSeen(node(cpu=10, pods=11)))
+        held.call(PriorityClassSeen("late", PriorityClass(1000)), NodeSeen(node(cpu=10, pods=11)))
         held.rest()
     assert "g60" not in held.waiting

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.events import Event, PriorityClassGone, PriorityClassSeen
+from gangsched.core.objects.priority_class import PriorityClass
 from gangsched.core.objects.results import BindRefused, Refused
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
@@ -27,7 +28,7 @@ CASES = [
         [group("a", min_member=2, priority_class="gone"), *pods("a", 2)],
         "PriorityClassNotFound",
         "names the PriorityClass gone, which does not exist: create it or name another",
-        lambda harness: tell(harness, PriorityClassSeen("gone", 5)),
+        lambda harness: tell(harness, PriorityClassSeen("gone", PriorityClass(5))),
         id="unknown PriorityClass",
     ),
     pytest.param(
@@ -198,7 +199,7 @@ def test_an_annotated_time_applies_where_the_podgroup_gives_none():
 
 def test_a_priority_class_that_vanishes_keeps_the_group_waiting():
     harness = Harness()
-    tell(harness, PriorityClassSeen("c", 5))
+    tell(harness, PriorityClassSeen("c", PriorityClass(5)))
     harness.add(group("a", min_member=1, priority_class="c"), *pods("a", 1, cpu=4))
     harness.wait(2)
     tell(harness, PriorityClassGone("c"))

@@ -33,6 +33,7 @@ from gangsched.core.objects.events import (
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import ForeignGroup, OnDegraded
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.priority_class import PriorityClass
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.workload import GANG
 from gangsched.core.planning import budget as units
@@ -56,7 +57,7 @@ def play(harness: Harness) -> None:
     harness.serve_demands()
     for namespace in NAMESPACES:
         harness.report(NamespaceSeen(namespace, (("team", namespace),)))
-    harness.report(PriorityClassesReplaced(tuple((f"class-{number}", number) for number in NUMBERS)))
+    harness.report(PriorityClassesReplaced(tuple((f"class-{number}", PriorityClass(number)) for number in NUMBERS)))
     for number in NUMBERS:
         harness.add(node(f"n{number}", cpu=8, labels={"resource_channel": f"pool-{number}"}))
     for namespace in NAMESPACES:

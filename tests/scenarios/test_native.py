@@ -10,6 +10,7 @@ import pytest
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import PriorityClassSeen
 from gangsched.core.objects.podgroup import ForeignGroup
+from gangsched.core.objects.priority_class import PriorityClass
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import group, node, pods
 from tests.harness import Harness
@@ -45,7 +46,7 @@ class TestPriority:
     @pytest.mark.parametrize(("value", "first"), [(0, "other"), (2, "other"), (5, "g")])
     def test_the_value_of_its_class_counts_whatever_its_pods_have(self, value, first):
         harness = Harness()
-        harness.report(PriorityClassSeen("mine", value))
+        harness.report(PriorityClassSeen("mine", PriorityClass(value)))
         harness.add(native(priority=value, priorityClassName="mine"), group("other", min_member=2, priority=3))
         harness.add(*members(2, "native", priority=7), *pods("other", 2))
         harness.wait(1)

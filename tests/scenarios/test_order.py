@@ -10,6 +10,7 @@ from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.events import PriorityClassesReplaced, PriorityClassSeen
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.priority_class import PriorityClass
 from gangsched.core.objects.shape import PodTerm, Requirement
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
@@ -24,7 +25,8 @@ def contest(
 ) -> str:
     """Which of two groups of two gets the only room, decided in one scheduling cycle; `second` is created later."""
     harness = Harness(policy)
-    harness.machine.handle([PriorityClassesReplaced(tuple((classes or {}).items()))], harness.now)
+    found = tuple((name, PriorityClass(value)) for name, value in (classes or {}).items())
+    harness.machine.handle([PriorityClassesReplaced(found)], harness.now)
     for name, spec in (("first", first), ("second", second)):
         fields = {"created": 1.0 if name == "first" else 2.0} | spec
         members = pods(name, 2, priority=fields.pop("member_priority", 0))
@@ -78,11 +80,11 @@ def test_a_plain_pod_stands_in_the_same_order_by_its_own_age():
 
 def test_a_priority_class_that_changes_its_value_changes_the_order():
     harness = Harness()
-    harness.machine.handle([PriorityClassSeen("c", 1)], harness.now)
+    harness.machine.handle([PriorityClassSeen("c", PriorityClass(1))], harness.now)
     harness.add(group("a", min_member=2, priority_class="c"), *pods("a", 2))
     harness.add(group("b", min_member=2, priority=5, created=9.0), *pods("b", 2))
     harness.settle()
-    harness.machine.handle([PriorityClassSeen("c", 6)], harness.now)
+    harness.machine.handle([PriorityClassSeen("c", PriorityClass(6))], harness.now)
     harness.add(node(cpu=2))
     harness.settle()
     assert len(harness.bound("default/a-")) == 2

@@ -10,6 +10,7 @@ from gangsched.core.objects.effects import WithdrawBinding
 from gangsched.core.objects.events import NamespaceSeen, PodSeen, PriorityClassSeen, Synced
 from gangsched.core.objects.pod import Owner, PodPhase
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.priority_class import PriorityClass
 from gangsched.core.objects.shape import PodTerm, Requirement
 from tests.builders import group, node, pod, pods, taint
 from tests.harness import Harness
@@ -244,12 +245,12 @@ def test_one_refused_in_the_same_pass_as_one_of_higher_priority_does_not_stand_f
 def test_who_waits_is_tried_again_when_the_value_of_its_priority_class_grows_beyond_that_of_a_nominated_pod():
     """Steps: the group waits for room that is kept from it; then only the value of its PriorityClass changes."""
     harness = Harness()
-    harness.report(PriorityClassSeen("c", 1))
+    harness.report(PriorityClassSeen("c", PriorityClass(1)))
     harness.add(node("n1", cpu=3), foreign("heir", nominated_node="n1", priority=5))
     harness.add(group("a", min_member=3, priority_class="c"), *pods("a", 3))
     harness.settle()
     assert harness.bound() == []
-    harness.report(PriorityClassSeen("c", 9))
+    harness.report(PriorityClassSeen("c", PriorityClass(9)))
     harness.settle()
     assert len(harness.bound()) == 3
 

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.priority_class import PriorityClass
 from gangsched.whatif.world.building import build
 from gangsched.whatif.world.contents import World
 from gangsched.whatif.world.manifests import ManifestError, manifests_of
@@ -29,6 +30,7 @@ BOXED: Json = {
     "overhead": {"podFixed": {"cpu": "500m"}},
     "scheduling": {"nodeSelector": {"runtime": "boxed"}, "tolerations": [{"key": "boxed", "operator": "Exists"}]},
 }
+PRIORITY_CLASS: Json = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
 
 
 def pod(name: str = "p", *, cpu: str = "", meta: Json | None = None, **spec: Any) -> Json:
@@ -55,6 +57,35 @@ def refused(*objects: Json) -> str:
     with pytest.raises(ManifestError) as error:
         world(*objects)
     return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("classes", "spec", "priority", "preempts"),
+    [
+        pytest.param([], {}, 0, True, id="no class"),
+        pytest.param([], {"priority": 7, "priorityClassName": "c", "preemptionPolicy": "Never"}, 7, False, id="seen"),
+        pytest.param([], {"priorityClassName": "system-node-critical"}, 2_000_001_000, True, id="a system class"),
+        pytest.param([{"value": 5}], {"priorityClassName": "c0"}, 5, True, id="a class"),
+        pytest.param([{"value": 5, "preemptionPolicy": "Never"}], {"priorityClassName": "c0"}, 5, False, id="meek"),
+        pytest.param([{"value": 5, "preemptionPolicy": "Never"}], {}, 0, True, id="one that it does not name"),
+        pytest.param(
+            [{"value": 5, "globalDefault": True}, {"value": -1, "globalDefault": True, "preemptionPolicy": "Never"}],
+            {},
+            -1,
+            False,
+            id="the lower of two defaults",
+        ),
+    ],
+)
+def test_a_pod_gets_its_priority_and_preemption_from_its_priority_class(classes, spec, priority, preempts):
+    objects = [{**PRIORITY_CLASS, "metadata": {"name": f"c{at}"}, **each} for at, each in enumerate(classes)]
+    found = made(pod(**spec), *objects)
+    assert (found.priority, found.lifetime.preempts) == (priority, preempts)
+
+
+def test_a_worlds_priority_classes_say_whether_they_preempt():
+    meek = {**PRIORITY_CLASS, "metadata": {"name": "meek"}, "value": 5, "preemptionPolicy": "Never"}
+    assert world(meek).priority_classes["meek"] == PriorityClass(5, preempts=False)
 
 
 def test_a_limit_range_gives_containers_the_requests_that_they_lack():

@@ -18,6 +18,7 @@ from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup, Group, GroupSpec
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.priority_class import PriorityClasses
 from gangsched.core.objects.quantity import format_amount
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.planning.strategies import STRATEGIES
@@ -162,7 +163,7 @@ def _owner_unknown(namespace: str, said: Declaration, foreign: Foreign) -> str:
     )
 
 
-def refused_fields(spec: GroupSpec, policy: Policy, priority_classes: Mapping[str, int]) -> Iterator[Hindrance]:
+def refused_fields(spec: GroupSpec, policy: Policy, priority_classes: PriorityClasses) -> Iterator[Hindrance]:
     """Fields of the spec that this version does not support, or that do not work in this cluster."""
     if spec.priority is None and spec.priority_class and spec.priority_class not in priority_classes:
         yield Hindrance(

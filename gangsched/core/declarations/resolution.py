@@ -6,7 +6,7 @@ a reason with a sentence for users, and no further member is bound until it is r
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain
 
 from msgspec.structs import replace
@@ -31,6 +31,7 @@ from gangsched.core.objects.declaration import (
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup, Group, GroupSpec
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.priority_class import PriorityClasses
 from gangsched.core.objects.record import Minima
 from gangsched.core.objects.soft import Soft
 from gangsched.core.objects.workload import GANG, Reference, WorkloadFacts
@@ -47,7 +48,7 @@ def resolve(
     members: Sequence[Pod],
     *,
     policy: Policy,
-    priority_classes: Mapping[str, int],
+    priority_classes: PriorityClasses,
     foreign: Foreign,
     volumes: Volumes,
     devices: Devices,

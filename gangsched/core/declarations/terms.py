@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msgspec import Struct
@@ -11,6 +11,7 @@ from gangsched.core.objects.declaration import OWN_KEYS, Declaration, Keys
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.core.objects.policy import FifoRules, Policy, PriorityFrom
+from gangsched.core.objects.priority_class import PriorityClasses
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.shape import Shape
 from gangsched.core.objects.strategy import Strategy
@@ -105,7 +106,7 @@ def asked_for(shape: Shape, label: str) -> str:
 
 
 def priority_of(
-    spec: GroupSpec, own_priority: int, priority_classes: Mapping[str, int], policy: Policy
+    spec: GroupSpec, own_priority: int, priority_classes: PriorityClasses, policy: Policy
 ) -> tuple[int, str]:
     """The effective priority, and a sentence that says why it is lower than requested; empty if it is not.
 
@@ -113,7 +114,8 @@ def priority_of(
     """
     asked = spec.priority
     if asked is None:
-        asked = priority_classes.get(spec.priority_class, own_priority)
+        named = priority_classes.get(spec.priority_class)
+        asked = named.value if named is not None else own_priority
     if policy.priority_from is PriorityFrom.MEMBERS and asked > own_priority and own_priority <= policy.max_priority:
         why = "the highest of its members (setting priorityFrom): give them a PriorityClass to have it count for more"
         return own_priority, f"Its priority {asked} counts as {own_priority}, {why}."

@@ -7,8 +7,6 @@ the gang wants. A scheduling cycle may place that. `conclude` then finds the pha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from msgspec.structs import replace
 
 from gangsched.core.cluster.avoidance import Avoidance
@@ -27,6 +25,7 @@ from gangsched.core.gang.wants import Want
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.priority_class import PriorityClasses
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Outcome, Phase
 
@@ -36,7 +35,7 @@ def reconcile(
     cluster: Cluster,
     *,
     policy: Policy,
-    priority_classes: Mapping[str, int],
+    priority_classes: PriorityClasses,
     foreign: Foreign,
     avoidance: Avoidance,
     now: float,

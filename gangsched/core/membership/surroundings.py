@@ -18,13 +18,14 @@ from gangsched.core.objects.devices import DeviceKind
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.podgroup import ForeignGroup, without_status
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.priority_class import PriorityClass
 from gangsched.core.objects.shape import Labels
 from gangsched.core.objects.volumes import StorageKind
 from gangsched.core.objects.workload import GANG
 
 
 class Surroundings:
-    """Updates the cluster, `Members.foreign` and the gangs concerned. `priority_classes` are the values by name.
+    """Updates the cluster, `Members.foreign` and the gangs concerned. `priority_classes` are by name.
 
     `resting` are gangs that have no live member to show that a change of their workload concerns them.
     """
@@ -32,7 +33,7 @@ class Surroundings:
     def __init__(
         self, cluster: Cluster, members: Members, assessments: Mapping[GroupKey, Assessment], policy: Policy
     ) -> None:
-        self.priority_classes: dict[str, int] = {}
+        self.priority_classes: dict[str, PriorityClass] = {}
         self.resting = Resting()
         self._cluster = cluster
         self._members = members
@@ -50,10 +51,10 @@ class Surroundings:
                 self._set_namespace(name, labels)
             case events.NamespaceGone(name):
                 self._set_namespace(name, None)
-            case events.PriorityClassSeen(name, value):
-                self._set_priority_classes({**self.priority_classes, name: value})
+            case events.PriorityClassSeen(name, found):
+                self._set_priority_classes({**self.priority_classes, name: found})
             case events.PriorityClassGone(name):
-                left = {other: value for other, value in self.priority_classes.items() if other != name}
+                left = {other: each for other, each in self.priority_classes.items() if other != name}
                 self._set_priority_classes(left)
             case events.PriorityClassesReplaced(classes):
                 self._set_priority_classes(dict(classes))
@@ -130,7 +131,7 @@ class Surroundings:
             if gang is not None and not self._cluster.pods[uid].node:
                 self._members.tell(gang, ClaimsChanged())
 
-    def _set_priority_classes(self, classes: dict[str, int]) -> None:
+    def _set_priority_classes(self, classes: dict[str, PriorityClass]) -> None:
         known = self.priority_classes
         changed = {name for name in classes.keys() | known.keys() if classes.get(name) != known.get(name)}
         self.priority_classes = classes

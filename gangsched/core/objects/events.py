@@ -11,6 +11,7 @@ from gangsched.core.objects.node import Node
 from gangsched.core.objects.offered_devices import ObjectKey
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup, Group
+from gangsched.core.objects.priority_class import PriorityClass
 from gangsched.core.objects.shape import Labels
 from gangsched.core.objects.volumes import StorageKey, StorageKind, StorageObject
 
@@ -162,10 +163,10 @@ class NamespacesReplaced(Event, frozen=True):
 
 
 class PriorityClassSeen(Event, frozen=True):
-    """A PriorityClass exists with this value."""
+    """A PriorityClass exists in this form."""
 
     name: str
-    value: int
+    found: PriorityClass
 
 
 class PriorityClassGone(Event, frozen=True):
@@ -175,9 +176,9 @@ class PriorityClassGone(Event, frozen=True):
 
 
 class PriorityClassesReplaced(Event, frozen=True):
-    """These are all the PriorityClasses there are (after a list), with their values."""
+    """These are all the PriorityClasses there are (after a list), by name."""
 
-    classes: tuple[tuple[str, int], ...]
+    classes: tuple[tuple[str, PriorityClass], ...]
 
 
 class StorageFact(Event, frozen=True):

@@ -7,7 +7,7 @@ all that was noted about a gang since.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from heapq import heapify, heappop, heappush
 
 from gangsched.core.declarations.foreign import Foreign
@@ -17,6 +17,7 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.podgroup import ForeignGroup, Group
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.priority_class import PriorityClasses
 
 OrderKey = tuple[bool, int, float, str, str]
 """The sort key of contract rule 6: whether it is no repair, minus the priority, creation in epoch seconds, name."""
@@ -31,7 +32,7 @@ def order_key(gang: Gang, assessment: Assessment) -> OrderKey:
     return (not assessment.want.repair, -terms.priority, terms.created, gang.key.namespace, gang.key.name)
 
 
-def earliest(gang: Gang, *, foreign: Foreign, policy: Policy, priority_classes: Mapping[str, int]) -> OrderKey:
+def earliest(gang: Gang, *, foreign: Foreign, policy: Policy, priority_classes: PriorityClasses) -> OrderKey:
     """A place that the gang's own cannot be before, whatever reconciling it will find; it costs no look at its pods.
 
     The priority is at most the highest of what its pods, its PodGroup and other systems' objects ask for, and its age

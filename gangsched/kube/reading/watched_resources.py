@@ -33,6 +33,7 @@ from gangsched.core.objects.events import (
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
+from gangsched.core.objects.priority_class import PriorityClass
 from gangsched.core.objects.shape import Labels
 from gangsched.core.objects.volumes import StorageKind, StorageObject
 from gangsched.kube import wire
@@ -81,6 +82,10 @@ def _stored(
     )
 
 
+def _priority_class(found: wire.PriorityClass) -> tuple[str, PriorityClass]:
+    return found.metadata.name or "", PriorityClass(found.value, preempts=found.preemption_policy != "Never")
+
+
 def _read_group(raw: Raw) -> tuple[str | None, Group]:
     group = group_from_object(_OBJECT.decode(raw))
     return group.resource_version, group
@@ -106,12 +111,12 @@ NAMESPACES = Resource[tuple[str, Labels]](
     gone=lambda meta: NamespaceGone(name=meta.name or ""),
     replaced=lambda namespaces: NamespacesReplaced(namespaces=namespaces),
 )
-PRIORITY_CLASSES = Resource[tuple[str, int]](
+PRIORITY_CLASSES = Resource[tuple[str, PriorityClass]](
     name="priorityclasses",
     path="/apis/scheduling.k8s.io/v1/priorityclasses",
-    read=reading(wire.PriorityClass, lambda priority_class: (priority_class.metadata.name or "", priority_class.value)),
+    read=reading(wire.PriorityClass, _priority_class),
     form=wire.PriorityClass,
-    seen=lambda priority_class: PriorityClassSeen(name=priority_class[0], value=priority_class[1]),
+    seen=lambda priority_class: PriorityClassSeen(name=priority_class[0], found=priority_class[1]),
     gone=lambda meta: PriorityClassGone(name=meta.name or ""),
     replaced=lambda classes: PriorityClassesReplaced(classes=classes),
 )

@@ -43,3 +43,4 @@ class Namespace(Struct, gc=False):
 class PriorityClass(Struct, gc=False):
     metadata: Meta
     value: int = 0
+    preemption_policy: str | None = field(name="preemptionPolicy", default=None)

@@ -19,6 +19,7 @@ from gangsched.api.custom_resource import GROUP, KIND, VERSION
 from gangsched.api.times import format_time, parse_time
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import COMPOSITE, NATIVE
+from gangsched.core.objects.priority_class import PriorityClasses
 from gangsched.core.objects.shape import Labels
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect_table import DEFAULT
@@ -76,7 +77,7 @@ def build(
     kinds: Workloads = ALL,
     *,
     start: float = EPOCH,
-    priority_classes: Mapping[str, int] = MappingProxyType({}),
+    priority_classes: PriorityClasses = MappingProxyType({}),
 ) -> World:
     """The world of these manifests. Pods of workloads of these `kinds` may form gangs without a declaration.
 
@@ -90,7 +91,7 @@ def build(
 
 class _Builder:
     def __init__(
-        self, manifests: Sequence[Manifest], kinds: Workloads, start: float, priority_classes: Mapping[str, int]
+        self, manifests: Sequence[Manifest], kinds: Workloads, start: float, priority_classes: PriorityClasses
     ) -> None:
         self._objects = Objects(kinds)
         self._offered = offered.Offered()
@@ -144,7 +145,7 @@ class _Builder:
         if self._problems:
             raise ManifestError(self._problems)
         self._stored.bind()
-        self._world.priority_classes = self._admission.priorities.values
+        self._world.priority_classes = self._admission.priorities.classes
         for pod in self._world.pods:
             self._world.namespaces.setdefault(pod.namespace, _namespace_labels(pod.namespace, {}))
         self._world.foreign += self._objects.all()

@@ -11,6 +11,7 @@ from gangsched.core.objects.node import Node
 from gangsched.core.objects.offered_devices import ObjectKey
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup, Group
+from gangsched.core.objects.priority_class import PriorityClass
 from gangsched.core.objects.shape import Labels
 from gangsched.core.objects.volumes import StorageKey, StorageKind, StorageObject
 
@@ -34,7 +35,7 @@ class World:
     groups: list[Group] = field(default_factory=list)
     foreign: list[ForeignGroup] = field(default_factory=list)
     namespaces: dict[str, Labels] = field(default_factory=dict)
-    priority_classes: dict[str, int] = field(default_factory=dict)
+    priority_classes: dict[str, PriorityClass] = field(default_factory=dict)
     storage: dict[StorageKind, dict[StorageKey, StorageObject]] = field(default_factory=dict)
     devices: dict[DeviceKind, dict[ObjectKey, DeviceObject]] = field(default_factory=dict)
     successors: dict[str, list[Pod]] = field(default_factory=dict)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gangsched.core.objects.priority_class import PriorityClasses
 from gangsched.whatif.world import consistency, hooks, label_keys, tolerations
 from gangsched.whatif.world.defaults import Spec, defaulted_pod_spec, with_pod_level
 from gangsched.whatif.world.limit_ranges import LimitRanges
@@ -25,7 +26,7 @@ CLUSTER_WIDE = (PRIORITY_CLASS, RUNTIME_CLASS)
 class Admission:
     """The objects by which the API server admits pods; `adders` are the functions that add them, by kind."""
 
-    def __init__(self, priority_classes: Mapping[str, int]) -> None:
+    def __init__(self, priority_classes: PriorityClasses) -> None:
         self.priorities = Priorities(priority_classes)
         self.limits = LimitRanges()
         self.quotas = Quotas()
