@@ -27,7 +27,7 @@ from gangsched.core.objects.volumes import (
     VolumeClaim,
 )
 from gangsched.kube import wire
-from gangsched.kube.terms.node_terms import requirements
+from gangsched.kube.terms.pod_terms import selecting
 from gangsched.kube.wire import storage_objects as storage_wire
 
 _KEPT = 1024
@@ -160,7 +160,7 @@ def volume_claim(pvc: storage_wire.VolumeClaim) -> VolumeClaim:
         modes=_modes(spec.access_modes) if open_ else (),
         block=open_ and spec.volume_mode == "Block",
         attributes=intern(spec.volume_attributes_class_name or "") if open_ else "",
-        selector=_selector(spec.selector) if open_ else (),
+        selector=selecting(spec.selector) or () if open_ else (),
         selected=intern(annotations.get(SELECTED_NODE, "")),
         ours=MARK in annotations,
     )
@@ -220,13 +220,6 @@ def _modes(modes: list[str] | None) -> tuple[str, ...]:
     return _kept_modes(tuple(sorted(modes or ())))
 
 
-def _selector(selector: wire.LabelSelector | None) -> tuple[Requirement, ...]:
-    if selector is None:
-        return ()
-    pairs = sorted((selector.match_labels or {}).items())
-    return tuple(Requirement(key, "In", (value,)) for key, value in pairs) + requirements(selector.match_expressions)
-
-
 def storage_class(class_: storage_wire.StorageClass) -> StorageClass:
     """The core's value for a StorageClass."""
     return StorageClass(
@@ -278,7 +271,7 @@ def storage_capacity(capacity: storage_wire.StorageCapacity) -> StorageCapacity:
     """The core's value for a CSIStorageCapacity."""
     topology = None
     if capacity.node_topology is not None:
-        selected = _selector(capacity.node_topology)
+        selected = selecting(capacity.node_topology) or ()
         if all(requirement.operator in _OF_LABELS for requirement in selected):
             topology = NodeTerm(selected or (_ANYWHERE,))
     return StorageCapacity(

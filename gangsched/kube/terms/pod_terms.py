@@ -43,7 +43,7 @@ def spread(constraints: Iterable[wire.SpreadConstraint], meta: wire.Meta, when: 
     for constraint in constraints:
         if (constraint.when_unsatisfiable == PREFERRED) != (when == PREFERRED):
             continue
-        selector = _selector(constraint.label_selector)
+        selector = selecting(constraint.label_selector)
         if selector is not None:
             keys = [key for key in constraint.match_label_keys or () if key in own]
             selector += tuple(Requirement(key=key, operator="In", values=(own[key],)) for key in keys)
@@ -66,13 +66,14 @@ def _pod_term(term: wire.PodAffinityTerm, meta: wire.Meta) -> PodTerm:
         namespaces = (meta.namespace or "default",)
     return PodTerm(
         topology_key=term.topology_key,
-        selector=_selector(term.label_selector),
+        selector=selecting(term.label_selector),
         namespaces=namespaces,
-        namespace_selector=_selector(term.namespace_selector),
+        namespace_selector=selecting(term.namespace_selector),
     )
 
 
-def _selector(selector: wire.LabelSelector | None) -> tuple[Requirement, ...] | None:
+def selecting(selector: wire.LabelSelector | None) -> tuple[Requirement, ...] | None:
+    """The requirements of a label selector; None if there is none, which selects nothing."""
     if selector is None:
         return None
     pairs = tuple(Requirement(key=key, operator="In", values=(value,)) for key, value in labels(selector.match_labels))

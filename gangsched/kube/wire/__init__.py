@@ -1,8 +1,8 @@
 """The objects that the API server sends, with only the fields that gangsched reads.
 
 Unknown fields are skipped and null counts as absent, so nearly every field is optional. Decoding is the hot path of the
-process, so the structs are exempt from garbage collection and have no unused fields. `storage_objects` and
-`device_objects` have the kinds of those two topics; all others are here.
+process, so the structs are exempt from garbage collection and have no unused fields. `storage_objects`,
+`device_objects` and `disruption_objects` have the kinds of those topics; all others are here.
 
 Law: imports nothing of gangsched but amounts.
 """

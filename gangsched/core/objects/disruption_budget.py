@@ -1,0 +1,23 @@
+"""PodDisruptionBudgets."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from gangsched.core.objects.shape import Requirement
+
+
+class DisruptionBudget(Struct, frozen=True, gc=False):
+    """How many of the pods that a PodDisruptionBudget selects may be evicted now, as its controller last said.
+
+    `selector` chooses pods of its namespace: all if it is empty, none if it is None. `allowed` more of them may be
+    evicted, of `expected` that there should be. `disrupted` names pods whose eviction was admitted already, and which
+    are not counted in `allowed` any more.
+    """
+
+    namespace: str
+    name: str
+    selector: tuple[Requirement, ...] | None
+    allowed: int = 0
+    expected: int = 0
+    disrupted: frozenset[str] = frozenset()
