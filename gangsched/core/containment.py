@@ -112,7 +112,7 @@ class Containment:
         parked.times, parked.step, parked.error = times, step, type(error).__name__
         parked.soonest = now + doubled(SOONEST_S, times, longest=LATEST_S)
         parked.spec = faulted.spec_of(old)
-        self.faults.append(Fault(str(key), step, error, wait_s))
+        self.faults.append(Fault(str(key), step, error, wait_s, old.story))
         gang = self._anew(key)
         forget_written(gang)
         gang.written.rewrite(old.written.status)

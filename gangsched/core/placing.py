@@ -6,8 +6,9 @@ All of a quorum is placed, or nothing (contract rule 7). A gang that does not fi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from gangsched.core.cluster.ledger import Viewer
 from gangsched.core.declarations.minima import Need

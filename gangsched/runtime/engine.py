@@ -264,7 +264,12 @@ class Engine:
             self._metrics.group_failed(fault.step)
             _log.error(
                 "the logic of a group failed, which is a bug: the group is parked, other groups continue",
-                extra={"group": fault.gang, "step": fault.step.value, "parked_s": fault.parked_s},
+                extra={
+                    "group": fault.gang,
+                    "step": fault.step.value,
+                    "parked_s": fault.parked_s,
+                    "story": "; ".join(f"{at:.3f} {what}" for at, what in fault.story),
+                },
                 exc_info=fault.error,
             )
 

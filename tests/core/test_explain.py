@@ -6,15 +6,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.cluster.device_index import Devices
 from gangsched.core.cluster.ledger import Viewer
-from gangsched.core.cluster.volume_index import Volumes
 from gangsched.core.declarations.foreign import Foreign
-from gangsched.core.declarations.resolution import resolve
-from gangsched.core.gang.assessment import Assessment, advance
+from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.observed import Observed
+from gangsched.core.gang.reconcile import reconcile
 from gangsched.core.gang.wants import Want
 from gangsched.core.objects.declaration import GroupKey, Role, Topology
 from gangsched.core.objects.events import GroupsReplaced, NodesReplaced, PodsReplaced, Synced
@@ -51,17 +50,10 @@ def members(number, **fields):
 
 def assess(spec, pods) -> Assessment:
     gang = Gang(spec.key, Observed(spec, pods={each.uid: each for each in pods}))
-    terms = resolve(
-        gang.key,
-        gang.observed.group,
-        pods,
-        policy=Policy(),
-        priority_classes={},
-        foreign=Foreign(),
-        volumes=Volumes(),
-        devices=Devices(),
+    assessment, _ = reconcile(
+        gang, Cluster(), policy=Policy(), priority_classes={}, foreign=Foreign(), avoidance=Avoidance(), now=1.0
     )
-    return advance(gang, Cluster(), terms, now=1.0, policy=Policy())
+    return assessment
 
 
 # Members that do not exist yet

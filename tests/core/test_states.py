@@ -92,6 +92,6 @@ def test_a_table_with_a_circle_is_told_and_not_walked_for_ever(monkeypatch):
         Transition((Phase.PENDING,), "complete", Phase.QUEUED),
         Transition((Phase.QUEUED,), "complete", Phase.PENDING),
     )
-    monkeypatch.setattr(states, "TABLE", circle)
+    monkeypatch.setattr(states, "_FROM", {phase: [row for row in circle if phase in row.starts] for phase in Phase})
     with pytest.raises(NoRest, match="from Pending with Facts"):
         settle(Phase.PENDING, facts("complete"))

@@ -323,13 +323,13 @@ async def test_muted_whoever_binds_our_pods_is_no_rival(caplog):
 async def test_a_fault_over_one_group_is_logged_with_its_traceback_and_counted_and_the_engine_goes_on(caplog):
     with pytest.raises(ValueError, match="evil") as raised:
         int("evil\nname")
-    fault = Fault("ns/g", FaultyStep.CYCLE, raised.value, 60.0)
+    fault = Fault("ns/g", FaultyStep.CYCLE, raised.value, 60.0, ((1.5, "NodeShown"), (2.0, "the quorum is bound")))
     rig = Rig(FakeMachine(effects=[BIND], faults=[fault, Rebuilt(("n1 has 2 cpu too many",))]))
     rig.inbox.post([GONE])
     assert await rig.engine.step() == [BIND]
     told, rebuilt = (record for record in caplog.records if record.levelno == logging.ERROR)
     line = TextFormatter().format(told)
-    assert "group=ns/g step=Cycle parked_s=60.0\n    Traceback (most recent call last):" in line
+    assert 'group=ns/g step=Cycle parked_s=60.0 story="1.500 NodeShown; 2.000 the quorum is bound"\n    Trace' in line
     assert line.endswith("\n    ValueError: invalid literal for int() with base 10: 'evil\\nname'")
     assert vars(rebuilt)["found"] == "n1 has 2 cpu too many"
     shown = rig.metrics.render()

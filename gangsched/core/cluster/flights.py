@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
+
+from gangsched.core.objects.pod import Pod
 
 
 class Flight(Struct, frozen=True):
@@ -16,6 +19,13 @@ class Flight(Struct, frozen=True):
 
     node: str
     confirmed: bool = False
+
+    def shown_by(self, old: Pod, new: Pod) -> bool:
+        """Whether the pod's new form shows only that it is on the node, which the API server had confirmed before."""
+        if not self.confirmed or old.node or new.node != self.node:
+            return False
+        also = {"condition_reason": new.condition_reason, "condition_message": new.condition_message}
+        return new == replace(old, node=new.node, bound_at=new.bound_at, lifetime=new.lifetime, **also)
 
 
 class Flights:

@@ -89,8 +89,8 @@ TABLE = (
         placeholders.concern,
         (
             Row(
-                "no place is held any more",
-                placeholders.are_no_longer_held,
+                "no place is held",
+                placeholders.are_none_held,
                 placeholders.note_none_held,
                 changes=NOTHING,
             ),
@@ -117,9 +117,7 @@ TABLE = (
             Row("inherited members have left", rollback.have_inherited_left, rollback.keep_inherited, changes=NOTHING),
             Row("the quorum is bound in part", rollback.is_partial_now, rollback.note_partial, WAITING, changes=PLANS),
             Row("it is bound in part no longer", rollback.is_partial_no_longer, rollback.end_partial, changes=PLANS),
-            Row(
-                "it was bound in part for too long", rollback.is_quorum_overdue, rollback.begin, WAITING, changes=PLANS
-            ),
+            Row("it was in part for too long", rollback.is_quorum_overdue, rollback.begin, WAITING, changes=PLANS),
             Row("the restart is due", rollback.is_restart_due, rollback.begin_restart, SCHEDULED, changes=PLANS),
             Row("members are evicted", rollback.holds_beside, rollback.release_held),
         ),

@@ -21,6 +21,11 @@ from gangsched.core.objects.results import Result
 class News(Struct, frozen=True, gc=False):
     """Something that was stored about the gang."""
 
+    @property
+    def told(self) -> str:
+        """What the gang's story calls it."""
+        return type(self).__name__
+
 
 class Entered(News, frozen=True):
     """The gang is decided about from now on: it starts from the record in its PodGroup's status."""
@@ -72,6 +77,11 @@ class Answered(News, frozen=True):
 
     result: Result
     tries: Tries = Tries(0, 0)
+
+    @property
+    def told(self) -> str:
+        """The kind of result."""
+        return type(self.result).__name__
 
 
 class Declared(News, frozen=True):

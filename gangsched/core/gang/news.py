@@ -73,6 +73,7 @@ def take_in(gang: Gang, context: Context) -> None:
     # A record was written while these were still there.
     left = [each.pod for each in news if isinstance(each, Left) and each.gone]
     for each in news:
+        gang.tell(context.now, each.told)
         _apply(gang, each, left, context)
 
 

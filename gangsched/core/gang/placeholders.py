@@ -121,10 +121,8 @@ def release(gang: Gang, cluster: Cluster) -> None:
 
 def concern(turn: Turn) -> bool:
     """Whether the gang has had reservations for members to come, or a clock runs for them."""
-    record = turn.gang.record
-    return bool(
-        turn.gang.operations.placeholders_made or record.held_since or (record.scheduled_at and record.clock_start)
-    )
+    record, made = turn.gang.record, turn.gang.operations.placeholders_made
+    return bool(made or record.held_since or (record.scheduled_at and record.clock_start))
 
 
 def are_none_held(turn: Turn) -> bool:

@@ -203,7 +203,8 @@ def schedule(turn: Turn) -> None:
 
 
 def _schedule(turn: Turn, satisfied: Minima) -> None:
-    gang, turn.newly_scheduled = turn.gang, True
+    gang = turn.gang
+    turn.note_scheduled()
     gang.change(scheduled_at=turn.now, satisfied=satisfied, outcome=Outcome.NONE)
     gang.change(clock_start=0.0, retry_at=0.0, rollback_note="")
     gang.drop_quorum()
@@ -262,7 +263,8 @@ def note_satisfied(turn: Turn) -> None:
     record = turn.gang.record
     satisfied, late = _satisfied(turn)
     whole = record.late and not late
-    turn.newly_scheduled = turn.newly_scheduled or whole
+    if whole:
+        turn.note_scheduled()
     turn.gang.change(satisfied=satisfied, late=late, scheduled_at=turn.now if whole else record.scheduled_at)
 
 

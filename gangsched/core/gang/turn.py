@@ -66,6 +66,14 @@ class Turn:
         self.timed_out = self.newly_scheduled = False
         self.went_on(Changes.MEMBERS)
 
+    def note_scheduled(self) -> None:
+        """The gang has just been scheduled, or is whole after it was late."""
+        self.newly_scheduled = True
+
+    def note_timed_out(self) -> None:
+        """The gang's clock has just run out."""
+        self.timed_out = True
+
     def went_on(self, changes: Changes) -> None:
         """Find again what follows, once a step has changed so much."""
         gang, terms = self.gang, self.terms

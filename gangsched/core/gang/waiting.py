@@ -120,7 +120,7 @@ def time_out(turn: Turn) -> None:
     """End the attempt and give up all reservations: the group backs off or, under timeoutPolicy Fail, has failed."""
     gang = turn.gang
     overdue = prebinding.overdue(gang, turn.policy) if gang.record.prebinding_at else ""
-    turn.timed_out = True
+    turn.note_timed_out()
     if turn.terms.spec.timeout_policy is TimeoutPolicy.FAIL:
         clock.fail(gang, gang.record.timeouts + 1)
     else:

@@ -62,8 +62,10 @@ class Answers:
         gang = self._members.gang_of(uid)
         if gang is None:
             return
-        self._members.tell(gang, Answered(event))
         pod = self._cluster.pods[uid]
+        if flight is None and pod.node == node and uid not in gang.operations.bindings:
+            return  # the watch was faster
+        self._members.tell(gang, Answered(event))
         if flight is None and uid not in gang.operations.bindings and not pod.node:
             # The binding was sent in an earlier term; note the pod as bound before the watch shows it.
             self._members.pod_seen(replace(pod, node=node, bound_at=now))

@@ -126,6 +126,7 @@ class Members:
         if before is not None and moves:
             self.leave(pod.uid, before)
         self.undeclared.note(pod)
+        flight = self._cluster.flights.of(pod.uid)
         sent_to = self._cluster.flights.ended(pod.uid) if pod.node else set()
         if key is None:
             if pod.terminal:
@@ -138,6 +139,8 @@ class Members:
         if comes and gang.record.run_start and gang.deserted():
             self.tell(gang, Renewed())
         gang.observed.note_pod(pod, foreign=not ours)
+        if ours and before == key and old is not None and flight is not None and flight.shown_by(old, pod):
+            return
         if former is not None and old is not None:
             self.tell(gang, Joined(pod, former, role_of(old)))
         if pod.node and old is not None and not old.node and ours:

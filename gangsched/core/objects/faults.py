@@ -28,12 +28,16 @@ class FaultyStep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The logic of this gang failed, and the gang is parked for `parked_s` seconds."""
+    """The logic of this gang failed, and the gang is parked for `parked_s` seconds.
+
+    `story` tells its last steps and what led to them, each with its time (epoch seconds).
+    """
 
     gang: str
     step: FaultyStep
     error: Exception
     parked_s: float
+    story: Sequence[tuple[float, str]] = ()
 
 
 @dataclass(frozen=True, slots=True)

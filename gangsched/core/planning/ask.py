@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 
-from msgspec.structs import replace as renewed
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gangsched.core.cluster.labels import Domain, Within
 from gangsched.core.objects.declaration import Level, Preference, Topology
@@ -24,8 +24,7 @@ from gangsched.core.planning.search import STEPS, Slots
 from gangsched.core.planning.strategies import PACK
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class Ask(Struct, frozen=True, kw_only=True):
     """A gang's request: `need` of `members`, which are tried in this order, must be placed.
 
     `role_needs` are minima by role; at least that many members must have the role, and at least `need` members exist.
@@ -128,7 +127,7 @@ def confined(
     classes = classify(snapshot, members, avoided, within=within if of is None else ())
     if of is None:
         return classes
-    inside = {member: renewed(member, within=within) for member in of}
+    inside = {member: replace(member, within=within) for member in of}
     return {uid: inside.get(member, member) for uid, member in classes.items()}
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import dropwhile, groupby
 
 import numpy as np
-from msgspec.structs import replace as renewed
+from msgspec.structs import replace
 
 from gangsched.core.cluster.labels import Within
 from gangsched.core.objects.declaration import Topology
@@ -141,12 +141,12 @@ class _Each:
         wanted = self._ask.topology
         home = self._home()
         for avoided in dict.fromkeys((member.avoided, self._ask.refused, self._ask.pause.nodes)):
-            one = renewed(member, avoided=avoided)
+            one = replace(member, avoided=avoided)
             if wanted is None or home is None:
                 shares = self._fill(one, count)
             else:
                 value, lead = home
-                shares = self._fill(renewed(one, within=((wanted.key, value), *one.within)), count)
+                shares = self._fill(replace(one, within=((wanted.key, value), *one.within)), count)
                 if not shares and not wanted.required:
                     # At most `lead` members may go elsewhere before another domain has most of them and becomes home.
                     shares = self._elsewhere(one, wanted, count, min(count, max(1, lead)))
@@ -161,7 +161,7 @@ class _Each:
         fullest = next(iter(topology.candidates(self._snapshot, wanted, [member] * count, 1)), None)
         if fullest is not None:
             places.append(((wanted.key, fullest), *member.within))
-        tries = (self._fill(renewed(member, within=each), most) for each in places)
+        tries = (self._fill(replace(member, within=each), most) for each in places)
         return next(filter(None, tries), None) or self._fill(member, most)
 
     def _fill(self, member: MemberClass, count: int) -> list[Share]:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from gangsched.core.cluster.labels import Within
 from gangsched.core.objects.pod import role_of

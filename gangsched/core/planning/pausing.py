@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from gangsched.core.objects.pause import OPEN
 from gangsched.core.planning import placement

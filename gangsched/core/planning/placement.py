@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import overload
 
 import numpy as np
-from msgspec.structs import replace as renewed
+from msgspec.structs import replace
 
 from gangsched.core.cluster.labels import Domain
 from gangsched.core.objects.arrays import IntArray
@@ -110,7 +109,7 @@ def _refused(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None, *, exh
         nodes=len(snapshot.cluster.nodes),
         never=never_fits(snapshot, replace(ask, prefer=(), wishes={}), asked, remembered),
         failing=failing,
-        classes=tuple(dict.fromkeys(renewed(member, within=()) for member in quorum.room)),
+        classes=tuple(dict.fromkeys(replace(member, within=()) for member in quorum.room)),
         missing=missing,
         gaps=gaps(snapshot, failing, missing, quorum.slots.number - fits),
         short=short,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct, field
 
 from gangsched.core.cluster.labels import Domain
 from gangsched.core.constraints.node_constraint import NodeConstraint
@@ -42,8 +43,7 @@ class Gap:
     obstacles: tuple[Obstacle, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class Refusal(Struct, frozen=True, kw_only=True):
     """The quorum of `wanted` members does not fit; at most `fits` of them do.
 
     `gaps` explain why: the first for the class `failing`, the others for further classes, at most MOST_EXPLAINED

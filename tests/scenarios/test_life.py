@@ -1,0 +1,78 @@
+"""A gang's life as one table: it comes to rest, and its story tells the steps."""
+
+from __future__ import annotations
+
+import pytest
+
+from gangsched.core.gang import life
+from gangsched.core.gang.gang import MOST_TOLD
+from gangsched.core.gang.life import Chapter, NoRest, Row
+from gangsched.core.objects.faults import Fault
+from gangsched.core.objects.pod import PodPhase
+from tests.builders import group, node, pod
+from tests.harness import Harness
+
+pytestmark = pytest.mark.without("all", why="asserts the steps of one course of events")
+
+
+def told(harness: Harness, name: str) -> list[str]:
+    return [what for _, what in harness.gang(name).story]
+
+
+def test_the_story_of_a_gang_tells_what_was_stored_and_which_steps_followed():
+    harness = Harness()
+    harness.add(node(cpu=8), group("a", min_member=2), pod("a-0", group="a"))
+    harness.step()
+    harness.add(pod("a-1", group="a"))
+    harness.step()
+    assert told(harness, "default/a") == [
+        "Declared",
+        "the first member lives",
+        "it asks for something else",
+        "it asks for something else",
+        "it is complete",
+        "the clock starts",
+    ]
+
+
+def test_a_story_keeps_its_last_steps():
+    harness = Harness()
+    harness.add(node(cpu=8), group("a", min_member=1))
+    for number in range(MOST_TOLD):
+        harness.add(pod(f"a-{number}", group="a"))
+        harness.settle()
+        harness.run_pods(PodPhase.SUCCEEDED)
+        harness.settle()
+    story = harness.gang("default/a").story
+    assert len(story) == MOST_TOLD
+    assert sorted(at for at, _ in story) == [at for at, _ in story]
+
+
+def test_a_pod_without_a_group_has_no_story():
+    harness = Harness()
+    harness.add(node(cpu=8), pod("p", group="", cpu=99))
+    harness.settle()
+    (gang,) = harness.machine.gangs.values()
+    assert gang.plain
+    assert gang.story == ()
+
+
+@pytest.mark.faults
+def test_rows_that_contradict_each_other_park_the_gang_and_its_story_names_them(monkeypatch):
+    row = Row("never done", lambda _: True, lambda _: None)
+    stages = tuple(((lambda _: True, (row,)),) for _ in range(2))
+    monkeypatch.setattr(life, "_STAGES", stages)
+    harness = Harness()
+    harness.add(node(cpu=8), group("a", min_member=1), pod("a-0", group="a"))
+    harness.machine.handle(harness.inbox, harness.now)
+    (fault,) = harness.machine.take_faults()
+    assert isinstance(fault, Fault)
+    assert isinstance(fault.error, NoRest)
+    assert {what for _, what in fault.story} == {"never done"}
+
+
+def test_every_row_belongs_to_a_stage_and_no_name_is_given_twice():
+    assert all(isinstance(chapter, Chapter) for chapter in life.TABLE)
+    rows = [row for chapter in life.TABLE for row in chapter.rows]
+    assert len({row.name for row in rows}) == len(rows)
+    assert {row.stage for row in rows} == {"", life.WAITING, life.SCHEDULED}
