@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from gangsched.core.gang import life
 from gangsched.core.gang.gang import MOST_TOLD
 from gangsched.core.gang.life import Chapter, NoRest, Row
+from gangsched.core.objects.effects import BindPod
+from gangsched.core.objects.events import PodSeen
 from gangsched.core.objects.faults import Fault
 from gangsched.core.objects.pod import PodPhase
-from tests.builders import group, node, pod
+from gangsched.core.objects.results import PodBound
+from tests.builders import group, key, node, pod
 from tests.harness import Harness
 
 pytestmark = pytest.mark.without("all", why="asserts the steps of one course of events")
@@ -68,7 +72,7 @@ def test_rows_that_contradict_each_other_park_the_gang_and_its_story_names_them(
     (fault,) = harness.machine.take_faults()
     assert isinstance(fault, Fault)
     assert isinstance(fault.error, NoRest)
-    assert {what for _, what in fault.story} == {"never done"}
+    assert {what for _, what in fault.story} == {"Declared", "never done"}
 
 
 def test_every_row_belongs_to_a_stage_and_no_name_is_given_twice():
@@ -76,3 +80,50 @@ def test_every_row_belongs_to_a_stage_and_no_name_is_given_twice():
     rows = [row for chapter in life.TABLE for row in chapter.rows]
     assert len({row.name for row in rows}) == len(rows)
     assert {row.stage for row in rows} == {"", life.WAITING, life.SCHEDULED}
+
+
+# What tells a gang nothing new
+
+
+@pytest.mark.parametrize(
+    ("confirmed", "fields", "nothing_new"),
+    [
+        (True, {}, True),
+        (True, {"condition_reason": "", "bound_at": 5.0}, True),
+        (True, {"phase": PodPhase.RUNNING}, False),
+        (True, {"terminating": True}, False),
+        (True, {"labels": (("x", "y"),)}, False),
+        (False, {}, False),
+    ],
+)
+def test_a_pod_that_shows_its_confirmed_binding_and_nothing_else_tells_its_gang_nothing(confirmed, fields, nothing_new):
+    harness = Harness()
+    machine = harness.machine
+    harness.add(node(cpu=8), group("a", min_member=1), pod("a-0", group="a"))
+    (sent,) = (effect for effect in machine.handle(harness.inbox, 1.0) if isinstance(effect, BindPod))
+    if confirmed:
+        machine.handle([PodBound(sent.uid, sent.node)], 2.0)
+    machine.handle([PodSeen(replace(harness.pod("default/a-0"), node=sent.node, **fields))], 3.0)
+    assert (not machine.touched) is nothing_new
+    assert machine.gangs[key("a")].record.scheduled_at
+    assert machine.validate() == []
+
+
+def test_a_pod_without_a_group_is_forgotten_once_its_confirmed_binding_is_shown():
+    harness = Harness()
+    harness.add(node(cpu=8), pod("p", group=""))
+    harness.settle()
+    assert harness.bound() == ["default/p"]
+    assert not harness.machine.gangs
+
+
+def test_a_result_that_the_watch_has_shown_before_tells_the_gang_nothing():
+    harness = Harness()
+    machine = harness.machine
+    harness.add(node(cpu=8), group("a", min_member=1), pod("a-0", group="a"))
+    (sent,) = (effect for effect in machine.handle(harness.inbox, 1.0) if isinstance(effect, BindPod))
+    machine.handle([PodSeen(replace(harness.pod("default/a-0"), node=sent.node))], 2.0)
+    assert machine.touched
+    machine.handle([PodBound(sent.uid, sent.node)], 3.0)
+    assert not machine.touched
+    assert machine.validate() == []

@@ -20,13 +20,6 @@ class Flight(Struct, frozen=True):
     node: str
     confirmed: bool = False
 
-    def shown_by(self, old: Pod, new: Pod) -> bool:
-        """Whether the pod's new form shows only that it is on the node, which the API server had confirmed before."""
-        if not self.confirmed or old.node or new.node != self.node:
-            return False
-        also = {"condition_reason": new.condition_reason, "condition_message": new.condition_message}
-        return new == replace(old, node=new.node, bound_at=new.bound_at, lifetime=new.lifetime, **also)
-
 
 class Flights:
     """The last binding of each pod, by UID, and to which nodes bindings of a waiting pod were ever sent."""
@@ -47,6 +40,14 @@ class Flights:
         """The node of a binding of the pod whose result has still to arrive; empty if there is none."""
         flight = self._flights.get(uid)
         return flight.node if flight is not None and not flight.confirmed else ""
+
+    def are_shown_by(self, old: Pod | None, new: Pod) -> bool:
+        """Whether the pod's new form shows only that it is on the node to which its binding was confirmed before."""
+        flight = self._flights.get(new.uid)
+        if flight is None or not flight.confirmed or flight.node != new.node or old is None or old.node:
+            return False
+        also = {"condition_reason": new.condition_reason, "condition_message": new.condition_message}
+        return new == replace(old, node=new.node, bound_at=new.bound_at, lifetime=new.lifetime, **also)
 
     def sent(self, uid: str, node: str) -> None:
         """A binding of the pod to the node is sent."""

@@ -96,8 +96,8 @@ class Members:
 
     def unlisted(self, pods: Sequence[Pod]) -> list[str]:
         """The known pods, by UID, that are missing from this complete list."""
-        known = {uid for uid, pod in self._cluster.pods.items() if pod.name}
-        return sorted((known | self._key_of.keys() | self.installations.pods().keys()) - {pod.uid for pod in pods})
+        known = {uid for uid, pod in self._cluster.pods.items() if pod.name} | self._key_of.keys()
+        return sorted((known | self.installations.pods().keys()) - {pod.uid for pod in pods})
 
     def is_known(self, pod: Pod) -> bool:
         """Whether the pod is known in this form; if only its lifetime is new, that is noted and no gang gets dirty."""
@@ -114,8 +114,7 @@ class Members:
             pod = replace(pod, node=known.node, bound_at=known.bound_at)
         if before == key and kubelets.renews(self._cluster, self.gang_of(pod.uid), pod):
             return
-        old = self._cluster.set_pod(pod)
-        ours = self.ours(pod)
+        old, ours = self._cluster.set_pod(pod), self.ours(pod)
         self.installations.pod_seen(pod, ours=ours)
         if not ours:
             self._cluster.nominate(pod)
@@ -126,7 +125,7 @@ class Members:
         if before is not None and moves:
             self.leave(pod.uid, before)
         self.undeclared.note(pod)
-        flight = self._cluster.flights.of(pod.uid)
+        is_echo = ours and before == key and self._cluster.flights.are_shown_by(old, pod)
         sent_to = self._cluster.flights.ended(pod.uid) if pod.node else set()
         if key is None:
             if pod.terminal:
@@ -139,7 +138,7 @@ class Members:
         if comes and gang.record.run_start and gang.deserted():
             self.tell(gang, Renewed())
         gang.observed.note_pod(pod, foreign=not ours)
-        if ours and before == key and old is not None and flight is not None and flight.shown_by(old, pod):
+        if is_echo and not gang.plain:
             return
         if former is not None and old is not None:
             self.tell(gang, Joined(pod, former, role_of(old)))
@@ -229,9 +228,8 @@ class Members:
         gang = self.gangs.get(key)
         if gang is None or gang.observed.group is None:
             return
-        old = gang.observed.group
+        self.tell(gang, Declared(gang.observed.group, None))
         gang.observed.declare(None)
-        self.tell(gang, Declared(old, None))
 
     # After a restart
 
@@ -268,9 +266,9 @@ class Members:
         return [*contradictions(self, beside)]
 
     def _gang(self, key: GroupKey) -> Gang:
-        if key not in self.gangs:
-            self.gangs[key] = Gang(key)
-        return self.gangs[key]
+        if (gang := self.gangs.get(key)) is None:
+            gang = self.gangs[key] = Gang(key)
+        return gang
 
     def renew(self, gang: Gang) -> None:
         """Replace the gang of this key, of whose decisions nothing is left but the bindings on their way."""
