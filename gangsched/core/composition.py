@@ -123,7 +123,7 @@ class Composition:
             self.upkeep.go_on_from(upkeep)
             self.intake.store([*facts, Synced()] if intake.synced else facts, now)
             self.intake.store(postponed, now)
-            self.state.members.resume_flights()
+            self.state.cluster.resume_flights()
             if not self.intake.distrusted:
                 return
         raise RuntimeError(f"the state cannot be rebuilt, whatever is set aside: {self.quarantine.described()}")

@@ -207,7 +207,7 @@ class Containment:
 
     def _roll_back(self, gang: Gang, parked: FaultedGang, now: float) -> list[Effect]:
         """Evict the bound part of a quorum once no binding is in flight, or when the rest was not bound in time."""
-        census, needed = take_census(gang), parked.minima
+        census, needed = take_census(gang, gang.live()), parked.minima
         if parked.scheduled or not needed.total or not census.bound:
             parked.partial_since = 0.0
             return []

@@ -65,6 +65,8 @@ class Intake:
             case PodSeen(pod):
                 self._state.restarts.pod_seen(pod)
                 self._members.pod_seen(pod)
+            case results.Result():
+                self._answers.note(event, now)
             case PodGone(uid):
                 self._state.restarts.pod_gone(uid)
                 self._members.pod_gone(uid)
@@ -95,8 +97,6 @@ class Intake:
                 self._begin(now)
             case seen.TimePassed():
                 pass
-            case results.Result():
-                self._answers.note(event, now)
             case _:
                 self._state.surroundings.note(event)
 

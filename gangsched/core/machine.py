@@ -64,7 +64,7 @@ class Machine:
         return []
 
     def handle(self, events: Sequence[Event], now: float) -> list[Effect]:
-        """Apply the events and decide; `now` is in epoch seconds and never goes back.
+        """Apply the events and decide; `now` is in epoch seconds, after 1970, and never goes back.
 
         All events are applied, whatever that costs. All other work of a call is bounded by its budget; the caller
         yields to other tasks, and calls again while `next_deadline` is due.

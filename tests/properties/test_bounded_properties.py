@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace as changed
 from unittest import mock
 
 from hypothesis import event, given, settings
@@ -48,7 +47,7 @@ def one_by_one(snapshot, ask):
     own = Counter(ask.own)
     found = Found()
     for member in ask.members:
-        placed = place(snapshot, changed(ask, members=(member,), own=own))
+        placed = place(snapshot, replace(ask, members=(member,), own=own))
         if isinstance(placed, Placement):
             found.places += placed.assignments
             own.update(where for _, where in placed.assignments)
@@ -124,7 +123,7 @@ def test_members_placed_by_class_stand_where_each_alone_would_stand(problem):
 def test_what_the_budget_leaves_is_gone_on_with_until_all_is_placed_or_refused(problem, most):
     """Not always as many as with a budget for all: members placed together go class by class, out of order."""
     nodes, ask = problem
-    ask = changed(ask, topology=None, avoided=frozenset())
+    ask = replace(ask, topology=None, avoided=frozenset())
     cluster = Cluster()
     for each in nodes:
         cluster.set_node(each)
@@ -133,7 +132,7 @@ def test_what_the_budget_leaves_is_gone_on_with_until_all_is_placed_or_refused(p
     refused: set[str] = set()
     while left:
         snapshot.budget = Budget(left=most * units.MEMBER)
-        found = place_each(snapshot, changed(ask, members=left, own=own), RecentRequests())
+        found = place_each(snapshot, replace(ask, members=left, own=own), RecentRequests())
         assert len(found.left) < len(left)
         places += found.places
         refused |= found.refused.keys()
@@ -142,7 +141,7 @@ def test_what_the_budget_leaves_is_gone_on_with_until_all_is_placed_or_refused(p
     assert {member.uid for member, _ in places} | refused == {member.uid for member in ask.members}
     snapshot.budget = Budget()
     late = [member for member in ask.members if member.uid in refused]
-    assert not place_each(snapshot, changed(ask, members=late, own=own), RecentRequests()).places
+    assert not place_each(snapshot, replace(ask, members=late, own=own), RecentRequests()).places
 
 
 priorities = st.integers(0, 2)
@@ -181,9 +180,9 @@ def test_at_rest_nobody_waits_who_could_have_a_place(story, renewed):
 def played(story):
     """A machine that has handled the whole story and has nothing left to do."""
     machine = Machine(Policy(default_max_schedule_time_s=1e6))
-    machine.handle([Synced()], 0.0)
+    machine.handle([Synced()], 1.0)
     there: dict[str, Pod] = {}
-    now = 0.0
+    now = 1.0
     for at, (what, number, cpu, label, priority) in enumerate(story):
         events: list[Event] = []
         if what in ("gang", "mixed"):
@@ -226,7 +225,7 @@ def test_room_that_is_freed_bit_by_bit_is_added_up():
         blocking = [pod(f"x{at}", group="", node=f"n{at}", cpu=4) for at in range(3)]
         waiting: list[Event] = [GroupSeen(group("a", min_member=3)), *map(PodSeen, pods("a", 3, cpu=2))]
         nodes = [NodeSeen(node(f"n{at}", cpu=4)) for at in range(3)]
-        machine.handle([*nodes, *map(PodSeen, blocking), *waiting, Synced()], 0.0)
+        machine.handle([*nodes, *map(PodSeen, blocking), *waiting, Synced()], 1.0)
         for at, each in enumerate(blocking):
             shrunk = replace(each, shape=shape(2))
             effects = machine.handle([PodSeen(shrunk)], 60.0 * at + 60.0)
@@ -246,7 +245,7 @@ def test_under_constant_events_a_gang_is_reached_within_the_calls_that_are_promi
     monkeypatch.setattr(units, "CALL", 4 * units.GANG)
     monkeypatch.setattr(queue_module, "PATIENCE", patience)
     machine = Machine(Policy())
-    machine.handle([NodeSeen(node(cpu=1000, pods=1000)), Synced()], 0.0)
+    machine.handle([NodeSeen(node(cpu=1000, pods=1000)), Synced()], 1.0)
     waiting = 20
     old: list[Event] = [GroupSeen(group(f"old{at:02}", min_member=1, priority=0)) for at in range(waiting)]
     old += [PodSeen(pod(f"old{at:02}-0", group=f"old{at:02}")) for at in range(waiting)]
@@ -279,7 +278,7 @@ def test_a_group_of_many_different_members_without_room_is_tried_once_for_each_r
     first = pod("a-first", cpu=1)
     blocking = pod("x", group="", node="n1", cpu=2)
     seen: list[Event] = [NodeSeen(node(cpu=8)), GroupSeen(group("a", min_member=1))]
-    machine.handle([*seen, *map(PodSeen, (first, blocking, *several)), Synced()], 0.0)
+    machine.handle([*seen, *map(PodSeen, (first, blocking, *several)), Synced()], 1.0)
     now = 1.0
     events: list[Event] = [PodSeen(replace(first, node="n1")), PodGone(blocking.uid)]
     for _ in range(20):
@@ -312,7 +311,7 @@ def test_what_is_freed_right_after_a_refusal_wakes_though_many_nodes_had_just_ch
     taken = [pod(f"c{at}", group="", node=f"c{at}", cpu="1m", memory=8) for at in range(5)]
     taken += [pod(f"m{at}", group="", node=f"m{at}", cpu=4, memory=1) for at in range(5)]
     waits: list[Event] = [GroupSeen(group("a", min_member=1)), PodSeen(pod("a-0", cpu=1, memory=1))]
-    assert not at_rest(machine, 0.0, *map(NodeSeen, nodes), *map(PodSeen, taken), *waits, Synced())
+    assert not at_rest(machine, 1.0, *map(NodeSeen, nodes), *map(PodSeen, taken), *waits, Synced())
     assert not at_rest(machine, 1.0, *(NodeSeen(replace(each, labels=label_pairs({"x": "y"}))) for each in nodes))
     assert at_rest(machine, 2.0, PodGone(taken[3].uid)) == ["a-0"]
 
@@ -325,7 +324,7 @@ def test_members_of_a_large_gang_that_were_refused_again_hear_of_what_is_freed_r
     groups: list[Event] = [GroupSeen(group("a", min_member=1)), GroupSeen(group("b", min_member=3))]
     groups += map(PodSeen, [*members, *pods("b", 3, cpu=3)])
     nodes = [NodeSeen(node("n1", cpu=4)), NodeSeen(node("n2", cpu=2))]
-    assert at_rest(machine, 0.0, *nodes, *map(PodSeen, taken), *groups, Synced()) == ["a-000"]
+    assert at_rest(machine, 1.0, *nodes, *map(PodSeen, taken), *groups, Synced()) == ["a-000"]
     at_rest(machine, 1.0, PodSeen(replace(members[0], node="n1")))
     at_rest(machine, 9.0, TimePassed())
     assert not at_rest(machine, 10.0, NodeSeen(node("n3", cpu=1)))
@@ -341,7 +340,7 @@ def test_members_refused_for_more_requests_than_are_kept_apart_are_tried_when_an
     first = pod("a-first", cpu="10m")
     nodes = [NodeSeen(node(name, cpu=8, labels={"zone": "z"})) for name in ("n1", "n2")]
     seen: list[Event] = [PodSeen(guard), GroupSeen(group("a", min_member=1)), *map(PodSeen, [first, *several])]
-    assert at_rest(machine, 0.0, *nodes, *seen, Synced()) == ["a-first"]
+    assert at_rest(machine, 1.0, *nodes, *seen, Synced()) == ["a-first"]
     at_rest(machine, 1.0, PodSeen(replace(first, node="n2")))
     assert len(at_rest(machine, 2.0, NodeGone("n1"))) == len(several)
 
@@ -353,7 +352,7 @@ def test_a_domain_in_which_only_a_host_port_was_freed_is_looked_at_again():
     taken = [pod(f"f{at}", group="", node=f"y{at}", host_ports=[80]) for at in range(2)]
     members = [pod("a-0", host_ports=[80]), pod("a-1", cpu=2)]
     gang = GroupSeen(group("a", min_member=2, topology=Topology("rack")))
-    assert not at_rest(machine, 0.0, *nodes, gang, *map(PodSeen, [*taken, *members]), Synced())
+    assert not at_rest(machine, 1.0, *nodes, gang, *map(PodSeen, [*taken, *members]), Synced())
     other = PodSeen(pod("other", group="", node="y1"))
     assert at_rest(machine, 1.0, PodGone(taken[1].uid), other) == ["a-0", "a-1"]
 
@@ -368,7 +367,7 @@ def test_it_comes_to_rest_beside_room_that_is_kept_for_a_nominated_pod(monkeypat
     gangs = [GroupSeen(group(f"g{at}", min_member=1)) for at in range(9)]
     members = [pod(f"g{at}-0", group=f"g{at}", cpu=f"{1000 + at}m") for at in range(9)]
     assert not at_rest(
-        machine, 0.0, *map(NodeSeen, nodes), *map(PodSeen, kept), *gangs, *map(PodSeen, members), Synced()
+        machine, 1.0, *map(NodeSeen, nodes), *map(PodSeen, kept), *gangs, *map(PodSeen, members), Synced()
     )
     assert not at_rest(machine, 1.0, *(NodeSeen(replace(each, labels=label_pairs({"x": "y"}))) for each in nodes))
 
@@ -380,7 +379,7 @@ def test_what_is_kept_for_those_who_wait_goes_with_them():
     first: list[Event] = []
     for name in ("a", "z"):
         first += [GroupSeen(group(name, min_member=1)), PodSeen(pod(f"{name}-0", group=name, cpu=9))]
-    at_rest(machine, 0.0, NodeSeen(node(cpu=1)), *first, Synced())
+    at_rest(machine, 1.0, NodeSeen(node(cpu=1)), *first, Synced())
     for at in range(200):
         plain = pod(f"x{at}", group="", requests={f"example.com/{at}": 1})
         outside = pod(f"b{at}-0", group=f"b{at}")

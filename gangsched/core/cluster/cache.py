@@ -190,6 +190,23 @@ class Cluster:
         if claim is not None and claim.kind in (ASSUMED, HELD):
             self.ledger.release(uid)
 
+    def count_in_flight(self, pod: Pod) -> None:
+        """Count the pod, which is on no node, on the node of its binding on its way, and on no other."""
+        flight = self.flights.of(pod.uid)
+        node = flight.node if flight is not None else ""
+        if not pod.node and self.node_of(pod.uid) != node:
+            self.forget(pod.uid)
+            if node:
+                self.assume(pod.uid, node)
+
+    def resume_flights(self) -> None:
+        """Count the bindings on their way, after the state was built anew; none of a pod that is not there any more."""
+        for uid in self.flights:
+            if uid in self.pods:
+                self.count_in_flight(self.pods[uid])
+            else:
+                self.flights.ended(uid)
+
     def set_namespace(self, name: str, labels: Labels) -> None:
         """Set a namespace's labels, by which affinity terms of pods may select it."""
         new = dict(labels)

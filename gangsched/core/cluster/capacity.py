@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -242,7 +242,7 @@ class Relief:
 
     def take(self) -> Relief:
         """Return all improvements, and start again from none."""
-        taken = replace(self)
+        taken = Relief(self.rows, self.asked, self.all_asked, self.everywhere, self.domains, self.doubts)
         self.rows, self.asked = set(), set()
         self.all_asked = self.everywhere = self.domains = self.doubts = False
         return taken

@@ -40,6 +40,8 @@ class Need(Struct, frozen=True):
 
     def met_by(self, members: Sequence[Pod]) -> bool:
         """Whether these members are enough."""
+        if not (self.roles or self.choices):
+            return len(members) >= self.total
         there = Counter(map(role_of, members))
         if self.choices:
             return not self.beside(there)

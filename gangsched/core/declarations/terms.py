@@ -62,7 +62,7 @@ class Terms(Struct, frozen=True, kw_only=True):
     @property
     def sequential(self) -> bool:
         """Whether members are created only once others are ready, so that no clock runs while placeholders are held."""
-        return any(role.derived for role in self.spec.roles)
+        return bool(self.spec.roles) and any(role.derived for role in self.spec.roles)
 
     @property
     def undeclared(self) -> bool:

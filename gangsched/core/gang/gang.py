@@ -192,18 +192,23 @@ class Census(Struct, frozen=True, kw_only=True):
     done_roles: Counter[str]
 
     @property
+    def kept(self) -> Counter[str]:
+        """Number of members, by role, that are bound or have succeeded and count."""
+        return self.bound_roles + self.done_roles if self.done_roles else self.bound_roles
+
+    @property
     def done(self) -> int:
         """Number of members that have succeeded in this run and count towards the minimum."""
         return self.done_roles.total()
 
 
-def take_census(gang: Gang) -> Census:
-    """Count the gang's members from what the pods show and what the API server has confirmed."""
-    live = gang.live()
+def take_census(gang: Gang, live: Sequence[Pod]) -> Census:
+    """Count the gang's live members from what they show and what the API server has confirmed."""
     bound = []
     waiting = []
+    bindings = gang.operations.bindings
     for pod in live:
-        binding = gang.operations.bindings.get(pod.uid)
+        binding = bindings.get(pod.uid) if bindings else None
         if pod.node or (binding is not None and binding.state is _BOUND):
             bound.append(pod)
         elif binding is None:

@@ -73,7 +73,7 @@ class Operations:
 
     def unconfirmed(self) -> list[Binding]:
         """The bindings that the API server has not confirmed yet."""
-        return [binding for binding in self.bindings.values() if binding.state is not _BOUND]
+        return [binding for binding in self.bindings.values() if binding.state is not _BOUND] if self.bindings else []
 
     def placeholders(self) -> list[Binding]:
         """The bindings of placeholders: reservations for members that do not exist yet."""

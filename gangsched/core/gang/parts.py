@@ -170,7 +170,7 @@ def _needs(turn: Turn, part: Part) -> Counter[str]:
     Members that have succeeded are not needed any more.
     """
     census, spec, there = turn.census, turn.terms.spec, turn.gang.observed.pods
-    if spec.tree is None and not missing_of(minima(spec), census.bound_roles + census.done_roles):
+    if spec.tree is None and not missing_of(minima(spec), census.kept):
         return Counter()
     gone = (there[uid] for uid in part.members - _members(turn.gang, part) if uid in there)
     needs = part.needs - Counter(role_of(pod) for pod in gone if pod.phase is PodPhase.SUCCEEDED)

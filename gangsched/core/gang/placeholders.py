@@ -52,7 +52,7 @@ def to_come(gang: Gang, need: Need, there: Sequence[Pod], terms: Terms) -> list[
     repair.
     """
     record = gang.record
-    if record.placeholders_expired or record.outcome is Outcome.OUT_OF_TIME:
+    if not terms.spec.roles or record.placeholders_expired or record.outcome is Outcome.OUT_OF_TIME:
         return []
     grows = terms.sequential and raised(gang, terms.spec)
     if record.scheduled_at and (
@@ -309,11 +309,11 @@ def _hand_over(gang: Gang, cluster: Cluster, place: Binding, pod: Pod) -> None:
 
 def _give_up_surplus(gang: Gang, cluster: Cluster, terms: Terms) -> None:
     """Give up reservations beyond what is missing beside members with a node: the minimum may have been lowered."""
-    census = take_census(gang)
+    census = take_census(gang, gang.live())
     if gang.record.scheduled_at:
         grows = terms.sequential and not gang.operations.short_since
         least = minima(terms.spec) if grows else lowered(gang.record.satisfied, terms.spec)
-        owed = missing_of(least, census.bound_roles + census.done_roles)
+        owed = missing_of(least, census.kept)
     else:
         owed = quorum_need(gang, census, terms)
     left = missing(

@@ -69,7 +69,7 @@ def reconcile(
     gang.operations.note_contradiction(contradicted=contradicted)
     effects += placeholders.settle(gang, cluster, terms)
     gang.roster.keep(gang.observed.pods)
-    return _advanced(Turn(gang, cluster, terms, policy=policy, now=now)), effects
+    return _advanced(Turn(gang, cluster, terms, policy=policy, now=now, live=live)), effects
 
 
 def _advanced(turn: Turn) -> Assessment:

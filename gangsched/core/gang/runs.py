@@ -270,7 +270,7 @@ def note_satisfied(turn: Turn) -> None:
 
 def _satisfied(turn: Turn) -> tuple[Minima, bool]:
     """Which minima of its spec a scheduled gang satisfies, and whether it is late still."""
-    record, there = turn.gang.record, turn.census.bound_roles + turn.census.done_roles
+    record, there = turn.gang.record, turn.census.kept
     asked = minima(turn.terms.spec)
     if asked.choices:
         asked = chosen(asked, there)
@@ -311,4 +311,4 @@ def _lacks(turn: Turn) -> bool:
     if not record.scheduled_at or record.ended:
         return False
     least = Minima(record.minimum, lowered(record.satisfied, turn.terms.spec).roles)
-    return bool(missing_of(least, turn.census.bound_roles + turn.census.done_roles))
+    return bool(missing_of(least, turn.census.kept))

@@ -47,6 +47,7 @@ class Turn:
     """
 
     __slots__ = (
+        "_live",
         "asks",
         "census",
         "cluster",
@@ -61,8 +62,12 @@ class Turn:
         "timed_out",
     )
 
-    def __init__(self, gang: Gang, cluster: Cluster, terms: Terms, *, policy: Policy, now: float) -> None:
+    def __init__(
+        self, gang: Gang, cluster: Cluster, terms: Terms, *, policy: Policy, now: float, live: list[Pod] | None = None
+    ) -> None:
+        """`live` are the gang's live members, if they are known."""
         self.gang, self.cluster, self.terms, self.policy, self.now = gang, cluster, terms, policy, now
+        self._live = live
         self.timed_out = self.newly_scheduled = False
         self.went_on(Changes.MEMBERS)
 
@@ -78,20 +83,21 @@ class Turn:
         """Find again what follows, once a step has changed so much."""
         gang, terms = self.gang, self.terms
         if changes is Changes.MEMBERS:
-            well, badly = PodPhase.SUCCEEDED, PodPhase.FAILED
-            known = gang.roster.past | gang.roster.recorded
-            self.ended = [
-                pod
-                for pod in gang.observed.pods.values()
-                if (pod.phase is well or pod.phase is badly) and pod.uid not in known
-            ]
-            self.census = census = take_census(gang)
+            self.census = census = take_census(gang, self._live or gang.live())
+            self._live = None
+            self.ended = self._ended() if len(census.live) < len(gang.observed.pods) else []
             members = [(pod.uid, pod.shape, pod.labels) for pod in census.live]
             bound = (dict(census.bound_roles), dict(census.done_roles))
             self.asks = (members, terms.spec, terms.priority, terms.hindrance, *bound)
         need = wants.later_need if gang.record.scheduled_at else wants.quorum_need
         self.need = need(gang, self.census, terms)
         self.progress = _progress(self)
+
+    def _ended(self) -> list[Pod]:
+        well, badly = PodPhase.SUCCEEDED, PodPhase.FAILED
+        known = self.gang.roster.past | self.gang.roster.recorded
+        there = self.gang.observed.pods.values()
+        return [pod for pod in there if (pod.phase is well or pod.phase is badly) and pod.uid not in known]
 
 
 def _progress(turn: Turn) -> Progress:

@@ -76,7 +76,8 @@ def quorum_need(gang: Gang, census: Census, terms: Terms) -> Need:
     Members of a quorum under way that have succeeded meanwhile count, because it bound them; no other success counts
     (rule 2).
     """
-    return missing_of(quorum_minima(gang, terms), census.bound_roles + Counter(dict(gang.record.quorum_done)))
+    there, done = census.bound_roles, gang.record.quorum_done
+    return missing_of(quorum_minima(gang, terms), there + Counter(dict(done)) if done else there)
 
 
 def quorum_minima(gang: Gang, terms: Terms) -> Minima:
@@ -95,7 +96,8 @@ def quorum_minima(gang: Gang, terms: Terms) -> Minima:
 def later_need(gang: Gang, census: Census, terms: Terms) -> Need:
     """What a scheduled gang needs placed: while short, what it had; otherwise what a raised minimum adds (rule 9)."""
     least = lowered(gang.record.satisfied, terms.spec) if gang.operations.short_since else minima(terms.spec)
-    return missing_of(least, census.bound_roles + census.done_roles + roles_of(gang.operations.unconfirmed()))
+    unconfirmed = gang.operations.unconfirmed()
+    return missing_of(least, census.kept + roles_of(unconfirmed) if unconfirmed else census.kept)
 
 
 def raised(gang: Gang, spec: GroupSpec) -> bool:
@@ -110,6 +112,8 @@ def within_maximum(gang: Gang, census: Census, terms: Terms) -> tuple[list[Pod],
 
     Before the quorum is bound no member is beyond maxMember, because a quorum is never larger: all are tried.
     """
+    if not census.waiting:
+        return [], []
     placed = [*census.bound, *(binding.pod for binding in gang.operations.unconfirmed() if not binding.placeholder)]
     most = terms.spec.max_member if gang.record.scheduled_at else None
     return _divided(census.waiting, placed, terms.spec, most)
@@ -222,8 +226,10 @@ def whole(
 def _divided(
     waiting: Sequence[Pod], placed: Sequence[Pod], spec: GroupSpec, most: int | None
 ) -> tuple[list[Pod], list[Pod]]:
-    roles = Counter(map(role_of, placed))
     maxima = {role.name: role.max_member for role in spec.roles if role.max_member is not None}
+    if most is None and not maxima:
+        return [*waiting], []
+    roles = Counter(map(role_of, placed))
     number = len(placed)
     eligible: list[Pod] = []
     surplus: list[Pod] = []

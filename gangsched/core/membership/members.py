@@ -15,7 +15,7 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.gang import placeholders
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.mail import Declared, Entered, Joined, Left, News, NodeShown, Renewed
+from gangsched.core.gang.mail import Declared, Entered, Former, Joined, Left, News, NodeShown, Renewed
 from gangsched.core.gang.news import former_of
 from gangsched.core.membership import kubelets
 from gangsched.core.membership.installations import Installations, concerns, group_of
@@ -115,17 +115,14 @@ class Members:
         if before == key and kubelets.renews(self._cluster, self.gang_of(pod.uid), pod):
             return
         old, ours = self._cluster.set_pod(pod), self.ours(pod)
-        self.installations.pod_seen(pod, ours=ours)
         if not ours:
             self._cluster.nominate(pod)
         else:
             kubelets.note(self._avoidance, old, pod)
-        moves = before is not None and before != key
-        former = former_of(self.gangs[before], pod.uid) if before is not None and moves else None
-        if before is not None and moves:
-            self.leave(pod.uid, before)
-        self.undeclared.note(pod)
-        is_echo = ours and before == key and self._cluster.flights.are_shown_by(old, pod)
+        former = None
+        if key is None or before != key or old is None or not old.belongs_as(pod) or self.installations.beside(key):
+            former = self._moved(pod, before, key, ours=ours)
+        is_echo = ours and before == key and bool(pod.node) and self._cluster.flights.are_shown_by(old, pod)
         sent_to = self._cluster.flights.ended(pod.uid) if pod.node else set()
         if key is None:
             if pod.terminal:
@@ -150,6 +147,16 @@ class Members:
         if is_first:
             for other in [*self.installations.beside(key).values()]:
                 self.pod_seen(self._cluster.pods.get(other.uid, other))
+
+    def _moved(self, pod: Pod, before: GroupKey | None, key: GroupKey | None, *, ours: bool) -> Former | None:
+        """Note where the pod belongs now. Returns what is under way in the gang that it leaves, if it leaves one."""
+        self.installations.pod_seen(pod, ours=ours)
+        former = None
+        if before is not None and before != key:
+            former = former_of(self.gangs[before], pod.uid)
+            self.leave(pod.uid, before)
+        self.undeclared.note(pod)
+        return former
 
     def pod_gone(self, uid: str) -> None:
         """Note that a pod no longer exists; if it had ended, its gang may not have been reconciled since."""
@@ -277,7 +284,7 @@ class Members:
             if self.gang_of(uid) is gang:
                 self._cluster.remove_pod(uid)
         for pod in gang.observed.pods.values():
-            self._count_in_flight(pod)
+            self._cluster.count_in_flight(pod)
 
     def give_up(self, gang: Gang, owner: str) -> None:
         """Drop the gang, whose group belongs to the installation of this schedulerName from now on."""
@@ -308,23 +315,6 @@ class Members:
         """Withdraw bindings of gangs that were dropped since the last call, so that those not sent yet are not sent."""
         withdrawn, self._withdrawn = self._withdrawn, []
         return [WithdrawBinding(uid, node) for uid, node in withdrawn]
-
-    def _count_in_flight(self, pod: Pod) -> None:
-        """Count the pod, which is on no node, on the node of its binding on its way, and on no other."""
-        flight = self._cluster.flights.of(pod.uid)
-        node = flight.node if flight is not None else ""
-        if not pod.node and self._cluster.node_of(pod.uid) != node:
-            self._cluster.forget(pod.uid)
-            if node:
-                self._cluster.assume(pod.uid, node)
-
-    def resume_flights(self) -> None:
-        """Count the bindings on their way, after the state was built anew; none of a pod that is not there any more."""
-        for uid in self._cluster.flights:
-            if uid in self._cluster.pods:
-                self._count_in_flight(self._cluster.pods[uid])
-            else:
-                self._cluster.flights.ended(uid)
 
     def finished(self, gang: Gang) -> bool:
         """Whether nothing refers to the gang any more, or it was a plain pod that is bound."""

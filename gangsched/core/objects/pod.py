@@ -154,6 +154,11 @@ class Pod(Struct, frozen=True, gc=False):
         """Whether the pods differ in more than their lifetime."""
         return self != other and self != replace(other, lifetime=self.lifetime)
 
+    def belongs_as(self, other: Pod) -> bool:
+        """Whether the pods say the same of where they belong."""
+        mine, others = (self.declaration, self.workload), (other.declaration, other.workload)
+        return self.scheduler == other.scheduler and mine == others
+
     @property
     def terminal(self) -> bool:
         """Whether the pod has ended and holds nothing on its node any more."""

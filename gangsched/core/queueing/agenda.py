@@ -68,11 +68,11 @@ class Agenda:
 
     def next(self) -> float:
         """The earliest time; infinity if there is none."""
-        return min(map(self._first, Due))
+        return min((self._first(what) for what, heap in self._heaps.items() if heap), default=float("inf"))
 
     def take_due(self, what: Due, now: float) -> GroupKey | None:
         """Remove and return the key for which this has been due longest; None if it is due for none."""
-        if self._first(what) > now:
+        if not self._heaps[what] or self._first(what) > now:
             return None
         key = heappop(self._heaps[what])[1]
         self.drop(what, key)

@@ -83,7 +83,7 @@ def status_of(gang: Gang, message: str, *, scheduled: bool, known: bool, now: fl
     A group that was scheduled stays scheduled, and is Degraded by the fault. Any other has no running clock and no
     reservation, and its current attempt is not counted; if its minimum is `known`, it is Degraded while partly bound.
     """
-    last, census = last_status(gang), take_census(gang)
+    last, census = last_status(gang), take_census(gang, gang.live())
     record = last.record or NO_RECORD
     status = replace(
         last,
@@ -154,7 +154,7 @@ def _is_owed(gang: Gang, status: GroupStatus, *, due: float, now: float) -> bool
 def assessment_of(gang: Gang, message: str, *, due: float) -> Assessment:
     """The assessment of a parked gang: it wants nothing, and why."""
     return Assessment(
-        census=take_census(gang),
+        census=take_census(gang, gang.live()),
         terms=replace(NO_TERMS, hindrance=Hindrance(Reason.INTERNAL_ERROR, message)),
         due=due,
     )
