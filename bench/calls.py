@@ -40,7 +40,7 @@ class Calls:
     def __init__(self, nodes: Sequence[Node], pods: Sequence[Pod] = (), groups: Sequence[Group] = ()) -> None:
         self.machine = Machine(Policy())
         listed = [NodesReplaced(tuple(nodes)), *map(GroupSeen, groups), *map(PodSeen, pods)]
-        self.machine.handle([*listed, Synced()], 0.0)
+        self.machine.handle([*listed, Synced()], 1.0)
         self.now = 10.0
         self.took: list[float] = []
         gc.collect()

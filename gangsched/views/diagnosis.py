@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace as with_fields
 from difflib import get_close_matches
 
 import numpy as np
@@ -252,7 +251,7 @@ class _Examination:
     def _helping(self, refusal: Refusal, shortfall: Shortfall) -> Iterator[str]:
         ask = self._assessment.want.quorum
         if ask is not None and not refusal.never and not refusal.paused:
-            quorum = with_fields(ask, start=refusal.start)
+            quorum = replace(ask, start=refusal.start)
             yield from self._ends([holder for holder, _ in shortfall.held[:TRIED]], quorum)
         yield from remedies(refusal, self._assessment)
 

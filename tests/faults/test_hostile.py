@@ -214,7 +214,7 @@ def test_what_no_api_server_would_send_becomes_an_event_or_the_error_that_reflec
     make: Callable[[Hostility], Odd], resource: Resource[Any]
 ) -> None:
     hostility, random, machine = Hostility(3, served=False), Random(3), Machine(Policy())
-    machine.handle([Synced()], 0.0)
+    machine.handle([Synced()], 1.0)
     read = 0
     spoilt = examples(1000)
     for number in range(spoilt):
@@ -233,7 +233,7 @@ def test_what_no_api_server_would_send_becomes_an_event_or_the_error_that_reflec
 
 def test_a_podgroup_of_any_content_becomes_a_group() -> None:
     hostility, random, machine = Hostility(5, served=False), Random(5), Machine(Policy())
-    machine.handle([Synced()], 0.0)
+    machine.handle([Synced()], 1.0)
     for number in range(examples(2000)):
         manifest = hostility.group().manifest
         for _ in range(random.randint(1, 3)):

@@ -64,7 +64,7 @@ class Rig:
 
     def __init__(self) -> None:
         self.leader, self.standby = Machine(Policy()), Machine(Policy())
-        self.leader.handle([Synced()], 0.0)
+        self.leader.handle([Synced()], 1.0)
         self.now = 1000.0
         self.pods: dict[str, Pod] = {}
         self.groups: dict[GroupKey, Group] = {}

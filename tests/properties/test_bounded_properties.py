@@ -384,8 +384,8 @@ def test_what_is_kept_for_those_who_wait_goes_with_them():
         plain = pod(f"x{at}", group="", requests={f"example.com/{at}": 1})
         outside = pod(f"b{at}-0", group=f"b{at}")
         coming: list[Event] = [PodSeen(plain), GroupSeen(group(f"b{at}", min_member=1)), PodSeen(outside)]
-        at_rest(machine, float(at), *coming)
-        at_rest(machine, float(at), PodGone(plain.uid), PodGone(outside.uid), GroupGone(key(f"b{at}")))
+        at_rest(machine, 1.0 + at, *coming)
+        at_rest(machine, 1.0 + at, PodGone(plain.uid), PodGone(outside.uid), GroupGone(key(f"b{at}")))
     assert len(machine._state.queue._refused._unknown) < 10  # noqa: SLF001 - nothing else shows memory
     assert len(machine._state.admission._outside) < 10  # noqa: SLF001 - nothing else shows memory
 

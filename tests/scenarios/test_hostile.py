@@ -266,7 +266,7 @@ def dependent_on_each_other() -> list[list[Event]]:
 @pytest.mark.without("all", why="it has no harness")
 def test_no_flood_takes_the_machine_a_second_in_one_call(flood):
     machine = Machine(Policy())
-    machine.handle([Synced(), *seen(*(node(f"n{n}", cpu=8) for n in range(NODES)))], 0.0)
+    machine.handle([Synced(), *seen(*(node(f"n{n}", cpu=8) for n in range(NODES)))], 1.0)
     taken = []
 
     def call(events, now):
