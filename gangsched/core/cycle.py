@@ -69,7 +69,7 @@ class Cycle:
 
     def _is_parked(self, key: GroupKey) -> bool:
         gang = self._state.gangs.get(key)
-        return gang is not None and gang.attempt.parked
+        return gang is not None and gang.wait.parked
 
     def _go_on(self) -> bool:
         """Take the next step. Returns whether there was one."""
@@ -130,10 +130,10 @@ class Cycle:
             if not queue.worth_a_try(candidate, snapshot):
                 return
             if candidate.bucket is not None:
-                gang.attempt.try_all_again()
+                gang.wait.try_all_again()
             want = self._state.assessments[key].want
             self._done.add((key, above))
-            if not above and want.only_above(gang.attempt.refused_members):
+            if not above and want.only_above(gang.wait.refused_members):
                 # Only members above the minimum are left to try: the last call had no time for them.
                 queue.passed(candidate)
                 queue.follow(candidate)
@@ -142,10 +142,10 @@ class Cycle:
             if self._placing.place(gang, self._outcome(key, above=above), above=above):
                 queue.follow(candidate)
             queue.tried(candidate, gang)
-            if not above and (want.parts or want.extras) and gang.attempt.refused_members:
+            if not above and (want.parts or want.extras) and gang.wait.refused_members:
                 # Members above the minimum may have to wait for the next call: not parked until they are tried.
-                gang.attempt.try_again()
-            if gang.attempt.parked:
+                gang.wait.try_again()
+            if gang.wait.parked:
                 # At once, so that room which another gang gives up in this call wakes it.
                 queue.file(gang, self._state.assessments[key])
         except Exception as error:  # noqa: BLE001 - a defect may raise anything

@@ -85,13 +85,13 @@ class Placing:
             reached = [self._part(gang, part) for part in want.lost]
             self._singles(gang, want.repairs)
             if not all(reached):
-                gang.attempt.try_again()
+                gang.wait.try_again()
         return bool(want.parts or want.extras or placed)
 
     def _quorum(self, gang: Gang, ask: Ask) -> bool:
         """Place the quorum, or park the gang. Returns whether the quorum was placed."""
         lanes, state = self._queue.lanes, self._state
-        if gang.attempt.in_line(lanes.held_up_by(gang.key, state.gangs, state.assessments, self._now)):
+        if gang.wait.stand_behind(lanes.held_up_by(gang.key, state.gangs, state.assessments, self._now)):
             self._outcome.refuse(Reason.NOT_ITS_TURN)
             return False
         if self._place_quorum(gang, ask):
@@ -108,7 +108,7 @@ class Placing:
             return False
         pause = self._state.avoidance.failures.closed(gang.key, gang.live())
         if pause.everywhere:
-            gang.attempt.refused(None, pause)
+            gang.wait.refuse(None, pause)
             self._outcome.refuse(Reason.PODS_FAIL)
             return False
         start = self._state.starts.start_of(ask.start.asked) if ask.start is not None else None
@@ -117,20 +117,21 @@ class Placing:
         found = self._place(ask)
         if isinstance(found, Unfinished):
             return False
-        if gang.attempt.replanned and isinstance(found, Placement) and found.touches(ask.refused):
+        if gang.operations.attempt.replanned and isinstance(found, Placement) and found.touches(ask.refused):
             self.snapshot.undo(mark)
-            gang.attempt.nowhere_else()
+            gang.operations.attempt.exhaust()
+            gang.wait.park()
             return False
-        gang.attempt.heard("")
+        gang.operations.attempt.hear("")
         if isinstance(found, Refusal):
-            gang.attempt.begin_count()
+            gang.operations.attempt.begin_count()
             if (
                 not found.never
                 and self._state.caps.exceeds_limit(gang, ask.members)
                 and self._stopped(gang, ask.members)
             ):
                 return False
-            gang.attempt.refused(found, pause)
+            gang.wait.refuse(found, pause)
             self._outcome.refuse(found.reason)
             if found.start is not None:
                 self._state.starts.wait(gang.key)
@@ -139,13 +140,13 @@ class Placing:
             self.snapshot.undo(mark)
             return False
         gang.change(rollback_note="")
-        gang.attempt.forget_refusal()
+        gang.wait.forget_refusal()
         rollback.retry(gang)
         if not gang.record.scheduled_at and gang.record.quorum is None:
             gang.begin_quorum(chosen_with(gang, self._assessments[gang.key].terms.spec, found.assignments))
         if not ask.own:
             # If members are bound or being bound already, no member waits for another.
-            gang.attempt.goes_first(bindings.going_first(gang, ask.avoided, found.assignments))
+            gang.operations.attempt.send_first(bindings.going_first(gang, ask.avoided, found.assignments))
         if gang.record.scheduled_at:
             tree = self._assessments[gang.key].terms.spec.tree is not None
             parts.begin(gang, [pod for pod, _ in found.assignments], tree=tree)
@@ -170,7 +171,7 @@ class Placing:
         reached = [self._part(gang, part) for part in several]
         self._singles(gang, members, above=True)
         if not all(reached):
-            gang.attempt.try_again()
+            gang.wait.try_again()
 
     def _part(self, gang: Gang, ask: Ask) -> bool:
         """Place a part of the group above its minimum, or none of it. Returns whether the budget reached it."""
@@ -179,7 +180,7 @@ class Placing:
             return False
         pause = self._state.avoidance.failures.closed(gang.key, gang.live())
         if pause.everywhere:
-            gang.attempt.refused(None, pause)
+            gang.wait.refuse(None, pause)
         if pause.everywhere or len(members) < len(ask.members):
             return True
         found = self._place(replace(ask, members=members, **self._avoided(gang, pause)))
@@ -187,7 +188,7 @@ class Placing:
             parts.begin(gang, [pod for pod, _ in found.assignments])
             self._bind(gang, found.assignments, above=True)
         elif isinstance(found, Refusal):
-            gang.attempt.members_refused({pod.uid: found for pod in members}, pause)
+            gang.wait.refuse_members({pod.uid: found for pod in members}, pause)
             self._outcome.refuse(found.reason, len(members))
         return not isinstance(found, Unfinished)
 
@@ -196,13 +197,13 @@ class Placing:
         members = self._allowed(gang, [now for pod in members if (now := as_it_is(gang, pod)) is not None])
         pause = self._state.avoidance.failures.closed(gang.key, gang.live()) if members else OPEN
         if pause.everywhere:
-            gang.attempt.refused(None, pause)
+            gang.wait.refuse(None, pause)
         elif members:
             nodes = (pod.node or self._cluster.node_of(pod.uid) for pod in gang.live())
             terms, avoided = self._assessments[gang.key].terms, self._avoided(gang, pause)
             ask = whole(gang, terms, members, need=Need(1), nodes=filter(None, nodes), **avoided)
             found = place_each(self.snapshot, ask, self._state.recent_requests)
-            gang.attempt.members_refused(found.refused, pause)
+            gang.wait.refuse_members(found.refused, pause)
             for refusal in found.refused.values():
                 self._outcome.refuse(refusal.reason)
             for refusal in {id(refusal): refusal for refusal in found.refused.values()}.values():
@@ -211,8 +212,8 @@ class Placing:
             self._bind(gang, [place for place in found.places if place[0].name], above=above)
             self._bind(gang, [place for place in found.places if not place[0].name])
             members = found.left
-        if not members and gang.attempt.refused_members:
-            gang.attempt.wait()
+        if not members and gang.wait.refused_members:
+            gang.wait.park()
         return members
 
     def _avoided(self, gang: Gang, pause: Pause) -> dict[str, Any]:

@@ -227,7 +227,7 @@ class Upkeep:
         state = self._state
         for key in keys:
             gang = state.gangs[key]
-            gang.attempt.try_again()
+            gang.wait.try_again()
             if key in state.queue:
                 state.queue.file(gang, self._assessments[key])
 

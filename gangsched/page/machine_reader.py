@@ -118,7 +118,7 @@ def _inputs_of_group(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
         assessment.terms,
         assessment.want.repair,
         assessment.facts.complete,
-        holds_up(gang.attempt),
+        holds_up(gang.wait),
         *gang.observed.pods.values(),
     )
 

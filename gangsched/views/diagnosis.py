@@ -103,7 +103,7 @@ class _Examination:
             return self._unreadable_by_operator(unread)
         if any(binding.state is BindState.SENT for binding in gang.operations.bindings.values()):
             return self._fits_now()
-        refusal = gang.attempt.refusal
+        refusal = gang.wait.refusal
         shortfall = None if refusal is None else self._shortfall(refusal)
         phase, reason = finding.phase, finding.reason
         if (

@@ -93,10 +93,10 @@ class Findings:
 
     def ahead(self, key: GroupKey) -> list[GroupKey]:
         """The waiting groups that are tried before this refused one and may take its room, in order."""
-        attempt = self._machine.gangs[key].attempt
-        if attempt.refusal is None or not holds_up(attempt):
+        wait = self._machine.gangs[key].wait
+        if wait.refusal is None or not holds_up(wait):
             return []
-        return self._machine.ahead.before(key, self._holders.contending(attempt.refusal))
+        return self._machine.ahead.before(key, self._holders.contending(wait.refusal))
 
 
 def _suspended(gang: Gang, assessment: Assessment) -> Condition | None:
@@ -109,7 +109,7 @@ def _suspended(gang: Gang, assessment: Assessment) -> Condition | None:
 
 def _besides(gang: Gang, assessment: Assessment) -> Iterator[str]:
     """Why those members wait that the group's own message does not mention."""
-    refused = gang.attempt.refused_members
+    refused = gang.wait.refused_members
     waiting = [refused[pod.uid] for pod in assessment.census.waiting if pod.uid in refused]
     if waiting:
         yield f"{_members(len(waiting))} still for room: {explanation.refused(waiting[0])}"

@@ -71,7 +71,7 @@ def row(gang: Gang, assessment: Assessment) -> GroupRow:
         if gang.observed.group is not None
         else _undeclared(gang, minimum, assessment.terms.source)
     )
-    in_line = assessment.facts.complete and holds_up(gang.attempt)
+    in_line = assessment.facts.complete and holds_up(gang.wait)
     turn = order_key(gang, assessment) if group_row.since and in_line else ()
     return replace(group_row, turn=turn, moments=tuple(moments(gang, minimum)))
 

@@ -511,7 +511,7 @@ def test_a_group_that_can_never_fit_is_not_ahead_of_others():
         *(pod(f"huge-{at}", cpu=8, group="huge") for at in range(2)),
         *(pod(f"{name}-{at}", group=name) for name in "bc" for at in range(2)),
     )
-    assert machine.gangs[key("huge")].attempt.refusal.never
+    assert machine.gangs[key("huge")].wait.refusal.never
     assert (ahead_in(machine, "b"), ahead_in(machine, "c")) == ([], ["b"])
     assert ahead_in(machine, "huge") == []
     said = {finding.key.name: finding.message for finding in Findings(machine).all()}

@@ -164,7 +164,7 @@ def test_at_rest_nobody_waits_who_could_have_a_place(story, renewed):
     """As if every event woke every gang: the current state refuses each parked gang."""
     with mock.patch.object(parking, "RENEWED", renewed):
         machine = played(story)
-    waiting = [gang for gang in machine.gangs.values() if gang.attempt.parked]
+    waiting = [gang for gang in machine.gangs.values() if gang.wait.parked]
     event(f"{min(len(waiting), 3)} parked")
     for gang in waiting:
         terms, want = machine.assessments[gang.key].terms, machine.assessments[gang.key].want

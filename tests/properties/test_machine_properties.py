@@ -216,7 +216,7 @@ class Cluster(Story):
             want = assessment.want
             asks = [want.quorum] if want.quorum is not None else []
             asks += [Ask(members=(member,), need=1) for member in (*want.repairs, *want.extras)]
-            refused_by_server = gang.record.retry_at > self.harness.now and gang.attempt.refusal is None
+            refused_by_server = gang.record.retry_at > self.harness.now and gang.wait.refusal is None
             for ask in asks:
                 assert refused_by_server or isinstance(place(Snapshot(machine.cluster), ask), Refusal), key
             if gang.record.phase in (Phase.QUEUED, Phase.TIMED_OUT) and not assessment.census.bound and not gang.plain:

@@ -348,9 +348,7 @@ def test_whatever_happens_in_whatever_order_those_who_wait_for_room_are_demanded
     harness.refuse_demand = lambda _: False
     harness.wait(600)
     collect_garbage(harness)
-    waiting = [
-        key.name for key, gang in harness.machine.gangs.items() if gang.reason in NO_ROOM and gang.attempt.refusal
-    ]
+    waiting = [key.name for key, gang in harness.machine.gangs.items() if gang.reason in NO_ROOM and gang.wait.refusal]
     assert waiting
     assert named(harness) == sorted(f"demand-{name}-0" for name in waiting)
     harness.delete(*(f"{pod.namespace}/{pod.name}" for pod in list(harness.pods.values()) if not pod.node))

@@ -150,7 +150,7 @@ def test_who_waits_for_its_turn_may_be_helped_and_called_at_once():
     harness.add(node("n2", cpu=4, labels=POOL), node("n3", cpu=3, labels=POOL))
     harness.add(pod("old", group="", cpu=3, node="n3"))
     harness.wait(1)
-    assert str(harness.gang("default/b").attempt.held_up_by) == "default/a"
+    assert str(harness.gang("default/b").wait.behind) == "default/a"
     harness.refuse_bind = lambda _: None
     harness.delete("default/a-0")
     harness.add(node("n4", cpu=16, labels=POOL))

@@ -302,11 +302,11 @@ def test_a_group_whose_pause_holds_everywhere_is_not_ahead_of_others_until_it_en
     harness.add(node("n1", cpu=2), node("n2", cpu=2), group("a", min_member=1), group("b", min_member=5, created=5.0))
     loop = Loop(harness, member, 1, fate=on("n1", "n2", fate=Fate.ENDS))
     loop.run_for(60)
-    assert harness.gang("default/a").attempt.pause.everywhere
+    assert harness.gang("default/a").wait.pause.everywhere
     harness.add(*pods("b", 5, cpu="500m"), pod("busy", group="", cpu=4))
     harness.add(pod("full", group="", cpu=2, node="n1"))
     loop.run_for(3)
-    assert harness.gang("default/a").attempt.pause.everywhere
+    assert harness.gang("default/a").wait.pause.everywhere
     assert not harness.bound("default/b")
     assert "Ahead" not in harness.condition("default/b").message
     loop.fate = on()

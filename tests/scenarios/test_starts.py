@@ -45,7 +45,7 @@ def told(harness: Harness, name: str = "app-0") -> str:
 
 def reason(harness: Harness) -> str:
     """Why the application does not start."""
-    refusal = harness.gang("default/app").attempt.refusal
+    refusal = harness.gang("default/app").wait.refusal
     return refusal.reason if refusal is not None else ""
 
 

@@ -137,7 +137,7 @@ class Scaling:
 
     def _want(self, gang: Gang, assessment: Assessment) -> _Wanted | None:
         """What the gang wants now; None unless it was refused and waits for room."""
-        refusal = gang.attempt.refusal
+        refusal = gang.wait.refusal
         owner = min(assessment.census.live, key=by_age, default=None)
         if refusal is None or owner is None or gang.plain or gang.reason not in NO_ROOM:
             return None

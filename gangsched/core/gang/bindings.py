@@ -111,7 +111,9 @@ def _to_send_again(gang: Gang) -> list[Binding]:
 
 def _ahead(gang: Gang) -> Binding | None:
     """The unconfirmed binding that all others wait for."""
-    there = (gang.operations.bindings[uid] for uid in gang.attempt.vanguard if uid in gang.operations.bindings)
+    there = (
+        gang.operations.bindings[uid] for uid in gang.operations.attempt.vanguard if uid in gang.operations.bindings
+    )
     return next((binding for binding in there if binding.state is not BindState.BOUND), None)
 
 
@@ -127,7 +129,7 @@ def note_bound(gang: Gang, cluster: Cluster, uid: str, node: str) -> None:
 
     If it was withdrawn, it takes room on which others may rely, so the node is rechecked.
     """
-    gang.attempt.begin_count()
+    gang.operations.attempt.begin_count()
     binding = gang.operations.bindings.get(uid)
     if binding is not None and binding.node == node:
         if binding.withdrawn:
@@ -168,7 +170,7 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, t
         gang.operations.doubted.add(event.uid)
     if tries.here == TRIES_ON_A_NODE:
         if part is None:
-            gang.attempt.heard(event.message)
+            gang.operations.attempt.hear(event.message)
         else:
             part.complaint = event.message
         release(gang, cluster, event.uid)
@@ -191,7 +193,7 @@ def take_out(gang: Gang, uid: str) -> None:
     gang.durability.release(uid)
     binding = gang.operations.bindings.pop(uid, None)
     if binding is not None and binding.state is BindState.HELD:
-        gang.attempt.try_again()
+        gang.wait.try_again()
 
 
 def carry_over(gang: Gang, binding: Binding) -> None:
@@ -220,7 +222,7 @@ def lift_bars(turn: Turn) -> None:
     for uid, barred in gang.operations.barred.items():
         if barred.until <= turn.now:
             gang.operations.barred[uid] = replace(barred, until=0.0)
-    gang.attempt.try_again()
+    gang.wait.try_again()
 
 
 def release(gang: Gang, cluster: Cluster, uid: str) -> None:
@@ -232,7 +234,7 @@ def release(gang: Gang, cluster: Cluster, uid: str) -> None:
     binding = gang.operations.bindings.pop(uid, None)
     if binding is None:
         return
-    gang.attempt.try_again()
+    gang.wait.try_again()
     if binding.placeholder:
         cluster.remove_pod(uid)
     elif uid in gang.observed.pods:
@@ -249,7 +251,7 @@ def release_all(gang: Gang, cluster: Cluster) -> None:
 def give_up(gang: Gang, cluster: Cluster) -> None:
     """Release all reservations, and forget why single members were refused beside them."""
     release_all(gang, cluster)
-    gang.attempt.forget_members()
+    gang.wait.forget_members()
 
 
 def release_held(gang: Gang, cluster: Cluster, part: Container[str] | None = None) -> None:
@@ -272,7 +274,7 @@ def let_go(gang: Gang, cluster: Cluster, binding: Binding) -> list[Effect]:
 def complaint(gang: Gang, part: Container[str] | None = None) -> str:
     """What the API server said about a binding, of this part of the gang if one is given, that it refused."""
     said = (binding.complaint for binding in unconfirmed_of(gang, part) if binding.complaint)
-    return next(said, gang.attempt.server_said if part is None else "")
+    return next(said, gang.operations.attempt.server_said if part is None else "")
 
 
 def unconfirmed_of(gang: Gang, part: Container[str] | None) -> list[Binding]:

@@ -54,7 +54,7 @@ def end_back_off(turn: Turn) -> None:
     capped = turn.gang.record.capped
     if capped is not None:
         turn.gang.change(capped=replace(capped, until=0.0))
-        turn.gang.attempt.try_again()
+        turn.gang.wait.try_again()
 
 
 def are_held_too_long(turn: Turn) -> bool:
@@ -107,7 +107,7 @@ def hold_no_longer(gang: Gang, since: float, policy: Policy) -> None:
     )
     gang.change(caps=times, capped=Capped(Reason.HOLD_LIMIT, note, until=since + wait_s))
     clock.pause(gang, since)
-    gang.attempt.try_again()
+    gang.wait.try_again()
 
 
 def may_hold_again(gang: Gang, cluster: Cluster, reservation: Reservation, policy: Policy) -> bool:
@@ -235,4 +235,4 @@ def stop(gang: Gang, note: str) -> None:
     """Record that the namespace may not hold the gang's reservations; the note says why."""
     capped = gang.record.capped or Capped(Reason.NAMESPACE_LIMIT, note)
     gang.change(capped=replace(capped, reason=Reason.NAMESPACE_LIMIT, note=note))
-    gang.attempt.refused(None)
+    gang.wait.refuse(None)

@@ -76,7 +76,8 @@ def reset_back_off(gang: Gang) -> None:
     gang.change(
         outcome=outcome, capped=capped, retry_at=0.0, level=0, placeholders_expired=False, caps=0, rollback_note=""
     )
-    gang.attempt.spec_changed()
+    gang.wait.try_again()
+    gang.operations.attempt.hear("")
 
 
 def _jitter(gang: Gang, seed: int, timeouts: int) -> float:

@@ -16,11 +16,11 @@ from msgspec.structs import replace
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.former import came_after
 from gangsched.core.declarations.ownership import UNDISPUTED, ownership_of
-from gangsched.core.gang.attempt import Attempt
 from gangsched.core.gang.mail import Inbox
 from gangsched.core.gang.observed import Observed
 from gangsched.core.gang.operations import Operations
 from gangsched.core.gang.roster import Durability, Roster
+from gangsched.core.gang.wait import Wait
 from gangsched.core.gang.writes import BindState
 from gangsched.core.gang.written import Written
 from gangsched.core.objects.declaration import GroupKey
@@ -41,31 +41,35 @@ MOST_TOLD = 24
 class Gang:
     """A group of pods that are bound together: declared by a PodGroup or by annotations, or a single plain pod.
 
-    A gang consists of what is `observed`, its `record` (the only part that survives a restart) and its `operations`.
-    The other fields are local to the process: `roster` says which members belong to which run and quorum, `durability`
-    which reservations are written to the status, `attempt` how the last attempt to place the gang ended, `written` what
-    was written to the status, conditions and Events, and `inbox` what was stored about the gang since it was last
-    brought up to date. `reason`, of its condition Scheduled, has held since `reason_since`.
-    `reconcile_not_before`: the gang is large and is not reconciled again before this time, unless it may have become
-    complete since it had `reconciled_size` pods. `outside` says why the gang is not tried, if too many groups of its
-    namespace wait ahead of it (`core.queueing.admission`).
+    What is observed, the record and the operations are the gang; the rest helps this process.
     """
 
     key: GroupKey
     observed: Observed = field(default_factory=Observed)
+    """The stored objects, and what they show."""
     record: Record = NO_RECORD
+    """The only part that survives a restart: its PodGroup's status holds it."""
     operations: Operations = field(default_factory=Operations)
+    """What is under way."""
     roster: Roster = field(default_factory=Roster)
+    """Which members belong to which run and quorum."""
     durability: Durability = field(default_factory=Durability)
-    attempt: Attempt = field(default_factory=Attempt)
+    """Which reservations are written to the status."""
+    wait: Wait = field(default_factory=Wait)
+    """Why the gang waits for places, if it does."""
     written: Written = field(default_factory=Written)
+    """What was written to the status, conditions and Events."""
     inbox: Inbox = field(default_factory=Inbox)
+    """What was stored about the gang since it was last brought up to date."""
     reason: Reason = Reason.NO_MEMBERS
+    """That of its condition Scheduled."""
     reason_since: float = 0.0
     reconcile_not_before: float = 0.0
+    """The gang is large and is not reconciled again before this time, unless it may have become complete."""
     reconciled_size: int = 0
-    outside: str = ""
+    """How many pods it had when it was last reconciled."""
     story: tuple[tuple[float, str], ...] = ()
+    """The last steps of its life (`core.gang.life`) and what led to them, each with its time."""
 
     def change(self, **values: object) -> None:
         """Change these fields of the record."""
@@ -97,7 +101,7 @@ class Gang:
             quorum=old.quorum,
             quorum_done=old.quorum_done,
         )
-        self.attempt.try_again()
+        self.wait.try_again()
         self.roster.begin_run(self.roster.past)
 
     def begin_quorum(self, least: Minima) -> None:

@@ -63,7 +63,7 @@ def _declarer(gang: Gang) -> Reference:
 def note_refused(gang: Gang, message: str) -> None:
     """Note that the API server has not created the PodGroup."""
     if gang.operations.made_at and gang.operations.placeholders():
-        gang.attempt.heard(message)
+        gang.operations.attempt.hear(message)
     elif gang.operations.made_at:
         gang.durability.could_not()
 

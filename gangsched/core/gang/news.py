@@ -125,7 +125,7 @@ def _apply(gang: Gang, news: News, left: Sequence[Pod], context: Context) -> Non
         case Redeclared() | TermsChanged() | TermsShown():
             _terms_changed(gang, news, context)
         case ClaimsChanged():
-            gang.attempt.try_all_again()
+            gang.wait.try_all_again()
         case Entered():
             _enter(gang, left, context)
 
@@ -312,11 +312,11 @@ def _all_refused(gang: Gang, event: BindRefused, context: Context) -> None:
     node, which the scheduling cycle finds out.
     """
     bindings.give_up(gang, context.cluster)
-    gang.attempt.heard(event.message)
+    gang.operations.attempt.hear(event.message)
     may_be_the_node = event.why is Refused.FORBIDDEN and event.uid not in gang.operations.doubted
-    if may_be_the_node and gang.attempt.replanned < MOST_REPLANNED:
-        gang.attempt.plan_elsewhere()
+    if may_be_the_node and gang.operations.attempt.replanned < MOST_REPLANNED:
+        gang.operations.attempt.plan_elsewhere()
         return
-    gang.attempt.begin_count()
-    gang.attempt.wait()
+    gang.operations.attempt.begin_count()
+    gang.wait.park()
     clock.back_off(gang, now=context.now, policy=context.policy)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from gangsched.core.gang.attempt import Attempt
 from gangsched.core.gang.writes import Barred, Binding, BindState, Part, Rollback
 from gangsched.core.objects.pod import Pod
 
@@ -13,34 +14,38 @@ _BOUND = BindState.BOUND
 
 @dataclass(slots=True)
 class Operations:
-    """The gang's pending writes. Each field is changed only by `bindings`, `placeholders`, `making`, `parts` or
-    `rollback`.
-
-    `bindings` are keyed by the UID of the member or of its placeholder. `placeholders_made` counts all placeholders
-    that the gang ever had; most gangs have none. `mismatched` are members (by UID) that do not fit the reservations of
-    their role. `barred` members are not tried for a while. `doubted` members were refused for good wherever they were
-    tried, while others were bound; their bindings are sent first. `made_at` is when the API server was last asked to
-    create a PodGroup, 0.0 if it was not. `partial_since` is when a part of the quorum was first bound while the rest
-    was not (contract rule 1), 0.0 if that is not so; `rollback` rolls such a quorum back. `parts` are what else is
-    bound together or not at all. `complete_since` is since when the gang has been complete, `short_since` since when a
-    scheduled gang has been below its minimum; 0.0 if it is not complete or not short. `comes_back`: all members were
-    lost and have been recreated, and the quorum is planned before others (`core.membership.restarts`). `contradicted`:
-    members declare the gang differently (contract rule 15), so that nothing more is sent.
-    """
+    """The gang's pending writes and waits. The module that a field's docstring names changes it, or this one."""
 
     bindings: dict[str, Binding] = field(default_factory=dict)
+    """By the UID of the member or of its placeholder (`gang.bindings`)."""
     placeholders_made: int = 0
+    """Number of all placeholders that the gang ever had; most gangs have none (`gang.bindings`)."""
     mismatched: set[str] = field(default_factory=set)
+    """Members, by UID, that do not fit the reservations of their role (`gang.placeholders`)."""
     barred: dict[str, Barred] = field(default_factory=dict)
+    """Members, by UID, that are not tried for a while (`gang.bindings`)."""
     doubted: set[str] = field(default_factory=set)
+    """Members, by UID, that were refused for good wherever they were tried, while others were bound: they go first
+    (`gang.bindings`)."""
+    attempt: Attempt = field(default_factory=Attempt)
+    """What is remembered of the attempt to bind the quorum."""
     made_at: float = 0.0
+    """When the API server was last asked to create a PodGroup, 0.0 if it was not (`gang.making`)."""
     partial_since: float = 0.0
+    """When a part of the quorum was first bound while the rest was not (contract rule 1), 0.0 if that is not so
+    (`gang.rollback`)."""
     rollback: Rollback | None = None
+    """What rolls such a quorum back, or restarts the gang (`gang.rollback`)."""
     parts: list[Part] = field(default_factory=list)
+    """What else is bound together or not at all (`gang.parts`)."""
     complete_since: float = 0.0
+    """Since when the gang has been complete; 0.0 if it is not."""
     short_since: float = 0.0
+    """Since when a scheduled gang has been below its minimum; 0.0 if it is not."""
     comes_back: bool = False
+    """All members were lost and are there again: the quorum is planned before others (`membership.restarts`)."""
     contradicted: bool = False
+    """Members declare the gang differently (contract rule 15), so that nothing more is sent."""
 
     def note_contradiction(self, *, contradicted: bool) -> None:
         """Note whether members declare the gang differently."""

@@ -109,7 +109,7 @@ def settle(turn: Turn) -> None:
                 part.rollback = None
             case _State.AGAIN:
                 part.retry_at = 0.0
-                gang.attempt.try_again()
+                gang.wait.try_again()
 
 
 class _State(Enum):

@@ -269,7 +269,7 @@ def _take(gang: Gang, cluster: Cluster, held: Sequence[Binding]) -> list[EmitEve
             snapshot.settle()
         elif pod.uid not in gang.operations.mismatched:
             gang.operations.mismatched.add(pod.uid)
-            gang.attempt.try_again()
+            gang.wait.try_again()
             note = (
                 f"The pod fits none of the reservations for the role {role_of(pod)} of group {gang.key.name}, so it is "
                 "placed elsewhere: make the role's template request what its pods request."
@@ -303,7 +303,7 @@ def _hand_over(gang: Gang, cluster: Cluster, place: Binding, pod: Pod) -> None:
     bindings.release(gang, cluster, place.pod.uid)
     bindings.begin(gang, cluster, [(pod, place.node)], held=True)
     gang.operations.mismatched.discard(pod.uid)
-    gang.attempt.member_has_place(pod.uid)
+    gang.wait.member_has_place(pod.uid)
     gang.roster.choose([pod.uid])
 
 

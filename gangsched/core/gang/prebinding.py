@@ -100,7 +100,7 @@ def is_over(turn: Turn) -> bool:
     if not gang.record.prebinding_at or (_is_open(gang) and not gang.record.scheduled_at):
         return False
     quorum = _quorum(gang)
-    planned = gang.attempt.parked or gang.outside
+    planned = gang.wait.parked or gang.wait.outside
     going_on = not turn.need.met_by([binding.pod for binding in quorum]) if quorum else not planned
     return bool(gang.record.scheduled_at) or not going_on
 

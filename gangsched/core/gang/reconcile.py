@@ -85,7 +85,7 @@ def _advanced(turn: Turn) -> Assessment:
         moves, closed = placeholders.moving(gang, progress.eligible), parts.closed(gang, turn.now)
         want = wants.want_of(gang, turn.census, turn.terms, turn.need, some, moves=moves, closed=closed)
     if gang.record.scheduled_at and want.quorum is None:
-        gang.attempt.forget_refusal()
+        gang.wait.forget_refusal()
     return Assessment(
         census=turn.census,
         terms=turn.terms,
@@ -114,7 +114,7 @@ def conclude(
     effects: list[Effect] = []
     if tried:
         effects += prebinding.go_on(gang, cluster, avoidance, policy=policy, now=now)
-    if tried or gang.outside:
+    if tried or gang.wait.outside:
         assessment = _advanced(Turn(gang, cluster, assessment.terms, policy=policy, now=now))
     facts = _facts(gang, assessment.census, complete=assessment.complete, now=now, policy=policy)
     _enter(gang, settle(gang.record.phase, facts), now)
@@ -141,7 +141,7 @@ def _withdraw_hopeless(gang: Gang, assessment: Assessment) -> list[Effect]:
     """
     if gang.operations.contradicted:
         return bindings.withdraw(gang.operations.bindings.values())
-    lost = gang.attempt.refusal is not None or assessment.terms.undeclared
+    lost = gang.wait.refusal is not None or assessment.terms.undeclared
     lost = lost and not gang.record.scheduled_at and not assessment.census.bound
     return bindings.withdraw(gang.operations.bindings.values()) if lost else []
 
@@ -192,7 +192,7 @@ def _due(gang: Gang, assessment: Assessment, facts: Facts, policy: Policy) -> fl
     expires, held_until = placeholders.expires(gang, terms), placeholders.held_until(gang, terms)
     # While no member is bound, the group's clock releases reservations, once no binding is in flight.
     due = [
-        gang.attempt.pause.until,
+        gang.wait.pause.until,
         expires if record.scheduled_at or census.bound else NEVER,
         parts.due(gang, policy),
         bindings.next_retry(gang),

@@ -147,7 +147,7 @@ def begin(turn: Turn) -> None:
     note = note_of(len(turn.census.bound), turn.need.number, held, now - gang.operations.partial_since)
     _begin(gang, note, now)
     gang.change(rollback_note=note)
-    gang.attempt.wait()
+    gang.wait.park()
     clock.back_off(gang, now=now, policy=turn.policy)
 
 

@@ -153,7 +153,7 @@ def end(turn: Turn) -> None:
             # Replacements of members that a rollback evicted wait out its back-off.
             gang.change(retry_at=record.retry_at, timeouts=record.timeouts, level=record.level)
     rollback.end(gang)
-    gang.attempt.forget_refusal()
+    gang.wait.forget_refusal()
 
 
 def is_reviewed(turn: Turn) -> bool:
@@ -208,7 +208,8 @@ def _schedule(turn: Turn, satisfied: Minima) -> None:
     gang.change(scheduled_at=turn.now, satisfied=satisfied, outcome=Outcome.NONE)
     gang.change(clock_start=0.0, retry_at=0.0, rollback_note="")
     gang.drop_quorum()
-    gang.attempt.succeeded()
+    gang.wait.forget_refusal()
+    gang.operations.attempt.succeed()
     rollback.end(gang)
 
 

@@ -136,7 +136,7 @@ def clock_runs(turn: Turn) -> bool:
     """
     to_come, held = turn.progress.to_come, bool(turn.gang.operations.placeholders())
     comes = (to_come or held) if turn.terms.sequential else (to_come and not held)
-    return not (turn.gang.outside or comes)
+    return not (turn.gang.wait.outside or comes)
 
 
 def is_remade(gang: Gang) -> bool:

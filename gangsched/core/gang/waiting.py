@@ -23,16 +23,18 @@ def is_incomplete(turn: Turn) -> bool:
     gang = turn.gang
     if turn.progress.complete or not _may_be_scheduled(turn):
         return False
-    record, attempt = gang.record, gang.attempt
+    record, wait = gang.record, gang.wait
     noted = (record.clock_start, record.retry_at) == _left(turn) and not record.prebinding_at
-    return not noted or bool(gang.operations.complete_since or attempt.says)
+    told = wait.refusal is not None or wait.behind is not None or gang.operations.attempt.server_said
+    return not noted or bool(gang.operations.complete_since or told)
 
 
 def wait_for_members(turn: Turn) -> None:
     """The clock goes on if the group has placeholders, which expire; the back-off after a rollback always goes on."""
     clock_start, retry_at = _left(turn)
     turn.gang.change(clock_start=clock_start, retry_at=retry_at, prebinding_at=0.0, prebinding_clock=0.0)
-    turn.gang.attempt.not_tried()
+    turn.gang.wait.forget_refusal()
+    turn.gang.operations.attempt.hear("")
     turn.gang.operations.note_complete(0.0)
 
 
@@ -61,7 +63,7 @@ def is_back_off_over(turn: Turn) -> bool:
 def end_back_off(turn: Turn) -> None:
     """Try the gang again."""
     turn.gang.change(retry_at=0.0)
-    turn.gang.attempt.try_again()
+    turn.gang.wait.try_again()
 
 
 def _is_timed(turn: Turn) -> bool:
@@ -108,7 +110,7 @@ def is_clock_of_places_to_start(turn: Turn) -> bool:
 def is_outside(turn: Turn) -> bool:
     """Whether the clock runs though the group may not be tried: such a group does not time out."""
     gang = turn.gang
-    return bool(gang.outside and gang.record.clock_start) and not gang.operations.placeholders()
+    return bool(gang.wait.outside and gang.record.clock_start) and not gang.operations.placeholders()
 
 
 def has_run_out(turn: Turn) -> bool:
@@ -128,20 +130,20 @@ def time_out(turn: Turn) -> None:
     if overdue:
         # Undoing pre-bindings changes what the members ask for, which must not end the back-off early.
         gang.change(rollback_note=overdue)
-        gang.attempt.wait()
+        gang.wait.park()
     if gang.operations.bindings:
         bindings.give_up(gang, turn.cluster)
-        gang.attempt.wait()
+        gang.wait.park()
 
 
 def is_nowhere_left(turn: Turn) -> bool:
     """Whether all bindings were refused, and every node that is left has refused one."""
-    return turn.gang.attempt.exhausted
+    return turn.gang.operations.attempt.exhausted
 
 
 def back_off(turn: Turn) -> None:
     """Back off, because no other node is left."""
-    turn.gang.attempt.take_exhausted()
+    turn.gang.operations.attempt.begin_count()
     clock.back_off(turn.gang, now=turn.now, policy=turn.policy)
 
 
@@ -154,7 +156,7 @@ def is_hopeless(turn: Turn) -> bool:
     if not gang.operations.bindings or turn.census.bound:
         return False
     complete = turn.progress.complete
-    if gang.record.prebinding_at and complete and gang.attempt.refusal is None:
+    if gang.record.prebinding_at and complete and gang.wait.refusal is None:
         # A member whose pre-bindings failed may find another node beside the others.
         return False
     held = [binding.pod for binding in gang.operations.bindings.values() if binding.state is BindState.HELD]
@@ -168,10 +170,10 @@ def give_up(turn: Turn) -> None:
 
 def asks_anew(turn: Turn) -> bool:
     """Whether the gang's spec, priority, members or bound members have changed (rule 5), or a pause has ended."""
-    attempt = turn.gang.attempt
-    return turn.now >= attempt.pause.until or turn.asks != attempt.ask
+    wait = turn.gang.wait
+    return turn.now >= wait.pause.until or turn.asks != wait.asked
 
 
 def ask_anew(turn: Turn) -> None:
     """Try it again."""
-    turn.gang.attempt.asks(turn.asks)
+    turn.gang.wait.ask(turn.asks)

@@ -246,7 +246,7 @@ def _divided(
 
 def as_it_is(gang: Gang, pod: Pod) -> Pod | None:
     """The member's current form; None if it no longer waits for a node, or has been refused one."""
-    if pod.uid in gang.operations.bindings or pod.uid in gang.attempt.refused_members:
+    if pod.uid in gang.operations.bindings or pod.uid in gang.wait.refused_members:
         return None
     if not pod.name:
         return pod

@@ -38,7 +38,7 @@ class Admission:
         key, want = gang.key, assessment.want
         if gang.plain or gang.record.scheduled_at or want.quorum is None or want.repair:
             self.drop(key)
-            gang.outside = ""
+            gang.wait.enter()
             return True
         backing_off = now < gang.record.retry_at
         begun = 0 < gang.record.clock_start < now
@@ -99,11 +99,11 @@ class Admission:
                 self._outside.drop(key)
                 inside[key] = None
                 self._newcomers.pop(key, None)
-                gangs[key].outside = ""
+                gangs[key].wait.enter()
             entered += entering
-        kept_out = [key for key in self._newcomers if not gangs[key].outside]
+        kept_out = [key for key in self._newcomers if not gangs[key].wait.outside]
         for key in kept_out:
-            gangs[key].outside = self._note(key.namespace)
+            gangs[key].wait.stay_outside(self._note(key.namespace))
         self._newcomers.clear()
         return entered, kept_out
 

@@ -55,7 +55,7 @@ class Lanes:
 
 
 def _holds_up(gang: Gang, assessment: Assessment, now: float) -> bool:
-    refusal = gang.attempt.refusal
+    refusal = gang.wait.refusal
     if refusal is None or refusal.never or refusal.paused:
         return False
     return now - assessment.terms.created >= assessment.terms.fifo_after_s

@@ -79,7 +79,7 @@ class Parked:
 
     def file(self, gang: Gang, rank: Rank, capacity: Capacity) -> None:
         """Park the gang under its last refusals."""
-        known = (gang.attempt.refusal, *gang.attempt.refused_members.values())
+        known = (gang.wait.refusal, *gang.wait.refused_members.values())
         refusals = {id(each): each for each in known if each is not None}
         by_asked = {each.asked: each for each in refusals.values()}
         if len(by_asked) > MOST_ASKED:

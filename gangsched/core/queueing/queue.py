@@ -2,7 +2,7 @@
 
 A gang that was refused is parked: it costs nothing until something happens that could help it. That is more room or one
 obstacle less on a node (`Cluster.relief`; `core.queueing.parking` finds the gangs it helps), a change of its own spec
-or members, or the end of a back-off; the latter two clear `gang.attempt.parked` themselves.
+or members, or the end of a back-off; the latter two clear `gang.wait.parked` themselves.
 
 A call of `Machine.handle` tries as many gangs as its budget allows, in the order of contract rule 6, new gangs
 included; the others keep their position for the next call. No gang is tried before every gang that may be ahead of it
@@ -87,14 +87,14 @@ class Queue:
 
     def file(self, gang: Gang, assessment: Assessment) -> None:
         """Put the gang into the lists where it belongs now."""
-        key, want, parked = gang.key, assessment.want, gang.attempt.parked
+        key, want, parked = gang.key, assessment.want, gang.wait.parked
         if not want:
             self.drop(key)
             return
         before, active = self._lines.rank(key), key in self._since
         if before is not None and not active and not parked:
             # What unparked it may also help its refused single members, which nothing else would wake now.
-            gang.attempt.forget_members()
+            gang.wait.forget_members()
         rank = (not (want.quorum or want.repairs or want.lost or want.moves), order_key(gang, assessment))
         if before != rank or active == parked:
             self._since.pop(key, None)
@@ -102,7 +102,7 @@ class Queue:
                 self._since[key] = self._calls
                 self._round.filed(rank, key)
         names = [] if parked else [_ACTIVE]
-        if parked and gang.attempt.held_up_by is not None:
+        if parked and gang.wait.behind is not None:
             names.append(_HELD_UP)
         self._follower.file(gang, rank)
         self._lines.file(key, rank, names)
@@ -135,8 +135,8 @@ class Queue:
             return
         for key in self.lanes.first(gangs, assessments, now):
             if _HELD_UP in self._lines.names_of(key):
-                gangs[key].attempt.try_again()
-                gangs[key].attempt.in_line(None)
+                gangs[key].wait.try_again()
+                gangs[key].wait.stand_behind(None)
                 self.file(gangs[key], assessments[key])
 
     @property
@@ -221,12 +221,12 @@ class Queue:
 
     def _next_of(self, candidate: Candidate, gang: Gang) -> Candidate | None:
         bucket = candidate.bucket
-        if bucket is None or not gang.attempt.parked:
+        if bucket is None or not gang.wait.parked:
             return candidate.next()
         if bucket.asked == gang.key:
             self._refused.settle(bucket)
             self._open.pop(bucket.asked, None)
-        refusals = (gang.attempt.refusal, *gang.attempt.refused_members.values())
+        refusals = (gang.wait.refusal, *gang.wait.refused_members.values())
         same = next((each for each in refusals if each is not None and each.asked == bucket.asked), None)
         following = candidate.next()
         if same is None:

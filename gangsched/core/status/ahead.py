@@ -13,8 +13,8 @@ from heapq import merge
 from itertools import islice
 from typing import NamedTuple
 
-from gangsched.core.gang.attempt import Attempt
 from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.wait import Wait
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.shape import Shape
 from gangsched.core.planning.classes import MemberClass
@@ -37,10 +37,10 @@ def wanted_by(refusal: Refusal | None) -> Wanted:
     return ANY if refusal is None else frozenset(map(_accepted_as, refusal.classes))
 
 
-def holds_up(attempt: Attempt) -> bool:
+def holds_up(wait: Wait) -> bool:
     """Whether a gang whose last attempt ended so may take room from others at all."""
-    refusal = attempt.refusal
-    return not attempt.pause.everywhere and (refusal is None or not (refusal.never and refusal.nodes))
+    refusal = wait.refusal
+    return not wait.pause.everywhere and (refusal is None or not (refusal.never and refusal.nodes))
 
 
 class _Filed(NamedTuple):
@@ -60,8 +60,8 @@ class Ahead:
 
     def file(self, gang: Gang, rank: Rank) -> None:
         """Put the gang, which has this rank in the queue, among its likes if it may be ahead of others."""
-        key, refusal = gang.key, gang.attempt.refusal
-        if rank[0] or not holds_up(gang.attempt):
+        key, refusal = gang.key, gang.wait.refusal
+        if rank[0] or not holds_up(gang.wait):
             self.drop(key)
             return
         filed = self._filed.get(key)

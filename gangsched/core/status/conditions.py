@@ -79,13 +79,13 @@ def _waiting_reason(gang: Gang) -> Reason:
     """The reason of a group that is complete and not placed."""
     if gang.record.capped is not None:
         return gang.record.capped.reason
-    if gang.outside:
+    if gang.wait.outside:
         return Reason.NAMESPACE_LIMIT
-    if gang.attempt.held_up_by is not None:
+    if gang.wait.behind is not None:
         return Reason.NOT_ITS_TURN
-    if gang.attempt.refusal is not None:
-        return gang.attempt.refusal.reason
-    return Reason.PODS_FAIL if gang.attempt.pause.everywhere else Reason.UNSCHEDULABLE
+    if gang.wait.refusal is not None:
+        return gang.wait.refusal.reason
+    return Reason.PODS_FAIL if gang.wait.pause.everywhere else Reason.UNSCHEDULABLE
 
 
 WAITS_FOR_NODES = NO_ROOM | {Reason.PODS_FAIL}
@@ -94,7 +94,7 @@ WAITS_FOR_NODES = NO_ROOM | {Reason.PODS_FAIL}
 
 def demand_of(gang: Gang, reason: Reason) -> tuple[Demand, ...]:
     """What new nodes must provide for a group with this reason; empty unless it waits for room."""
-    return gang.attempt.refusal.demand if gang.attempt.refusal is not None and reason in NO_ROOM else ()
+    return gang.wait.refusal.demand if gang.wait.refusal is not None and reason in NO_ROOM else ()
 
 
 def _incomplete(gang: Gang, assessment: Assessment) -> str:
@@ -121,9 +121,9 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
     if gang.record.capped is not None and reason is gang.record.capped.reason:
         return _capped(assessment, gang.record.capped.note)
     if reason is Reason.NAMESPACE_LIMIT:
-        return gang.outside
-    if gang.attempt.pause.everywhere:
-        refusal = f"{gang.attempt.pause.note}."
+        return gang.wait.outside
+    if gang.wait.pause.everywhere:
+        refusal = f"{gang.wait.pause.note}."
     waited = format_duration(assessment.terms.max_schedule_time_s)
     succeeded = gang.record.successes
     said: dict[Reason, Callable[[], str]] = {
@@ -197,7 +197,7 @@ def _binding_refused(gang: Gang, assessment: Assessment) -> str:
 
 def _in_line(gang: Gang, assessment: Assessment) -> str:
     """Which group is first in the lane of the instance group; one of another namespace is not named."""
-    first = gang.attempt.held_up_by
+    first = gang.wait.behind
     if first is None:
         return ""
     name = str(first) if first.namespace == gang.key.namespace else "a group of another namespace"

@@ -41,7 +41,7 @@ def degraded_message(gang: Gang, assessment: Assessment) -> str:
     minimum = assessment.terms.spec.minimum
     if gang.record.phase is Phase.DEGRADED:
         why = f" {gang.record.capped.note}" if gang.record.capped is not None else ""
-        why += f" {gang.attempt.pause.note}." if gang.attempt.pause else ""
+        why += f" {gang.wait.pause.note}." if gang.wait.pause else ""
         left = number_is_of_all(present, gang.record.minimum, "member")
         return f"{left} left; a replacement is bound first, as soon as it exists.{why}"
     if minimum > gang.record.minimum:

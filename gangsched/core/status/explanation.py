@@ -183,11 +183,11 @@ def quorum_refused(gang: Gang, priority: int, holders: Holders, line: Ahead) -> 
 
     Empty if the quorum was not refused.
     """
-    refusal = gang.attempt.refusal
+    refusal = gang.wait.refusal
     if refusal is None:
         return ""
     held = holders.sentence(gang.key, refusal, priority)
-    if not holds_up(gang.attempt):
+    if not holds_up(gang.wait):
         return refused(refusal, holders=held)
     own, number = line.first(gang.key, holders.contending(refusal), most=NAMED)
     return refused(refusal, holders=held, ahead=ahead_of(own, others=number - len(own)))

@@ -144,12 +144,12 @@ def _on_condition(gang: Gang, assessment: Assessment, reason: Reason, message: s
     if reason is Reason.GANG_INCOMPLETE and not assessment.census.live:
         return []
     refused = reason in NO_ROOM - {Reason.TIMED_OUT}
-    if refused and gang.attempt.refusal is None:
+    if refused and gang.wait.refusal is None:
         return []
     before = written.event_emitted(reason)
     if (refused or reason is Reason.NOT_ITS_TURN) and before == Reason.TIMED_OUT:
         return []
-    members = refused_reason(gang.attempt.refusal) if refused and gang.attempt.refusal is not None else reason
+    members = refused_reason(gang.wait.refusal) if refused and gang.wait.refusal is not None else reason
     if gang.observed.group is None and not before and _is_heard(assessment, members):
         return []
     note = _scheduled_note(gang, assessment) if reason is Reason.SCHEDULED else message

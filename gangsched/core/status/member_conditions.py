@@ -65,8 +65,8 @@ def conditions(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, Reason
     for pod in assessment.census.waiting:
         if pod.uid in surplus:
             yield pod, Reason.SURPLUS
-        elif pod.uid in gang.attempt.refused_members:
-            yield pod, refused_reason(gang.attempt.refused_members[pod.uid])
+        elif pod.uid in gang.wait.refused_members:
+            yield pod, refused_reason(gang.wait.refused_members[pod.uid])
         elif pod.uid in gang.operations.barred:
             yield pod, Reason.BINDING_REFUSED
         elif role_of(pod) in given_up:
@@ -88,18 +88,18 @@ def message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason, group_
             f"The {whose} of this pod, or the object that created it, was deleted, and another object has its name "
             f"now: the pod is no member of the group {gang.key.name}. Delete it, unless its controller does."
         )
-    elif pod.uid in gang.attempt.refused_members:
-        text = explanation.refused(gang.attempt.refused_members[pod.uid])
+    elif pod.uid in gang.wait.refused_members:
+        text = explanation.refused(gang.wait.refused_members[pod.uid])
     elif pod.uid in gang.operations.barred:
         text = gang.operations.barred[pod.uid].message
     elif reason is Reason.BINDING_UNDONE and role_of(pod) in (given_up := _given_up(gang)):
         text = _why_given_up(gang, given_up[role_of(pod)])
     elif gang.record.scheduled_at and assessment.terms.hindrance is not None:
         text = assessment.terms.hindrance.message
-    elif gang.record.scheduled_at and gang.attempt.refusal is not None:
-        text = explanation.refused(gang.attempt.refusal)
+    elif gang.record.scheduled_at and gang.wait.refusal is not None:
+        text = explanation.refused(gang.wait.refusal)
     elif gang.record.scheduled_at:
-        paused = f"{gang.attempt.pause.note}."
+        paused = f"{gang.wait.pause.note}."
         part = _incomplete_parts(gang, assessment.census, assessment.terms.spec).get(role_of(pod))
         text = paused if reason is Reason.PODS_FAIL else degraded_message(gang, assessment)
         if reason is Reason.GANG_INCOMPLETE and part is not None:
@@ -121,15 +121,15 @@ def _general_reason(gang: Gang, assessment: Assessment) -> Reason | None:
     if reason in (Reason.SCHEDULED, Reason.MEMBERS_MISSING):
         if assessment.terms.hindrance is not None:
             return assessment.terms.hindrance.reason
-        if gang.attempt.refusal is not None:
-            return refused_reason(gang.attempt.refusal)
-        if gang.attempt.pause.everywhere:
+        if gang.wait.refusal is not None:
+            return refused_reason(gang.wait.refusal)
+        if gang.wait.pause.everywhere:
             return Reason.PODS_FAIL
         return Reason.GANG_INCOMPLETE if raised(gang, assessment.terms.spec) else None
-    if reason in QUIET_REASONS or (reason is Reason.UNSCHEDULABLE and gang.attempt.refusal is None):
+    if reason in QUIET_REASONS or (reason is Reason.UNSCHEDULABLE and gang.wait.refusal is None):
         return None
-    if gang.attempt.refusal is not None and reason in NO_ROOM:
-        return refused_reason(gang.attempt.refusal)
+    if gang.wait.refusal is not None and reason in NO_ROOM:
+        return refused_reason(gang.wait.refusal)
     return reason
 
 

@@ -102,7 +102,7 @@ class StatusWriter:
 
     def _until(self, gang: Gang) -> float:
         """When the message of the PodGroup says something else though nothing has changed."""
-        refusal = gang.attempt.refusal
+        refusal = gang.wait.refusal
         return float("inf") if refusal is None or gang.observed.group is None else self._holders.of(refusal).until
 
     # Status
@@ -144,7 +144,7 @@ class StatusWriter:
         )
         if not told:
             return replace(status, fitting=last.fitting, helps=last.helps)
-        refusal = gang.attempt.refusal
+        refusal = gang.wait.refusal
         if refusal is None or reason not in WAITS_FOR_NODES:
             return status
         return replace(
@@ -185,12 +185,12 @@ def _basis(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
     refused = next(iter(rollback.refusals(gang, doing)), None) if doing is not None else None
     spared = len(doing.evictions.spared) if doing is not None else 0
     return (
-        gang.attempt.refusal,
+        gang.wait.refusal,
         assessment.terms.hindrance,
         bindings.complaint(gang),
         gang.record.rollback_note,
         spared,
-        gang.record.capped.note if gang.record.capped is not None else gang.outside,
+        gang.record.capped.note if gang.record.capped is not None else gang.wait.outside,
         gang.observed.idle,
         assessment.terms.lowered,
         refused.why if refused else None,

@@ -1,0 +1,90 @@
+"""Why a gang waits: the result of the last search for places, kept until there is a reason for another one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.pause import OPEN, Pause
+from gangsched.core.planning.refusal import Refusal
+
+
+@dataclass(slots=True)
+class Wait:
+    """Whether a gang is tried, and if not, what for it waits. Only these methods change it."""
+
+    parked: bool = False
+    """Nothing has happened that could help it since it was last tried."""
+    refusal: Refusal | None = None
+    """Why there is no room for the quorum."""
+    refused_members: dict[str, Refusal] = field(default_factory=dict)
+    """Why there is none for single members, by UID."""
+    behind: GroupKey | None = None
+    """The gang in its FIFO lane that it may not overtake."""
+    pause: Pause = OPEN
+    """What keeps members without a node waiting, because such pods fail at once."""
+    outside: str = ""
+    """Why it is not tried at all: too many groups of its namespace wait ahead of it (`queueing.admission`)."""
+    asked: tuple[object, ...] = ()
+    """What it asked for: its members, its terms, and which members are bound."""
+
+    # What may help
+
+    def try_again(self) -> None:
+        """Something has happened that may help the gang."""
+        self.parked = False
+
+    def try_all_again(self) -> None:
+        """Something has happened that may help the gang, including its refused single members."""
+        self.parked = False
+        self.pause = OPEN
+        self.refused_members.clear()
+
+    def ask(self, asked: tuple[object, ...]) -> None:
+        """Try the gang again with what it asks for now."""
+        self.asked = asked
+        self.try_all_again()
+
+    def forget_members(self) -> None:
+        """The refusals of single members no longer hold."""
+        self.refused_members.clear()
+
+    def forget_refusal(self) -> None:
+        """The quorum fits, or the gang has changed so that its refusal no longer holds."""
+        self.refusal = self.behind = None
+
+    def member_has_place(self, uid: str) -> None:
+        """A single member that was refused has a node after all."""
+        self.refused_members.pop(uid, None)
+
+    def enter(self) -> None:
+        """The gang may be tried, for all that waits ahead of it."""
+        self.outside = ""
+
+    # What to wait for
+
+    def park(self) -> None:
+        """Only the passage of time can help the gang."""
+        self.parked = True
+
+    def refuse(self, refusal: Refusal | None, pause: Pause = OPEN) -> None:
+        """The quorum was not placed: it does not fit or, with None, something other than room keeps it waiting."""
+        self.refusal, self.pause = refusal, pause
+        self.parked = True
+
+    def refuse_members(self, refusals: Mapping[str, Refusal], pause: Pause) -> None:
+        """These single members do not fit, perhaps because of the pause."""
+        self.refused_members.update(refusals)
+        self.pause = pause
+
+    def stand_behind(self, other: GroupKey | None) -> bool:
+        """Wait for the gang that may not be overtaken, None if there is none. Returns whether there is one."""
+        self.behind = other
+        if other is not None:
+            self.refuse(None)
+        return other is not None
+
+    def stay_outside(self, why: str) -> None:
+        """The gang is not tried, because of those that wait ahead of it."""
+        self.outside = why
