@@ -62,7 +62,7 @@ class Installations:
     """Pods `beside` the gangs by the group they name, PodGroups that are not ours, and the owner of each such group.
 
     A group is in doubt when something has changed that decides which installation owns it. `changed` are pods, by UID,
-    of which one of another scheduler appeared or changed, or which disappeared; their reader removes them. `_left` are
+    of which one of another scheduler appeared or changed, or which disappeared, until they are taken. `_left` are
     the groups that a pod named until it disappeared, and the native groups that it named in its spec. `_heard` counts,
     by schedulerName, the pods kept here to which a scheduler has reacted.
     """
@@ -191,6 +191,12 @@ class Installations:
     def doubt(self, key: GroupKey) -> None:
         """Note that the owner of the group may have changed."""
         self._doubted[key] = None
+
+    def take_changed(self) -> str:
+        """Remove and return the UID of the first of the pods that have changed; there must be one."""
+        uid = next(iter(self.changed))
+        del self.changed[uid]
+        return uid
 
     def take_doubted(self) -> list[GroupKey]:
         """The groups that came into doubt since the last call of this method."""

@@ -55,12 +55,9 @@ class Unserved:
     def decide(self, now: float, budget: Budget) -> list[Effect]:
         """The Events that are due. Pods that the budget does not reach are looked at in the next call."""
         budget.leave(units.CALL // _SHARE)
-        changed = self._installations.changed
-        while changed and budget:
-            uid = next(iter(changed))
-            del changed[uid]
+        while self._installations.changed and budget:
             budget.charge(_LOOK)
-            self._note(uid, now)
+            self._note(self._installations.take_changed(), now)
         effects: list[Effect] = []
         while budget and (key := self._agenda.take_due(Due.REPORT, now)) is not None:
             budget.charge(_LOOK)
