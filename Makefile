@@ -132,6 +132,9 @@ bench-compare: setup ## whether this checkout is as fast as the commit BASE=ref;
 	@"$(PYTHON)" -m testbed.binaries >&2
 	@exec .venv/bin/python -m bench.compare --pairs $(PAIRS) $(if $(PAGE),--page) $(BASE) $(PARTS)
 
+walk: setup ## count how much of the core runs for the last member of a gang of three
+	@.venv/bin/python -m documentation.walk
+
 docs: setup ## regenerate the generated parts of docs/, crds/, charts/ and manifests/, and build the site
 	@"$(PYTHON)" -m testbed.binaries >&2
 	@.venv/bin/python -m tests.integration.pairs

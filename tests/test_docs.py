@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from documentation import evidence
 from documentation.generate import ROOT, pages
 from documentation.pictures import STEPS
+from documentation.walk import counted
 
 
 def missing_tests(named: Iterable[str]) -> list[str]:
@@ -135,3 +136,9 @@ def test_every_feature_that_is_there_has_a_test_and_all_are_listed() -> None:
 
 def _on_one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+def test_a_gang_is_reconciled_once_for_an_event() -> None:
+    calls, modules, reconciles = counted()
+    assert reconciles == 1
+    assert calls > modules > 50
