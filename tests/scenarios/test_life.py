@@ -33,7 +33,6 @@ def test_the_story_of_a_gang_tells_what_was_stored_and_which_steps_followed():
         "Declared",
         "the first member lives",
         "it asks for something else",
-        "it asks for something else",
         "it is complete",
         "the clock starts",
     ]
@@ -58,7 +57,7 @@ def test_a_pod_without_a_group_has_no_story():
     harness.settle()
     (gang,) = harness.machine.gangs.values()
     assert gang.plain
-    assert gang.story == ()
+    assert gang.story == []
 
 
 @pytest.mark.faults

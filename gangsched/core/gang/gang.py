@@ -33,7 +33,7 @@ from gangsched.core.objects.record import NO_RECORD, Minima, Record
 _WELL, _BADLY, _BOUND = PodPhase.SUCCEEDED, PodPhase.FAILED, BindState.BOUND
 
 
-MOST_TOLD = 24
+MOST_TOLD = 16
 """Length of a gang's story."""
 
 
@@ -68,8 +68,13 @@ class Gang:
     """The gang is large and is not reconciled again before this time, unless it may have become complete."""
     reconciled_size: int = 0
     """How many pods it had when it was last reconciled."""
-    story: tuple[tuple[float, str], ...] = ()
-    """The last steps of its life (`core.gang.life`) and what led to them, each with its time."""
+    _told: tuple[str, ...] = ()
+    _told_at: tuple[float, ...] = ()
+
+    @property
+    def story(self) -> Sequence[tuple[float, str]]:
+        """The last steps of its life (`core.gang.life`) and what led to them, each with its time; repeats only once."""
+        return [*zip(self._told_at, self._told, strict=True)]
 
     def change(self, **values: object) -> None:
         """Change these fields of the record."""
@@ -78,8 +83,9 @@ class Gang:
 
     def tell(self, now: float, what: str) -> None:
         """Add this to the gang's story; that of a pod without a group is too short to be told."""
-        if not self.plain:
-            self.story = (*self.story[1 - MOST_TOLD :], (now, what))
+        if not self.key.pod_uid and self._told[-1:] != (what,):
+            self._told = (*self._told[1 - MOST_TOLD :], what)
+            self._told_at = (*self._told_at[1 - MOST_TOLD :], now)
 
     def begin_run(self, past: Iterable[str]) -> None:
         """Begin another run, or end the last one that was not scheduled; the `past` members (by UID) are not in it."""
