@@ -340,6 +340,28 @@ def test_devices_in_use_leave_no_room():
     assert room_of(world(gpus("n0", 3), device_claim("a"), *others), *users("a")) == [2, 0]
 
 
+@pytest.mark.parametrize(("is_written", "room"), [(False, 1), (True, 0)])
+def test_a_device_that_only_a_pre_binding_takes_is_free_without_its_pod_whoever_else_names_the_claim(is_written, room):
+    """Two pods name one claim; the one with the pre-binding that allocates it leaves, the other stays.
+
+    Once the claim is allocated, it keeps its device for the other.
+    """
+    first, other, asked = users("c")[0], pod("other", node="n1", device_claims=["c"]), users("d")[0]
+    had = Allocation((AllocatedDevice("gpu", (DRIVER, "n0", "gpu-0")),))
+    made = device_claim("c", allocation=had, reserved=(first.uid,)) if is_written else device_claim("c")
+    cluster = world(gpus("n0"), made, device_claim("d"))
+    for each in (first, other, asked):
+        cluster.set_pod(each)
+    cluster.assume(first.uid, "n0", (UseDevices("default", "c", "uid-c", Consumer(first.name, first.uid), had),))
+    snapshot = Snapshot(cluster)
+    kind = classify(snapshot, [asked])[asked.uid]
+    assert snapshot.caps(kind).tolist() == [0, 0]
+    snapshot.leave([cluster.ledger.claims[first.uid]])
+    assert snapshot.caps(kind).tolist() == [room, 0]
+    snapshot.stay([cluster.ledger.claims[first.uid]])
+    assert snapshot.caps(kind).tolist() == [0, 0]
+
+
 def test_only_the_newest_generation_of_a_pool_counts_and_only_if_it_is_complete():
     old = gpus("n0", 3)
     new = replace(old, name="new", generation=1, devices=old.devices[:1])

@@ -6,7 +6,9 @@ exactly what was.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -139,20 +141,18 @@ class World:
         for each in self.asked:
             cluster.set_pod(each)
         for each in there:
-            later = [name for name in each.volume_claims if name.startswith("later-")]
+            later = _later(each)
             if not later:
                 cluster.set_pod(each)
                 continue
             cluster.set_pod(replace(each, node=""))
             chosen: list[Prebinding] = [SelectNode(each.namespace, name, f"uid-{name}", each.node) for name in later]
             for use in each.device_claims:
-                claim_key = (each.namespace, use.claim)
-                known = cluster.devices.claim(claim_key)
-                if known is not None and known.allocation is not None and known.reserved == (each.uid,):
-                    # It is allocated only with the pre-binding.
-                    cluster.set_devices(DeviceKind.CLAIM, claim_key, replace(known, allocation=None, reserved=()))
-                    consumer = cluster.devices.consumer(each, claim_key)
-                    chosen.append(UseDevices(*claim_key, known.uid, consumer, known.allocation))
+                if use.claim in self._devices and self._preparing(use.claim) == each.uid:
+                    key = (each.namespace, use.claim)
+                    allocation = Allocation((self._devices[use.claim],))
+                    consumer = cluster.devices.consumer(each, key)
+                    chosen.append(UseDevices(*key, f"uid-{use.claim}", consumer, allocation))
             cluster.assume(each.uid, each.node, tuple(chosen))
         return cluster
 
@@ -161,37 +161,58 @@ class World:
         for at, name in enumerate(BOUND):
             found += [claim(name, f"v{at}", single_pod=at == 0), volume(f"v{at}", attachment=("csi", f"h-v{at}"))]
         for each in (*self.placed, *self.asked):
-            found += [
-                claim(name, uid=f"uid-{name}", storage_class="later", size=1)
-                for name in each.volume_claims
-                if name.startswith("later-")
-            ]
+            found += [claim(name, uid=f"uid-{name}", storage_class="later", size=1) for name in _later(each)]
         return found
 
     def _claims(self, there: Sequence[Pod]) -> list[ResourceClaim]:
-        """The claims of devices: one that a pod which is there names has one of its first user's node, if any is left.
+        """The claims of devices. One with a device is allocated while a pod that is there names it, for its holders.
 
-        It is reserved for its users on that node.
+        One that a pre-binding is yet to allocate has no device without that, whoever else names it.
         """
-        taken: dict[str, int] = {}
-        found: dict[str, ResourceClaim] = {}
-        for each in (*self.placed, *self.asked):
+        uids = {each.uid for each in there}
+        found = []
+        for name in dict.fromkeys(use.claim for each in (*self.placed, *self.asked) for use in each.device_claims):
+            made, device = device_claim(name), self._devices.get(name)
+            if device is not None and not self._preparing(name) and uids.intersection(self._users[name]):
+                holders = tuple(uid for uid in self._holders(name) if uid in uids)
+                made = replace(made, allocation=Allocation((device,)), reserved=holders)
+            found.append(made)
+        return found
+
+    @cached_property
+    def _users(self) -> Mapping[str, Mapping[str, Pod]]:
+        """The placed pods that name each claim of devices, by UID."""
+        found: dict[str, dict[str, Pod]] = {}
+        for each in self.placed:
             for use in each.device_claims:
-                if use.claim in found:
-                    continue
-                found[use.claim] = device_claim(use.claim)
-                if not each.node or taken.get(each.node, 0) == self.gpu:
-                    continue
-                device = AllocatedDevice("gpu", (DRIVER, each.node, f"gpu-{taken.setdefault(each.node, 0)}"))
-                taken[each.node] += 1
-                users = [one for one in there if use in one.device_claims]
-                if users:
-                    found[use.claim] = replace(
-                        found[use.claim],
-                        allocation=Allocation((device,)),
-                        reserved=tuple(one.uid for one in users if one.node == each.node),
-                    )
-        return list(found.values())
+                found.setdefault(use.claim, {})[each.uid] = each
+        return found
+
+    @cached_property
+    def _devices(self) -> Mapping[str, AllocatedDevice]:
+        """The device of each claim that a placed pod names: one of its first user's node, if any is left there."""
+        taken: Counter[str] = Counter()
+        found: dict[str, AllocatedDevice] = {}
+        for name, users in self._users.items():
+            on = next(iter(users.values())).node
+            if taken[on] < self.gpu:
+                found[name] = AllocatedDevice("gpu", (DRIVER, on, f"gpu-{taken[on]}"))
+                taken[on] += 1
+        return found
+
+    def _holders(self, name: str) -> list[str]:
+        """The UIDs of the claim's users on the node of its device."""
+        return [uid for uid, each in self._users[name].items() if each.node == self._devices[name].device[1]]
+
+    def _preparing(self, name: str) -> str:
+        """The UID of the pod whose pre-binding is yet to allocate the claim: its only holder, if that is assumed."""
+        holders = self._holders(name)
+        return holders[0] if len(holders) == 1 and _later(self._users[name][holders[0]]) else ""
+
+
+def _later(each: Pod) -> list[str]:
+    """The volume claims that are bound only with the pod. If that is placed, it is assumed and they are under way."""
+    return [name for name in each.volume_claims if name.startswith("later-")]
 
 
 def classes_of(snapshot: Snapshot, asked: Sequence[Pod]) -> Mapping[str, MemberClass]:
