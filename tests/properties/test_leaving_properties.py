@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -19,17 +20,26 @@ from msgspec.structs import replace
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.devices import AllocatedDevice, Allocation, DeviceKind, DeviceObject, ResourceClaim
 from gangsched.core.objects.node import Node
+from gangsched.core.objects.offered_devices import Capacity
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.prebindings import Prebinding, SelectNode, UseDevices
+from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, ShareVolume, UseDevices
 from gangsched.core.objects.quantity import MAX_AMOUNT
 from gangsched.core.objects.shape import Disk, HostPort, NodeTerm, PodTerm, Requirement, Spread
-from gangsched.core.objects.volumes import CsiDriver, CsiNode, StorageCapacity, StorageClass, Volume, VolumeClaim
+from gangsched.core.objects.volumes import (
+    CsiDriver,
+    CsiNode,
+    StorageCapacity,
+    StorageClass,
+    Volume,
+    VolumeAttachment,
+    VolumeClaim,
+)
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.filling import classify, preferring
 from tests.builders import claim, node, pod, volume
 from tests.effort import examples
-from tests.gadgets import DRIVER, GPUS, device_claim, gpus
+from tests.gadgets import DRIVER, GPUS, device_claim, gpu, gpus
 from tests.harness import KINDS
 
 NODES = ("n0", "n1", "n2")
@@ -74,7 +84,7 @@ def pods(draw: st.DrawFn, name: str, *, placed: bool) -> Pod:
     made = pod(
         f"{draw(st.sampled_from(('default', 'default', 'other')))}/{name}",
         requests=amounts,
-        labels={"team": draw(st.sampled_from(TEAMS))},
+        labels=draw(st.sampled_from(({"team": "red"}, {"team": "blue"}, {}))),
         host_ports=draw(st.sampled_from(((), (), (80,), (HostPort(80, ip="10.0.0.1"), 81)))),
         affinity=draw(few(terms)) if draw(st.booleans()) else (),
         anti_affinity=draw(few(terms)),
@@ -88,8 +98,8 @@ def pods(draw: st.DrawFn, name: str, *, placed: bool) -> Pod:
     )
     if made.namespace == "default":
         named = draw(st.sampled_from(((), (), ("b0",), ("b1", "b2"), ("b2",))))
-        own = draw(st.sampled_from(((), (), (f"later-{name}",))))
-        devices = draw(st.sampled_from(((), (f"d-{name}",), ("d-shared",) if placed else (f"d-{name}",))))
+        own = draw(st.sampled_from(((), (), (f"later-{name}",), ("later-shared",), (f"some-{name}",))))
+        devices = draw(st.sampled_from(((), (f"d-{name}",), ("d-shared",))))
         uses = pod(made.name, device_claims=devices).device_claims
         made = replace(made, volume_claims=(*named, *own), device_claims=uses)
     return made
@@ -105,37 +115,55 @@ def worlds(draw: st.DrawFn) -> World:
             cpu=draw(st.integers(1, 4)),
             pods=draw(st.integers(2, 5)),
             extra=draw(st.sampled_from(({}, {"x.io/a": 2}))),
-            labels={"zone": draw(st.sampled_from("ab")), "kubernetes.io/hostname": name},
+            labels=draw(st.sampled_from(({"zone": "a"}, {"zone": "b"}, {}))) | {"kubernetes.io/hostname": name},
         )
         for name in NODES
     ]
     storage = [
         StorageClass("later", "csi", waits=True, provisions=True),
+        StorageClass("some", "csi", waits=True),
+        *(
+            volume(
+                f"some-v{at}", zone=draw(st.sampled_from(("", "a", "b"))), storage_class="some", size=1, available=True
+            )
+            for at in range(len(placed) + draw(st.integers(0, 1)))
+        ),
         CsiDriver("csi", capacity=True),
         StorageCapacity("kube-system", "s0", "later", EVERYWHERE, draw(st.integers(1, 4)), None),
-        *(CsiNode(name, (("csi", draw(st.integers(1, 3))),), frozenset({"csi"})) for name in NODES),
+        *(CsiNode(name, (("csi", draw(st.sampled_from((1, 1, 2, 3)))),), frozenset({"csi"})) for name in NODES),
+        *(VolumeAttachment(f"a-{name}", name, "v2", "csi") for name in NODES if draw(st.booleans())),
     ]
-    return World(placed, asked, nodes, storage, draw(st.integers(0, 3)))
+    return World(placed, asked, nodes, storage, draw(st.sampled_from((0, 1, 1, 2))), draw(st.booleans()))
 
 
+@dataclass
 class World:
-    """A cluster with the pods `placed`, of which some are only assumed on their nodes, and pods `asked` about."""
+    """A cluster with the pods `placed`, of which some are only assumed on their nodes, and pods `asked` about.
 
-    def __init__(
-        self, placed: Sequence[Pod], asked: Sequence[Pod], nodes: Sequence[Node], storage: Sequence[Any], gpu: int
-    ) -> None:
-        self.placed, self.asked, self.nodes, self.storage, self.gpu = placed, asked, nodes, storage, gpu
+    Each node has `gpu` devices, or one that so many claims may share (`shared`).
+    """
+
+    placed: Sequence[Pod]
+    asked: Sequence[Pod]
+    nodes: Sequence[Node]
+    storage: Sequence[Any]
+    gpu: int
+    shared: bool
 
     def cluster(self, *, without: frozenset[str] = frozenset()) -> Cluster:
         """The cluster, or what it would be if the pods of these UIDs had never come: nobody else's objects change."""
         cluster = Cluster()
-        for offered in self.nodes:
-            cluster.set_node(offered)
+        for each_node in self.nodes:
+            cluster.set_node(each_node)
         cluster.set_namespace("other", (("kind", "x"),))
         for stored in [*self.storage, *self._volumes()]:
             cluster.set_storage(KINDS[type(stored)], stored.key, stored)
         there = [each for each in self.placed if each.uid not in without]
-        devices: list[DeviceObject] = [GPUS, *(gpus(name, self.gpu) for name in NODES), *self._claims(there)]
+        offered = [gpu(f"gpu-{at}") for at in range(self.gpu)]
+        if self.shared and self.gpu:
+            offered = [gpu("gpu-0", multiple=True, shares=(Capacity("slots", self.gpu, default=1),))]
+        devices: list[DeviceObject] = [GPUS, *(gpus(name, devices=tuple(offered)) for name in NODES)]
+        devices += self._claims(there)
         for device in devices:
             cluster.set_devices(DeviceKind(type(device).__name__), device.key, device)
         for each in self.asked:
@@ -146,7 +174,7 @@ class World:
                 cluster.set_pod(each)
                 continue
             cluster.set_pod(replace(each, node=""))
-            chosen: list[Prebinding] = [SelectNode(each.namespace, name, f"uid-{name}", each.node) for name in later]
+            chosen = [self._binding(each, name) for name in later]
             for use in each.device_claims:
                 if use.claim in self._devices and self._preparing(use.claim) == each.uid:
                     key = (each.namespace, use.claim)
@@ -156,24 +184,37 @@ class World:
             cluster.assume(each.uid, each.node, tuple(chosen))
         return cluster
 
+    def _binding(self, each: Pod, name: str) -> Prebinding:
+        """What is under way for this volume claim of a placed pod: the first that names a shared one prepares it."""
+        namers = [one for one in self.placed if name in one.volume_claims]
+        if namers[0] is not each:
+            return ShareVolume(each.namespace, name, f"uid-{name}")
+        if name.startswith("some-"):
+            return ClaimVolume(f"some-v{self.placed.index(each)}", each.namespace, name, f"uid-{name}")
+        return SelectNode(each.namespace, name, f"uid-{name}", each.node)
+
     def _volumes(self) -> list[VolumeClaim | Volume]:
         found: list[VolumeClaim | Volume] = []
         for at, name in enumerate(BOUND):
             found += [claim(name, f"v{at}", single_pod=at == 0), volume(f"v{at}", attachment=("csi", f"h-v{at}"))]
         for each in (*self.placed, *self.asked):
-            found += [claim(name, uid=f"uid-{name}", storage_class="later", size=1) for name in _later(each)]
+            found += [
+                claim(name, uid=f"uid-{name}", storage_class=name.partition("-")[0], size=1) for name in _later(each)
+            ]
         return found
 
     def _claims(self, there: Sequence[Pod]) -> list[ResourceClaim]:
-        """The claims of devices. One with a device is allocated while a pod that is there names it, for its holders.
+        """The claims of devices. One with a device is allocated for its holders while a pod of the cluster names it.
 
         One that a pre-binding is yet to allocate has no device without that, whoever else names it.
         """
         uids = {each.uid for each in there}
+        asked = {use.claim for each in self.asked for use in each.device_claims}
         found = []
         for name in dict.fromkeys(use.claim for each in (*self.placed, *self.asked) for use in each.device_claims):
             made, device = device_claim(name), self._devices.get(name)
-            if device is not None and not self._preparing(name) and uids.intersection(self._users[name]):
+            is_named = name in asked or not uids.isdisjoint(self._users.get(name, ()))
+            if device is not None and is_named and not self._preparing(name):
                 holders = tuple(uid for uid in self._holders(name) if uid in uids)
                 made = replace(made, allocation=Allocation((device,)), reserved=holders)
             found.append(made)
@@ -190,13 +231,15 @@ class World:
 
     @cached_property
     def _devices(self) -> Mapping[str, AllocatedDevice]:
-        """The device of each claim that a placed pod names: one of its first user's node, if any is left there."""
+        """The device of each claim that a placed pod names: one of its first user's node, if any has a share left."""
         taken: Counter[str] = Counter()
         found: dict[str, AllocatedDevice] = {}
         for name, users in self._users.items():
             on = next(iter(users.values())).node
             if taken[on] < self.gpu:
-                found[name] = AllocatedDevice("gpu", (DRIVER, on, f"gpu-{taken[on]}"))
+                device = (DRIVER, on, f"gpu-{0 if self.shared else taken[on]}")
+                consumed = (("slots", 1),) if self.shared else ()
+                found[name] = AllocatedDevice("gpu", device, shared=self.shared, consumed=consumed)
                 taken[on] += 1
         return found
 
@@ -212,7 +255,7 @@ class World:
 
 def _later(each: Pod) -> list[str]:
     """The volume claims that are bound only with the pod. If that is placed, it is assumed and they are under way."""
-    return [name for name in each.volume_claims if name.startswith("later-")]
+    return [name for name in each.volume_claims if name.startswith(("later-", "some-"))]
 
 
 def classes_of(snapshot: Snapshot, asked: Sequence[Pod]) -> Mapping[str, MemberClass]:
@@ -226,20 +269,24 @@ def answers(snapshot: Snapshot, asked: Sequence[Pod], classes: Mapping[str, Memb
     found: list[tuple[Any, ...]] = []
     for each in asked:
         member = classes[each.uid]
-        room = snapshot.caps(member)
+        room, accepts = snapshot.caps(member), snapshot.accepts(member)
         if each.volume_claims or each.device_claims:
             room = np.minimum(room, 1)
+        named = {*each.volume_claims, *(use.claim for use in each.device_claims)}
+        if named & {"later-shared", "d-shared"}:
+            # Whether others use the claim decides which of the two closes a node.
+            accepts = room > 0
         refusals = [
             (reason, subject, np.flatnonzero(where).tolist())
             for plan in snapshot.plans
             for reason, subject, where in plan.refusals(member, every)
             if where.any()
         ]
-        open_ = np.flatnonzero(snapshot.accepts(member))
+        open_ = np.flatnonzero(accepts)
         scores = [
             plan.score(member, open_).tolist() if plan.prefers(member) else [0] * len(open_) for plan in snapshot.plans
         ]
-        found.append((room.tolist(), snapshot.accepts(member).tolist(), refusals, scores))
+        found.append((room.tolist(), accepts.tolist(), refusals, scores))
     return found
 
 
