@@ -236,8 +236,11 @@ class Machine:
         return self._parts.quarantine.described()
 
     def _is_nothing_new(self, events: Sequence[Event], now: float) -> bool:
-        """Whether no work is left or due, and the events change nothing that matters, as most updates by kubelets."""
-        if not self._intake.synced or self._due <= now:
+        """Whether no work is left or due, and the events change nothing that matters, as most updates by kubelets.
+
+        What counts instead of an object that is set aside may be what that object is now.
+        """
+        if not self._intake.synced or self._due <= now or self._parts.quarantine:
             return False
         return all(isinstance(event, PodSeen) and self._state.members.is_known(event.pod) for event in events)
 

@@ -313,6 +313,21 @@ def test_a_pod_over_which_a_constraint_fails_still_takes_what_it_requests(inject
     assert len(harness.bound("default/a")) == 2
 
 
+def test_a_pod_that_is_sound_again_and_is_now_what_counted_instead_of_it_is_set_aside_no_longer(injector):
+    """Regression: what counts instead of a pod has no labels; a pod without any was taken for the former."""
+    injector.into(InterPodAffinity, "add", when=lambda _constraint, pod, _row: ("evil", "yes") in pod.labels)
+    harness = Harness()
+    harness.add(node("n1", cpu=4))
+    harness.settle()
+    other = pod("other", group="", scheduler="default-scheduler", node="n1", cpu=1)
+    harness.add(replace(other, labels=tuple(EVIL.items())))
+    harness.settle()
+    assert harness.machine.set_aside() == ["Pod default/other (EvilError)"]
+    harness.add(other)
+    harness.settle()
+    assert harness.machine.set_aside() == []
+
+
 def test_a_group_of_another_installation_over_which_its_owner_cannot_be_told_is_set_aside(injector):
     injector.into(Intake, "_settle", when=lambda _intake, key: key.name == "evil")
     harness = Harness()

@@ -46,7 +46,7 @@ def concern(turn: Turn) -> bool:
 def is_back_off_over(turn: Turn) -> bool:
     """Whether reservations may be made again after they were held too long."""
     capped = turn.gang.record.capped
-    return capped is not None and 0 < capped.until <= turn.now
+    return capped is not None and bool(capped.until) and capped.until <= turn.now
 
 
 def end_back_off(turn: Turn) -> None:

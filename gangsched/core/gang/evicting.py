@@ -7,7 +7,7 @@ for a while, as a PodDisruptionBudget does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -110,9 +110,9 @@ class Evictions:
         """The UIDs of the pods of which something is known."""
         return iter({*self.spared, *self._evictions})
 
-    def next_due(self, pods: Iterable[Pod]) -> float:
-        """When `go_on` has something to send for these pods without an event, in epoch seconds."""
-        due = [self.review_at]
+    def next_due(self, pods: Collection[Pod]) -> float:
+        """When `go_on` has something to send for these pods without an event, in epoch seconds; infinity if never."""
+        due = [self.review_at if pods else float("inf")]
         for pod in pods:
             eviction = self._evictions.get(pod.uid)
             if eviction is None:

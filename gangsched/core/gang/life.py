@@ -141,7 +141,6 @@ TABLE = (
             Row("members are missing", waiting.is_incomplete, waiting.wait_for_members, WAITING, changes=PLANS),
             Row("it is complete", waiting.is_complete, waiting.note_complete, WAITING, changes=NOTHING),
             Row("the back-off is over", waiting.is_back_off_over, waiting.end_back_off, WAITING, changes=PLANS),
-            Row("it is kept outside", waiting.is_outside, waiting.stop, changes=NOTHING),
             Row("no time counts", waiting.is_held_up, waiting.stop, WAITING, changes=NOTHING),
             Row("the clock starts", waiting.is_to_start, waiting.start, WAITING, changes=NOTHING),
             Row("the time is up", waiting.has_run_out, waiting.time_out, WAITING),

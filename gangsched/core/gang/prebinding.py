@@ -80,8 +80,8 @@ def concern(turn: Turn) -> bool:
 
 
 def is_awaited(turn: Turn) -> bool:
-    """Whether a quorum has begun to wait for its pre-bindings."""
-    return not turn.gang.record.prebinding_at and _is_open(turn.gang)
+    """Whether a complete quorum has begun to wait for its pre-bindings."""
+    return not turn.gang.record.prebinding_at and turn.progress.complete and _is_open(turn.gang)
 
 
 def begin(turn: Turn) -> None:

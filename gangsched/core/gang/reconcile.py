@@ -114,8 +114,10 @@ def conclude(
     effects: list[Effect] = []
     if tried:
         effects += prebinding.go_on(gang, cluster, avoidance, policy=policy, now=now)
-    if tried or gang.wait.outside:
         assessment = _advanced(Turn(gang, cluster, assessment.terms, policy=policy, now=now))
+    if gang.wait.outside and gang.record.clock_start and not gang.operations.placeholders():
+        # A group that may not be tried does not time out.
+        gang.change(clock_start=0.0)
     facts = _facts(gang, assessment.census, complete=assessment.complete, now=now, policy=policy)
     _enter(gang, settle(gang.record.phase, facts), now)
     if _must_be_durable(gang, assessment):

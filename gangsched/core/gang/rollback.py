@@ -43,7 +43,7 @@ def concerns(turn: Turn) -> bool:
     """Whether members are bound, or have been, so that the gang may be bound in part or have lost its minimum."""
     gang, record = turn.gang, turn.gang.record
     doing = gang.operations
-    noted = record.damaged or record.placeholders_expired or gang.roster.inherited
+    noted = record.damaged or record.placeholders_expired or gang.roster.inherited or doing.short_since
     return bool(turn.census.bound or record.scheduled_at or doing.partial_since or doing.rollback or noted)
 
 

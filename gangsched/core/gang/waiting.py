@@ -24,7 +24,8 @@ def is_incomplete(turn: Turn) -> bool:
     if turn.progress.complete or not _may_be_scheduled(turn):
         return False
     record, wait = gang.record, gang.wait
-    noted = (record.clock_start, record.retry_at) == _left(turn) and not record.prebinding_at
+    prebinding = record.prebinding_at or record.prebinding_clock
+    noted = (record.clock_start, record.retry_at) == _left(turn) and not prebinding
     told = wait.refusal is not None or wait.behind is not None or gang.operations.attempt.server_said
     return not noted or bool(gang.operations.complete_since or told)
 
@@ -57,7 +58,8 @@ def note_complete(turn: Turn) -> None:
 
 def is_back_off_over(turn: Turn) -> bool:
     """Whether the back-off of a complete gang is over."""
-    return 0 < turn.gang.record.retry_at <= turn.now and turn.progress.complete and _may_be_scheduled(turn)
+    retry_at = turn.gang.record.retry_at
+    return bool(retry_at) and retry_at <= turn.now and turn.progress.complete and _may_be_scheduled(turn)
 
 
 def end_back_off(turn: Turn) -> None:
@@ -104,13 +106,9 @@ def is_clock_of_places_to_start(turn: Turn) -> bool:
     record = turn.gang.record
     if record.clock_start or turn.terms.sequential or not turn.gang.operations.placeholders():
         return False
+    if record.prebinding_at and not turn.census.bound:
+        return False
     return bool(record.scheduled_at) or not _is_timed(turn) or clock_runs(turn)
-
-
-def is_outside(turn: Turn) -> bool:
-    """Whether the clock runs though the group may not be tried: such a group does not time out."""
-    gang = turn.gang
-    return bool(gang.wait.outside and gang.record.clock_start) and not gang.operations.placeholders()
 
 
 def has_run_out(turn: Turn) -> bool:
