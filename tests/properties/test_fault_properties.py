@@ -289,7 +289,7 @@ class Faults(Story):
                 assert any(found.uid in gang.observed.pods for gang in machine.gangs.values()), "a pod is lost"
         self.check_rest()
         for key, gang in machine.gangs.items():
-            assert gang.operations.bindings == {}, "a binding never ended"
+            assert gang.operations.unconfirmed() == [], "a binding never ended"
             if gang.operations.rollback is not None:
                 left = [found for found in gang.live() if found.node]
                 assert left

@@ -348,7 +348,7 @@ class Places(Story):
                 f"{key} has room and all members and is {gang.record.phase}"
             )
         for gang in harness.machine.gangs.values():
-            assert not gang.operations.bindings, "a place or a binding never ended"
+            assert not gang.operations.unconfirmed(), "a place or a binding never ended"
         assert all(found.name for found in harness.machine.cluster.pods.values())
         for found in harness.groups.values():
             assert found.status.reservation is None

@@ -137,13 +137,6 @@ def note_bound(gang: Gang, cluster: Cluster, uid: str, node: str) -> None:
         binding.confirmed()
 
 
-def note_shown(gang: Gang, uid: str) -> None:
-    """The watch shows the pod on the node of its confirmed binding, which ends with that."""
-    binding = gang.operations.bindings.get(uid)
-    if binding is not None and binding.state is BindState.BOUND:
-        del gang.operations.bindings[uid]
-
-
 def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, tries: Tries) -> bool:
     """A binding failed although the pod exists: hold it for a retry.
 

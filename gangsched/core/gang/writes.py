@@ -19,7 +19,7 @@ class BindState(StrEnum):
     SENT = "Sent"
     """The binding is in flight."""
     BOUND = "Bound"
-    """The API server has confirmed the binding; the watch has not shown it yet."""
+    """The API server has confirmed the binding. It ends at the gang's next turn after the watch has shown it."""
 
 
 @dataclass(slots=True)

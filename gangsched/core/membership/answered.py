@@ -99,6 +99,6 @@ class Answers:
         for uid in self._cluster.on_node.get(node, ()):
             gang = self._members.gang_of(uid)
             binding = gang.operations.bindings.get(uid) if gang is not None and uid != refused else None
-            if binding is not None and binding.withdrawn:
+            if binding is not None and binding.withdrawn and not self._cluster.pods[uid].node:
                 return True
         return False

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.foreign import Foreign
-from gangsched.core.gang import bindings, placeholders
+from gangsched.core.gang import placeholders
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.mail import Declared, Entered, Former, Joined, Left, News, NodeShown, Renewed
 from gangsched.core.gang.news import former_of
@@ -136,7 +136,6 @@ class Members:
             self.tell(gang, Renewed())
         gang.observed.note_pod(pod, foreign=not ours)
         if is_echo and not gang.plain:
-            bindings.note_shown(gang, pod.uid)
             return
         if former is not None and old is not None:
             self.tell(gang, Joined(pod, former, role_of(old)))
