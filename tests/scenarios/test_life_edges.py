@@ -9,7 +9,7 @@ from gangsched.api.status_conversion import status_from_object, status_to_object
 from gangsched.core.gang.evicting import Cause, Evictions
 from gangsched.core.objects.podgroup import OnDegraded
 from gangsched.core.objects.policy import NamespaceLimits, Policy
-from gangsched.core.objects.record import Phase
+from gangsched.core.objects.record import NO_RECORD, Phase
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 from tests.scenarios.test_prebinding import FAST, members, waiting
@@ -102,3 +102,21 @@ def test_evictions_are_not_due_for_nobody():
     """A parked gang whose evicted members had gone was due at once for ever."""
     assert Evictions(Cause.ROLLBACK, review_at=5.0).next_due([]) == float("inf")
     assert Evictions(Cause.ROLLBACK, review_at=5.0).next_due([pod("a-0")]) == 5.0
+
+
+def test_a_status_of_a_former_leader_that_arrives_late_is_corrected():
+    """It was decided before the bindings were confirmed, and stood there until the gang's next change."""
+    harness = Harness()
+    harness.add(node("n1", cpu=8), group("a", min_member=2), *pods("a", 2))
+    harness.settle()
+    harness.wait(2)
+    right = harness.status("default/a")
+    harness.restart()
+    harness.settle()
+    before = replace(right.record or NO_RECORD, phase=Phase.RESERVED, scheduled_at=0.0)
+    late = replace(right, conditions=(), record=before)
+    harness.add(replace(harness.group("default/a"), status=late, resource_version="late"))
+    harness.settle()
+    harness.wait(60)
+    assert harness.status("default/a").phase == "Scheduled"
+    assert harness.condition("default/a").reason == "Scheduled"

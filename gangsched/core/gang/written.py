@@ -113,12 +113,16 @@ class Written:
         self.event = event
 
     def overwritten_in(self, status: GroupStatus) -> bool:
-        """Whether another installation, which owned the group before, has replaced our status with this one."""
+        """Whether another has replaced our status with this one: an installation which owned the group before, or a
+        former leader whose write was late. Once we have written, the API server refuses such a write.
+        """
         last = self.status
-        return last is not None and last.scheduler != status.scheduler and status.record is not None
+        if last is None or status.record is None:
+            return False
+        return last.scheduler != status.scheduler or (not self.version and status != last)
 
     def replaced_by(self, status: GroupStatus) -> None:
-        """Note that this status was written by another installation, so that ours is written again."""
+        """Note that another has written this status, so that ours is written again."""
         self.status = status
 
     def wrote(self, status: GroupStatus, version: str, awaited: frozenset[tuple[str, str]] | None) -> None:
