@@ -39,7 +39,13 @@ _SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Sub: ast.Add,
 }
 _TESTS = ("-m", "pytest", "-q", "-x", "-n", "2", "--dist", "load", "--hypothesis-profile=mutations")
-_CHOSEN = ("-m", "not slow and not integration and not extras", "--ignore=tests/integration", "-p", "no:cacheprovider")
+_CHOSEN = (
+    "-m",
+    "not slow and not integration and not extras and not another_course",
+    "--ignore=tests/integration",
+    "-p",
+    "no:cacheprovider",
+)
 # Tests run in this order: those most likely to detect a defect come first.
 _FOLDERS = ("tests/core", "tests/scenarios", "tests/properties", "tests")
 _HANGS_S = 600
