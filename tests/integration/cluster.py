@@ -69,10 +69,6 @@ class Cluster:
             },
         )
 
-    def add_filler(self, name: str, node: str, cpu: str) -> None:
-        """A pod of another scheduler that takes room on the node."""
-        self.make_pod(member(name, scheduler="somebody-else", requests={"cpu": cpu}, nodeName=node))
-
     def change_spec(self, group: str, **spec: object) -> None:
         self.api.merge(f"{self._groups}/{group}", {"spec": spec})
 

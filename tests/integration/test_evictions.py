@@ -1,31 +1,36 @@
-"""Evictions and owner look-ups on the real API server: how gangsched interprets its error messages."""
+"""Bindings, evictions and owner look-ups: how gangsched interprets the error messages of the real API server."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gangsched.core.objects.effects import EvictPod, LookUpOwner
+from gangsched.core.objects.effects import BindPod, EvictPod, LookUpOwner
 from gangsched.core.objects.events import Event
-from gangsched.core.objects.results import EvictionRefused, OwnerSeen, PodEvicted, Spared
+from gangsched.core.objects.results import BindRefused, EvictionRefused, OwnerSeen, PodEvicted, Refused, Spared
 from gangsched.kube.client.session import ApiSession, connect
+from gangsched.kube.writing.binding import bind
 from gangsched.kube.writing.evictions import evict
 from gangsched.kube.writing.job_policies import look_up_owner
 from gangsched.kube.writing.write_results import WriteResult
+from tests.integration.admission import BindingPolicy
 from tests.integration.cluster import Cluster
 
 IGNORES = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]}
 ELSEWHERE = "somebody-else"
 
 
-def ask(cluster: Cluster, call: Callable[[ApiSession], Coroutine[Any, Any, WriteResult]]) -> Event | None:
+def ask(
+    cluster: Cluster, call: Callable[[ApiSession], Coroutine[Any, Any, WriteResult]], kubeconfig: Path | None = None
+) -> Event | None:
     """The event that the machine gets for one call of the operator's own client."""
 
     async def asked() -> Event | None:
-        session = await connect(kubeconfig=str(cluster.control_plane.kubeconfig))
+        session = await connect(kubeconfig=str(kubeconfig or cluster.control_plane.kubeconfig))
         try:
             return (await call(session)).event
         finally:
@@ -57,6 +62,33 @@ def add_budget(cluster: Cluster, name: str, *, least: int, healthy: int = 1) -> 
 @pytest.fixture(autouse=True)
 def _one_node(cluster: Cluster) -> None:
     cluster.add_node("n1")
+
+
+def test_what_is_no_nodes_fault_is_told_from_what_may_be(cluster: Cluster, refuse_bindings: BindingPolicy) -> None:
+    """A policy, a missing right and a namespace that is being deleted all answer 403 to a binding."""
+    cluster.add_pod("kept", scheduler=ELSEWHERE)
+    path = f"/api/v1/namespaces/{cluster.namespace}"
+    cluster.api.merge(f"{path}/pods/kept", {"metadata": {"finalizers": ["example.com/kept"]}})
+    uid = str(cluster.pod("kept")["metadata"]["uid"])
+
+    def answer(kubeconfig: Path | None = None) -> tuple[Refused, str]:
+        effect = BindPod(uid=uid, namespace=cluster.namespace, name="kept", node="n1")
+        found = ask(cluster, lambda session: bind(session, effect), kubeconfig)
+        assert isinstance(found, BindRefused)
+        return found.why, found.message
+
+    refuse_bindings("kept")
+    why, said = answer()
+    assert (why, "ValidatingAdmissionPolicy" in said) == (Refused.FORBIDDEN, True)
+    why, said = answer(cluster.control_plane.kubeconfig_of_service_account(cluster.namespace, "default"))
+    assert (why, "cannot create resource" in said) == (Refused.UNAVAILABLE, True)
+    refuse_bindings.allow()
+    cluster.api.delete(path)
+    try:
+        cluster.until(lambda: answer()[0] is Refused.DENIED)
+        assert "being terminated" in answer()[1]
+    finally:
+        cluster.api.merge(f"{path}/pods/kept", {"metadata": {"finalizers": None}})
 
 
 class TestEvictions:

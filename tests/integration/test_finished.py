@@ -141,29 +141,6 @@ def test_a_thousand_are_gone_a_minute_after_their_time_to_live_across_a_change_o
     assert limited, "the API server does not limit the watch"
 
 
-def test_a_gang_that_ends_takes_its_group_along_and_a_member_that_lives_keeps_it(
-    cluster: Cluster, start: Start
-) -> None:
-    """The default time to live counts from the end of the last member; a later run of the group begins before it."""
-    cluster.add_node("n1", cpu="4")
-    start(ttlAfterFinished="8s")
-    for name in ("ends", "again"):
-        cluster.add_group(name, min_member=2)
-        cluster.add_pods(name, 2)
-    cluster.until(lambda: cluster.phase("ends") == cluster.phase("again") == "Running")
-    pods = f"/api/v1/namespaces/{cluster.namespace}/pods"
-    for name in ("ends-0", "ends-1", "again-0", "again-1"):
-        cluster.api.merge(f"{pods}/{name}/status", {"status": {"phase": "Succeeded"}})
-    cluster.until(lambda: cluster.phase("ends") == cluster.phase("again") == "Succeeded")
-    assert cluster.status("ends")["finishedTime"]
-    cluster.add_pods("again", 2, first=2)
-    cluster.until(lambda: cluster.phase("again") == "Running")
-    cluster.until(lambda: cluster.groups() == ["again"], within_s=30)
-    time.sleep(10)
-    assert cluster.groups() == ["again"]
-    assert len(cluster.pods("ends")) == 2
-
-
 def test_the_server_selects_finished_groups_whatever_their_fields(cluster: Cluster) -> None:
     cluster.add_group("new", min_member=1)
     finish(cluster.api, cluster.namespace, "done")
