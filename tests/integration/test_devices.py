@@ -8,21 +8,16 @@ from typing import Any
 import pytest
 
 from gangsched.kube.reading.storage_values import MARK
-from tests.effort import in_turn
 from tests.integration.admission import BindingPolicy
 from tests.integration.cluster import Cluster
 from tests.integration.devices import (
-    API,
-    DRIVER,
     _no_devices_left,  # noqa: F401 - a fixture
     add_askers,
-    add_claim,
     add_class,
     add_gpus,
     add_slice,
     add_template,
     add_template_of,
-    add_users,
     add_workers,
     claims,
     in_use,
@@ -32,46 +27,6 @@ from tests.integration.devices import (
 pytestmark = pytest.mark.usefixtures("operator")
 
 Json = dict[str, Any]
-
-
-@in_turn("number", range(20))
-def test_two_gangs_race_for_the_last_devices(cluster: Cluster, number: int) -> None:  # noqa: ARG001 - each try alike
-    for at in range(2):
-        cluster.add_node(f"n{at}", cpu="64")
-        add_gpus(cluster, f"n{at}", 3)
-    add_class(cluster, "gpu")
-    add_template(cluster, "gpu", 1)
-    for name in ("one", "two"):
-        add_workers(cluster, name, 4)
-    cluster.until(lambda: len(cluster.bound()) == 4, within_s=60)
-    names = {name.partition("-")[0] for name in cluster.bound()}
-    [other] = {"one", "two"} - names
-    assert len(names) == 1
-    cluster.until(lambda: "DeviceClass gpu" in cluster.condition(other).get("message", ""), within_s=60)
-    assert set(in_use(cluster)) == set(cluster.bound())
-    assert len({device for devices in in_use(cluster).values() for device in devices}) == 4
-
-
-def test_a_device_that_another_scheduler_has_allocated_too_is_taken_from_the_member_that_is_not_bound(
-    cluster: Cluster, refuse_bindings: BindingPolicy
-) -> None:
-    cluster.add_node("n0", cpu="64")
-    add_class(cluster, "gpu")
-    add_gpus(cluster, "n0", 2)
-    add_claim(cluster, "w-0", "gpu")
-    add_claim(cluster, "rival", "gpu")
-    refuse_bindings("w-")
-    add_users(cluster, "w", 1)
-    cluster.until(lambda: in_use(cluster))
-    [ours] = in_use(cluster)["w-0"]
-    cluster.add_pod("rival", scheduler="other", resourceClaims=[{"name": "gpu", "resourceClaimName": "rival"}])
-    [rival] = [pod for pod in cluster.pods() if pod["metadata"]["name"] == "rival"]
-    allocate(cluster, "rival", ours, rival)
-    cluster.until(lambda: in_use(cluster).get("w-0") not in (None, [ours]), within_s=60)
-    assert in_use(cluster)["rival"] == [ours]
-    refuse_bindings.allow()
-    cluster.until_bound("w", 1, within_s=60)
-    assert in_use(cluster)["w-0"] != [ours]
 
 
 def test_devices_are_taken_back_from_a_group_that_is_deleted_before_it_is_bound(
@@ -88,17 +43,6 @@ def test_devices_are_taken_back_from_a_group_that_is_deleted_before_it_is_bound(
     cluster.until(lambda: not in_use(cluster), within_s=60)
     cluster.until(lambda: not any(each["metadata"].get("finalizers") or marked(each) for each in claims(cluster)))
     assert not cluster.bound()
-
-
-def allocate(cluster: Cluster, claim: str, device: tuple[str, str], pod: Json) -> None:
-    """Allocate as another scheduler would."""
-    pool, name = device
-    found = {"request": "gpu", "driver": DRIVER, "pool": pool, "device": name}
-    reserved = {"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
-    cluster.api.merge(
-        f"{API}/namespaces/{cluster.namespace}/resourceclaims/{claim}/status",
-        {"status": {"allocation": {"devices": {"results": [found]}}, "reservedFor": [reserved]}},
-    )
 
 
 def marked(claim: Json) -> bool:

@@ -8,15 +8,12 @@ import pytest
 
 from gangsched.kube.reading.storage_values import MARK, SELECTED_NODE
 from testbed.provisioner import DRIVER, Provisioner
-from tests.effort import in_turn
 from tests.integration.cluster import Cluster
 from tests.integration.test_volumes import (
     PATH,
     ZONE,
     _no_volumes_left,  # noqa: F401 - a fixture
     add_claim,
-    add_volume,
-    bound,
     uses,
     zones,
     zones_of_volumes,
@@ -91,21 +88,6 @@ def test_workers_get_volumes_provisioned_and_none_is_bound_before_the_last(zoned
 
 
 @pytest.mark.usefixtures("operator")
-@in_turn("number", range(10))
-def test_two_gangs_race_for_the_last_storage(zoned: Cluster, number: int) -> None:  # noqa: ARG001 - each try alike
-    add_class(zoned, DRIVER)
-    with Provisioner(zoned.api, room={"a": 2, "b": 1}, tells=True):
-        add_workers(zoned, "one", 2)
-        add_workers(zoned, "two", 2)
-        zoned.until(lambda: len(zoned.bound()) == 2, within_s=60)
-        whole, waiting = ("one", "two") if zoned.bound("one") else ("two", "one")
-        assert len(zoned.bound(whole)) == 2
-        assert "without storage capacity" in zoned.until_reason(waiting, "Unschedulable")
-        assert not zoned.bound(waiting)
-        zoned.until(lambda: not left(zoned))
-
-
-@pytest.mark.usefixtures("operator")
 def test_what_was_written_is_taken_back_when_a_member_or_the_group_goes(zoned: Cluster) -> None:
     add_class(zoned, DRIVER)
     add_workers(zoned, "w", 3)
@@ -117,21 +99,3 @@ def test_what_was_written_is_taken_back_when_a_member_or_the_group_goes(zoned: C
     zoned.delete_group("w")
     zoned.until(lambda: not left(zoned))
     assert len(claims(zoned)) == 3
-
-
-@pytest.mark.usefixtures("operator")
-@in_turn("number", range(20))
-def test_two_gangs_race_for_the_last_volumes(zoned: Cluster, number: int) -> None:  # noqa: ARG001 - each try alike
-    add_class(zoned)
-    for at in range(5):
-        add_volume(zoned, f"{zoned.namespace}-{at}", "ab"[at % 2])
-    for name in ("one", "two"):
-        add_workers(zoned, name, 4)
-    zoned.until(lambda: len(zoned.bound()) == 4, within_s=60)
-    names = {name.partition("-")[0] for name in zoned.bound()}
-    [other] = {"one", "two"} - names
-    assert len(names) == 1
-    told = "without a PersistentVolume of StorageClass"
-    zoned.until(lambda: told in zoned.condition(other).get("message", ""), within_s=60)
-    zoned.until(lambda: not left(zoned))
-    zoned.until(lambda: sum(bound(zoned)) == 4)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -26,7 +25,6 @@ pytestmark = pytest.mark.timeout(600)
 GANG: Json = {"gang": {"minCount": 3}}
 MADE: Json = {"name": "gpu", "resourceClaimTemplateName": "gpus"}
 NAMED: Json = {"name": "gpu", "resourceClaimName": "c"}
-OWN: Json = {"name": "own", "resourceClaimName": "own"}
 
 
 @pytest.fixture
@@ -107,56 +105,6 @@ def test_a_claim_from_a_template_is_allocated_once_for_the_whole_gang_and_releas
         delete_pod(ruled, f"p-{at}")
     delete_group(ruled)
     ruled.until(lambda: devices.claims(ruled) == [], within_s=60, what="the claim has gone with its group")
-
-
-def test_the_story_of_workload_resource_claims(ruled: Cluster) -> None:
-    """test/integration/dra/workload_resource_claims.go of v1.37.2, with the controllers instead of the test's hands."""
-    ruled.add_node("worker-0", cpu="64")
-    devices.add_gpus(ruled, "worker-0", 2)
-    for name in ("c", "own"):
-        devices.add_claim(ruled, name, "gpu")
-    declare(ruled, "g", {"basic": {}}, resourceClaims=[NAMED])
-    add_pod(ruled, "p-1", NAMED, OWN)
-    ruled.until(lambda: len(ruled.bound()) == 1, what="the first is bound")
-    its_group = [of_group(group_of(ruled))]
-    assert reserved(ruled, "c") == its_group
-    assert [each["name"] for each in reserved(ruled, "own")] == ["p-1"]
-
-    add_pod(ruled, "p-2", NAMED, OWN)
-    ruled.until(lambda: len(ruled.bound()) == 2, what="the second is bound")
-    assert reserved(ruled, "c") == its_group
-    assert sorted(each["name"] for each in reserved(ruled, "own")) == ["p-1", "p-2"]
-
-    delete_pod(ruled, "p-1")
-    ruled.until(lambda: [each["name"] for each in reserved(ruled, "own")] == ["p-2"], within_s=60)
-    delete_pod(ruled, "p-2")
-    ruled.until(lambda: reserved(ruled, "own") == [], within_s=60)
-    time.sleep(5)  # longer than gangsched takes to undo what nobody needs
-    assert reserved(ruled, "c") == its_group
-
-    delete_group(ruled)
-    ruled.until(lambda: reserved(ruled, "c") == [], within_s=60, what="the group's claim is released")
-
-
-def test_devices_that_never_get_ready_are_given_back_when_the_gang_loses_a_member(ruled: Cluster) -> None:
-    ruled.add_node("n0", cpu="64")
-    device = {"name": "gpu-0", "capacity": {"memory": {"value": "80Gi"}}, "bindsToNode": True}
-    conditions = {"bindingConditions": ["Attached"], "bindingFailureConditions": ["Broken"]}
-    devices.add_slice(ruled, "n0-gpus", "n0", devices=[device | conditions])
-    devices.add_claim(ruled, "c", "gpu")
-    declare(ruled, "g", GANG, resourceClaims=[NAMED])
-    for at in range(3):
-        add_pod(ruled, f"p-{at}", NAMED)
-    ruled.until(lambda: reserved(ruled, "c") == [of_group(group_of(ruled))], what="it is reserved for the group")
-    time.sleep(1)
-    assert ruled.bound() == {}
-    delete_pod(ruled, "p-2")
-    ruled.until(lambda: not devices.left(ruled), within_s=30, what="nothing is left on the claim")
-    assert ruled.bound() == {}
-    add_pod(ruled, "p-3", NAMED)
-    ruled.until(lambda: reserved(ruled, "c") != [], within_s=30, what="it is reserved again")
-    devices.report(ruled, claim_of(ruled, "c"), "Attached")
-    ruled.until(lambda: len(ruled.bound()) == 3, within_s=30, what="all are bound")
 
 
 def test_the_charts_rights_suffice(ruled: Cluster) -> None:

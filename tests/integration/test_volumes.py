@@ -110,24 +110,6 @@ def zoned(cluster: Cluster) -> Cluster:
     return cluster
 
 
-def test_a_gang_with_claims_of_their_own_is_bound_whole_once_the_last_claim_is(zoned: Cluster) -> None:
-    zoned.add_group("data", min_member=4)
-    for number in range(4):
-        zoned.add_pod(f"data-{number}", "data", **uses(f"data-{number}"))
-    message = zoned.until_reason("data", "VolumeNotReady")
-    assert "PersistentVolumeClaim data-0, which does not exist" in message
-    for number in range(4):
-        add_claim(zoned, f"data-{number}")
-    zoned.until(lambda: "which is not bound" in zoned.condition("data")["message"], within_s=90)
-    for number in range(3):
-        add_volume(zoned, f"{zoned.namespace}-{number}", "ab"[number % 2])
-    zoned.until(lambda: sum(bound(zoned)) == 3, within_s=60)
-    assert not zoned.bound()
-    add_volume(zoned, f"{zoned.namespace}-3", "b")
-    zoned.until_bound("data", 4, within_s=60)
-    assert zones(zoned, "data") == zones_of_volumes(zoned, "data")
-
-
 def bound(cluster: Cluster) -> list[bool]:
     """For each claim of the namespace, whether it is bound."""
     path = f"/api/v1/namespaces/{cluster.namespace}/persistentvolumeclaims"
