@@ -12,7 +12,6 @@ import pytest
 from gangsched.cli import main
 from gangsched.kube.client.discovery import LOOK_S, listed_versions
 from gangsched.kube.client.session import connect
-from gangsched.kube.dialects.dialect_table import DEFAULT
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
 from tests.integration.cluster import Cluster
@@ -49,55 +48,6 @@ def add_pods(cluster: Cluster, words: Words, *names: str, scheduler: str = "gang
 def explained(control_plane: ControlPlane, cluster: Cluster, capsys, *arguments: str) -> str:
     main(["explain", "--kubeconfig", str(control_plane.kubeconfig), f"{cluster.namespace}/g", *arguments])
     return str(capsys.readouterr().out)
-
-
-@pytest.mark.usefixtures("operator")
-def test_a_group_of_another_system_is_bound_whole_when_complete_and_not_before(
-    cluster: Cluster, with_crd: ControlPlane, capsys
-) -> None:
-    words = WORDS["kai"]
-    cluster.add_node("n1")
-    add_pods(cluster, words, "one")
-    cluster.until(lambda: cluster.told("one").get("reason") == "PodGroupNotFound")
-    missing = cluster.told("one")["message"]
-    declare(cluster, words)
-    cluster.until(lambda: cluster.told("one").get("reason") == "GangIncomplete")
-    said = explained(with_crd, cluster, capsys)
-    before = dict(cluster.bound())
-    add_pods(cluster, words, "two")
-    cluster.until(lambda: len(cluster.bound()) == 2)
-
-    assert f"There is no {DEFAULT.kinds['kai'].name} g in namespace {cluster.namespace}: create it" in missing
-    assert before == {}
-    assert "declared    by kai PodGroup" in said
-    assert "1 of 2 exist" in said
-
-
-@pytest.mark.usefixtures("operator")
-def test_nothing_is_written_to_other_systems_objects_and_no_pod_is_changed(
-    cluster: Cluster, with_crd: ControlPlane
-) -> None:
-    words = WORDS["volcano"]
-    cluster.add_node("n1")
-    declare(cluster, words)
-    add_pods(cluster, words, "one", "two")
-    cluster.until(lambda: len(cluster.bound()) == 2)
-    ours = [
-        entry
-        for entry in with_crd.audited(naming="gangsched")
-        if entry.get("userAgent") == "gangsched"
-        and "resource" in (about := entry.get("objectRef", {}))
-        and about.get("namespace", "") in ("", cluster.namespace)
-    ]
-    foreign = {kind.resource.group for kind in DEFAULT.kinds.values()}
-
-    assert {entry["verb"] for entry in ours if entry["objectRef"].get("apiGroup") in foreign} == {"list", "watch"}
-    written = {
-        (entry["verb"], entry["objectRef"].get("subresource"))
-        for entry in ours
-        if entry["objectRef"]["resource"] == "pods" and entry["verb"] not in ("get", "list", "watch")
-    }
-    assert written <= {("create", "binding"), ("patch", "status"), ("create", "eviction")}
 
 
 def neighbour(words: Words) -> str:

@@ -90,56 +90,6 @@ def condition(cluster: Cluster, name: str = "g") -> Json:
     return conditions(cluster, name).get(condition_type(native().versions[0]), {})
 
 
-def test_a_gang_is_bound_whole_when_complete_and_not_before(gated: Cluster) -> None:
-    gated.add_node("a1")
-    add_pod(gated, "one", "g")
-    gated.until(lambda: gated.told("one").get("reason") == "PodGroupNotFound")
-    missing = gated.told("one")["message"]
-    declare(gated, "g", {"gang": {"minCount": 2}})
-    gated.until(lambda: gated.told("one").get("reason") == "GangIncomplete")
-    before = dict(gated.bound())
-    add_pod(gated, "two", "g")
-    gated.until(lambda: len(gated.bound()) == 2)
-
-    assert missing.startswith(f"Group g: There is no podgroups.scheduling.k8s.io g in namespace {gated.namespace}: ")
-    assert before == {}
-
-
-def test_pods_of_a_basic_group_are_bound_alone(gated: Cluster) -> None:
-    gated.add_node("b1", cpu="1")
-    declare(gated, "loose", {"basic": {}})
-    add_pod(gated, "one", "loose")
-    add_pod(gated, "two", "loose")
-    gated.until(lambda: len(gated.bound()) == 1)
-    gated.add_node("b2", cpu="1")
-    gated.until(lambda: len(gated.bound()) == 2)
-
-
-def test_pods_of_a_basic_group_with_a_topology_are_bound_in_one_zone(gated: Cluster) -> None:
-    for zone in "xy":
-        gated.add_node(f"{zone}1", cpu="1", labels={"zone": zone})
-    declare(gated, "near", {"basic": {}}, schedulingConstraints={"topology": [{"key": "zone"}]})
-    add_pod(gated, "one", "near")
-    add_pod(gated, "two", "near")
-    gated.until(lambda: "Unschedulable" in {gated.told(name).get("reason") for name in ("one", "two")})
-    [[_, first]] = gated.bound().items()
-    for zone in "xy":
-        gated.add_node(f"{zone}2", cpu="1", labels={"zone": zone})
-    gated.until(lambda: len(gated.bound()) == 2)
-
-    assert {node[0] for node in gated.bound().values()} == {first[0]}
-
-
-def test_beside_gangscheds_own_label_it_does_not_count_and_an_event_says_so(gated: Cluster) -> None:
-    gated.add_node("d1")
-    declare(gated, "made", {"gang": {"minCount": 5}})
-    gated.add_group("mine", min_member=2)
-    for name in ("one", "two"):
-        gated.add_pod(name, "mine", schedulingGroup={"podGroupName": "made"})
-    gated.until_bound("", 2)
-    gated.until(lambda: gated.events("mine", "NativeGroupIgnored"))
-
-
 COMPOSITES = "/apis/scheduling.k8s.io/v1alpha3/namespaces/{}/compositepodgroups"
 
 
@@ -284,24 +234,6 @@ def test_another_podgroup_of_the_name_does_not_get_the_condition(gated: Cluster)
             await session.close()
 
     assert asyncio.run(sent()) == Outcome.GONE
-    assert conditions(gated) == {}
-
-
-def test_a_group_with_a_pod_of_another_scheduler_is_told_and_its_condition_is_left_alone(gated: Cluster) -> None:
-    gated.add_node("t1")
-    declare(gated, "g", {"gang": {"minCount": 3}})
-    gated.make_pod(member("theirs", scheduler="default-scheduler", schedulingGroup={"podGroupName": "g"}))
-    for name in ("one", "two"):
-        add_pod(gated, name, "g")
-    gated.until(lambda: gated.events("theirs", "ForeignMember") and gated.events("one", "ForeignMember"))
-    gated.until(lambda: "its schedulerName is default-scheduler" in gated.told("two").get("message", ""))
-    before = dict(gated.bound())
-    add_pod(gated, "three", "g")
-    gated.until(lambda: len(gated.bound()) == 3)
-    gated.until(lambda: gated.events("one", "Scheduled"))
-
-    assert before == {}
-    assert "theirs" not in gated.bound()
     assert conditions(gated) == {}
 
 

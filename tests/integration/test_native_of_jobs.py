@@ -50,7 +50,7 @@ def gated(with_gates: ControlPlane) -> Iterator[Cluster]:
 
 def add(cluster: Cluster, name: str, size: int, **fields: object) -> None:
     jobs = f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs"
-    cluster.until(lambda: _posted(cluster, jobs, job(name, size, **fields)))  # type: ignore[arg-type] # the spec's
+    cluster.until(lambda: _posted(cluster, jobs, job(name, size, **fields)))
 
 
 def _posted(cluster: Cluster, path: str, body: Json) -> bool:
@@ -59,12 +59,6 @@ def _posted(cluster: Cluster, path: str, body: Json) -> bool:
     except ApiError:
         return False
     return True
-
-
-def auto(cluster: Cluster) -> None:
-    """Makes the namespace one in which Jobs are gangs."""
-    labels = {"gangsched.io/gang": "auto"}
-    cluster.api.merge(f"/api/v1/namespaces/{cluster.namespace}", {"metadata": {"labels": labels}})
 
 
 def group_of(cluster: Cluster, name: str) -> Json:
@@ -98,33 +92,6 @@ def test_a_job_that_asks_for_a_gang_is_whole_or_waits_and_one_that_asks_for_noth
     add(gated, "loose", 3, **shape)
     gated.until(lambda: len(gated.bound()) == 4)
     assert group_of(gated, "loose")["spec"]["schedulingPolicy"] == {"basic": {}}
-
-
-def test_where_jobs_are_gangs_the_group_that_nobody_asked_for_does_not_count(gated):
-    auto(gated)
-    gated.add_node("n1", cpu="2")
-    add(gated, "train", 3)
-    gated.until(lambda: len(gated.pods()) == 3)
-    waiting = gated.pods()[0]["metadata"]["name"]
-    gated.until(lambda: gated.told(waiting).get("reason") == "Unschedulable")
-    assert gated.told(waiting)["message"].startswith("Group job.train: ")
-    assert not gated.bound()
-    gated.add_node("n2", cpu="1")
-    gated.until(lambda: len(gated.bound()) == 3)
-
-
-def test_the_topology_of_a_job_is_that_of_its_automatic_gang(gated):
-    auto(gated)
-    gated.add_node("n1", cpu="2", labels={"rack": "a"})
-    gated.add_node("n2", cpu="2", labels={"rack": "b"})
-    add(gated, "train", 3, scheduling=GANG | {"schedulingConstraints": {"topology": [{"key": "rack"}]}})
-    gated.until(lambda: len(gated.pods()) == 3)
-    waiting = gated.pods()[0]["metadata"]["name"]
-    gated.until(lambda: gated.told(waiting).get("reason") == "Unschedulable")
-    assert not gated.bound()
-    gated.add_node("n3", cpu="2", labels={"rack": "b"})
-    gated.until(lambda: len(gated.bound()) == 3)
-    assert set(gated.bound().values()) <= {"n2", "n3"}
 
 
 def test_a_changed_minimum_of_a_job_is_followed_while_it_waits(gated):
