@@ -1,4 +1,4 @@
-"""The custom resources of other systems on the real API server: their CRDs, and a group in each system's own words."""
+"""The custom resources of other systems on the real API server: their CRDs, and a group in some systems' own words."""
 
 from __future__ import annotations
 
@@ -41,21 +41,6 @@ def _words(api_version: str, spec: Json, **said: Any) -> Words:
 
 
 WORDS: dict[str, Words] = {
-    "tenstack": _words(
-        "batch.scheduler.tencent.com/v1",
-        {"minMember": 2, "maxScheduleTime": "10m", "minResources": {"cpu": "1"}},
-        labels={"group.batch.scheduler.tencent.com": "g"},
-    ),
-    "scheduler-plugins": _words(
-        "scheduling.x-k8s.io/v1alpha1",
-        {"minMember": 2, "scheduleTimeoutSeconds": 600},
-        labels={"scheduling.x-k8s.io/pod-group": "g"},
-    ),
-    "koordinator": _words(
-        "scheduling.sigs.k8s.io/v1alpha1",
-        {"minMember": 2, "scheduleTimeoutSeconds": 600},
-        labels={"pod-group.scheduling.sigs.k8s.io": "g"},
-    ),
     "volcano": _words(
         "scheduling.volcano.sh/v1beta1",
         {"minMember": 2, "queue": "default", "minTaskMember": {"worker": 2}},
@@ -74,10 +59,10 @@ WORDS: dict[str, Words] = {
     ),
 }
 
-DIALECTS = tuple(sorted(dialect for dialect in WORDS if (CRDS / f"{dialect}.yaml").exists()))
-"""The dialects whose kind a CRD defines; the native one is built into the API server."""
 DEMANDS = "palantir-demand"
 """Not a PodGroup's CRD: Demand objects are requests to an autoscaler."""
+DIALECTS = tuple(sorted(path.stem for path in CRDS.glob("*.yaml") if path.stem != DEMANDS))
+"""The dialects whose kind a CRD defines; the native one is built into the API server."""
 
 
 def crd(dialect: str) -> Json:
@@ -89,25 +74,40 @@ def crd(dialect: str) -> Json:
 @contextlib.contextmanager
 def served(control_plane: ControlPlane, *dialects: str) -> Iterator[None]:
     """Has the API server serve these dialects' PodGroups inside the context."""
+    with defined(control_plane, *map(crd, dialects)):
+        yield
+
+
+@contextlib.contextmanager
+def defined(control_plane: ControlPlane, *crds: Json) -> Iterator[None]:
+    """Has the API server serve the kinds that these define inside the context."""
     try:
-        for dialect in dialects:
-            install(control_plane, dialect)
+        _apply(control_plane, *crds)
         yield
     finally:
-        for dialect in dialects:
-            remove(control_plane, dialect)
+        _delete(control_plane, *crds)
 
 
 def install(control_plane: ControlPlane, dialect: str) -> None:
     """Apply the CRD and wait until its objects can be listed."""
-    control_plane.kubectl("apply", "--filename", CRDS / f"{dialect}.yaml")
-    until(lambda: _listed(control_plane, dialect), what=f"{dialect} served")
+    _apply(control_plane, crd(dialect))
 
 
 def remove(control_plane: ControlPlane, dialect: str) -> None:
     """Delete the CRD with all its objects and wait until it is not served."""
-    control_plane.kubectl("delete", "--ignore-not-found", "--filename", CRDS / f"{dialect}.yaml")
-    until(lambda: not _listed(control_plane, dialect), what=f"{dialect} not served")
+    _delete(control_plane, crd(dialect))
+
+
+def _apply(control_plane: ControlPlane, *crds: Json) -> None:
+    control_plane.kubectl("apply", "--filename", "-", stdin=yaml.safe_dump_all(crds))
+    for each in crds:
+        until(lambda: _listed(control_plane, each), what=f"{each['metadata']['name']} served")  # noqa: B023 - at once
+
+
+def _delete(control_plane: ControlPlane, *crds: Json) -> None:
+    control_plane.kubectl("delete", "--ignore-not-found", "--filename", "-", stdin=yaml.safe_dump_all(crds))
+    for each in crds:
+        until(lambda: not _listed(control_plane, each), what=f"{each['metadata']['name']} gone")  # noqa: B023 - at once
 
 
 @contextlib.contextmanager
@@ -129,10 +129,9 @@ def _has_status(control_plane: ControlPlane) -> bool:
     return "podgroups/status" in {each["name"] for each in listed}
 
 
-def _listed(control_plane: ControlPlane, dialect: str) -> bool:
-    version = WORDS[dialect].path + "/podgroups" if dialect in WORDS else "scaler.palantir.com/v1alpha2/demands"
-    try:
-        control_plane.api.get(f"/apis/{version}")
-    except ApiError:
-        return False
-    return True
+def _listed(control_plane: ControlPlane, crd: Json) -> bool:
+    spec = crd["spec"]
+    with contextlib.suppress(ApiError):
+        control_plane.api.get(f"/apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}")
+        return True
+    return False
