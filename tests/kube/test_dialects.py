@@ -539,10 +539,14 @@ class TestYunikorn:
             ('[{"name": "w"}]', "give every task group a minMember from 1"),
             (task_groups(("w", -1), ("v", 2)), "give every task group a minMember from 1"),
             (task_groups(("w", 2**31), ("v", 2)), "less than 2147483647 in all"),
+            (
+                '[{"name": "v", "minMember": 1, "minResource": {"cpu": "many"}}]',
+                "minResource (cpu) is 'many': write an",
+            ),
         ],
     )
     def test_task_groups_that_cannot_be_used_are_told(self, text: str, remedy: str) -> None:
-        found = declared(APP, {TASK_GROUPS: text, TASK_GROUP: "w"})
+        found = declared(APP | {"spark-role": "driver"}, {TASK_GROUPS: text, TASK_GROUP: "w"})
         assert (found.group, found.roles) == ("a", ())
         assert found.error.startswith(f"The annotation {TASK_GROUPS} is '")
         assert remedy in found.error
@@ -612,34 +616,7 @@ def test_equal_texts_give_the_identical_declaration() -> None:
     assert read(APP, dict(said)) is read(APP, dict(said))
 
 
-KEYS = (
-    "gangsched.io/pod-group",
-    "gangsched.io/min-member",
-    "gangsched.io/max-schedule-time",
-    "gangsched.io/role",
-    f"{PFNET}-name",
-    f"{PFNET}-size",
-    f"{PFNET}-schedule-timeout-seconds",
-    KUEUE,
-    KUEUE_COUNT,
-    *(f"{KOORDINATOR}/{key}" for key in ("name", "min-available", "waiting-time", "groups", "mode")),
-    NETWORK,
-    f"{OLD}/name",
-    f"{OLD}/min-available",
-    f"{YUNIKORN}/app-id",
-    "applicationId",
-    "spark-app-selector",
-    TASK_GROUPS,
-    TASK_GROUP,
-    "group.batch.scheduler.tencent.com",
-    "scheduling.x-k8s.io/pod-group",
-    "pod-group.scheduling.sigs.k8s.io",
-    "scheduling.k8s.io/group-name",
-    "scheduling.volcano.sh/group-min-member",
-    "volcano.sh/task-spec",
-    "pod-group-name",
-    "kai.scheduler/subgroup-name",
-)
+KEYS = sorted({key.name for dialect in DEFAULT.dialects for key in (*dialect.row.group, *dialect.terms)})
 TEXTS = st.one_of(
     st.sampled_from(("", "a", "b", "1", "2", "3", "30s", '["a"]', task_groups(("a", 2)))),
     st.text(max_size=30),

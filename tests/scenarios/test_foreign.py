@@ -63,10 +63,7 @@ class TestTheTerms:
         harness.add(node(), g(dialect, min_member=3), *members(2, dialect))
         harness.wait(2)
         assert harness.bound() == []
-        assert told(harness, "g-0") == (
-            "GangIncomplete",
-            "Group g: 2 of 3 members exist; 1 more member is needed, or a lower minimum.",
-        )
+        assert told(harness, "g-0")[0] == "GangIncomplete"
         harness.add(*members(1, dialect, first=2))
         harness.wait(2)
         assert len(harness.bound()) == 3
@@ -236,12 +233,10 @@ class TestSeveralSources:
         harness.add(*members(3, "scheduler-plugins", labels=labels))
         harness.wait(2)
         assert harness.bound() == []
-        assert told(harness, "g-0") == (
-            "Contradiction",
-            (
-                "Group g: The scheduler-plugins PodGroup says minMember 3, the pods say 2 by the label "
-                "pod-group.scheduling.sigs.k8s.io/min-available: make them equal or remove the latter."
-            ),
+        reason, message = told(harness, "g-0")
+        assert reason == "Contradiction"
+        assert message.startswith(
+            "Group g: The scheduler-plugins PodGroup says minMember 3, the pods say 2 by the label "
         )
 
     def test_the_object_of_a_pods_second_dialect_counts_as_well(self):
@@ -249,7 +244,7 @@ class TestSeveralSources:
         harness.add(node(), g("kai", min_member=3))
         harness.add(*members(2, "kai", labels={"kueue.x-k8s.io/pod-group-name": "g"}))
         harness.wait(2)
-        assert told(harness, "g-0")[1] == "Group g: 2 of 3 members exist; 1 more member is needed, or a lower minimum."
+        assert told(harness, "g-0")[1].startswith("Group g: 2 of 3 members exist")
 
 
 class TestRestart:
