@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from testbed.operator import Operator
@@ -9,7 +11,8 @@ from testbed.workloads import member, pod_group
 from tests.integration.cluster import Cluster
 from tests.integration.waiting import until
 
-pytestmark = pytest.mark.usefixtures("operator")
+Json = dict[str, Any]
+pytestmark = [pytest.mark.usefixtures("operator"), pytest.mark.timeout(180)]
 GANGS, MEMBERS = 20, 5
 
 
@@ -83,3 +86,87 @@ def test_a_namespace_that_is_deleted_while_twenty_gangs_bind_in_it_leaves_nothin
     assert operator.child.poll() is None
     assert operator.metric("gangsched_partly_bound_groups") == 0
     assert operator.metric("gangsched_held_capacity") == 0
+
+
+# Workloads of real controllers
+
+
+def scale(cluster: Cluster, name: str, replicas: int) -> None:
+    path = f"/apis/apps/v1/namespaces/{cluster.namespace}/statefulsets/{name}"
+    cluster.api.merge(path, {"spec": {"replicas": replicas}})
+
+
+def test_a_stateful_set_that_goes_from_1_to_0_to_1_is_a_new_run_each_time(cluster: Cluster) -> None:
+    cluster.add_node("n1", cpu="1")
+    cluster.add_group("web", min_member=1)
+    cluster.add_stateful_set("web", 1)
+    uids: set[str] = set()
+    for _ in range(3):
+        cluster.until(lambda: cluster.phase("web") == "Running", within_s=60)
+        assert cluster.status("web")["attempts"] == 1
+        uids.add(cluster.pod("web-0")["metadata"]["uid"])
+        scale(cluster, "web", 0)
+        cluster.until(lambda: cluster.phase("web") == "Suspended" and not cluster.pods("web"), within_s=60)
+        scale(cluster, "web", 1)
+    cluster.until_bound("web", 1, within_s=60)
+    assert len(uids) == 3
+    assert not cluster.events("web", "GangFailed")
+
+
+def test_a_stateful_set_that_is_deleted_and_created_again_is_bound_whole_each_time(cluster: Cluster) -> None:
+    path = f"/apis/apps/v1/namespaces/{cluster.namespace}/statefulsets/web"
+    cluster.add_node("n1", cpu="3")
+    cluster.add_group("web", min_member=3)
+    uids: set[str] = set()
+    for _ in range(3):
+        cluster.add_stateful_set("web", 3)
+        # The status may still be that of the set before.
+        cluster.until(lambda: len(cluster.bound()) == 3 and cluster.status("web")["bound"] == 3, within_s=60)
+        uids |= {pod["metadata"]["uid"] for pod in cluster.pods("web")}
+        cluster.api.delete(f"{path}?propagationPolicy=Background")
+        cluster.until(lambda: not cluster.pods("web"), within_s=60)
+    assert len(uids) == 9
+    cluster.until(lambda: cluster.status("web")["members"] == 0)
+    assert not cluster.status("web").get("reservation")
+
+
+def job(name: str, size: int, **spec: object) -> Json:
+    container = {"name": "main", "image": "registry.invalid/none", "resources": {"requests": {"cpu": "1"}}}
+    pod = {
+        "schedulerName": "gangsched",
+        "terminationGracePeriodSeconds": 0,
+        "restartPolicy": "Never",
+        "containers": [container],
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name},
+        "spec": {"parallelism": size, "completions": size, "template": {"spec": pod}, **spec},
+    }
+
+
+def bound(cluster: Cluster, owner: str) -> list[str]:
+    """The pods of the workload that have a node."""
+    return [pod for pod in cluster.bound() if pod.startswith(f"{owner}-")]
+
+
+def test_of_two_jobs_with_room_for_one_and_a_half_one_is_whole_and_the_other_follows(cluster: Cluster) -> None:
+    labels = {"gangsched.io/gang": "auto"}
+    cluster.api.merge(f"/api/v1/namespaces/{cluster.namespace}", {"metadata": {"labels": labels}})
+    cluster.add_node("n1", cpu="8")
+    for name in ("one", "two"):
+        cluster.api.post(f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs", job(name, 5))
+    cluster.until(lambda: len(cluster.pods()) == 10)
+    cluster.until(lambda: len(cluster.bound()) == 5)
+    [first] = {"one", "two"} & {name.split("-")[0] for name in cluster.bound()}
+    second = "two" if first == "one" else "one"
+    waiting = next(name for pod in cluster.pods() if (name := pod["metadata"]["name"]).startswith(second))
+    cluster.until(lambda: cluster.told(waiting).get("reason") == "Unschedulable")
+    told = cluster.told(waiting)["message"]
+    assert len(bound(cluster, first)) == 5
+    assert told.startswith(f"Group job.{second}: ")
+    assert "3 of 5" in told
+
+    cluster.control_plane.kubectl("delete", "job", first, "--namespace", cluster.namespace)
+    cluster.until(lambda: len(bound(cluster, second)) == 5, within_s=60)

@@ -12,7 +12,7 @@ from testbed.api import ApiError, Json
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
 from tests.integration.cluster import Cluster
-from tests.integration.test_gangs_nobody_declares import job
+from tests.integration.test_gangs import job
 from tests.natives import JOBS, native
 
 pytestmark = pytest.mark.timeout(300)

@@ -3,40 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from random import Random
 
 import pytest
 
 from testbed.operator import Operator
-from testbed.provisioner import DRIVER, Provisioner
+from testbed.provisioner import Provisioner
 from tests import effort
 from tests.effort import kills
 from tests.integration import devices
 from tests.integration.cluster import Cluster
-from tests.integration.test_prebinding import add_class, add_workers, left, with_zones
+from tests.integration.devices import _no_devices_left  # noqa: F401 - a fixture
 from tests.integration.test_volumes import (
     _no_volumes_left,  # noqa: F401 - a fixture
+    add_class,
     add_volume,
+    add_workers,
+    left,
+    with_zones,
     zones,
     zones_of_volumes,
 )
 
 SIZE = 4
-
-
-@pytest.fixture
-def zoned(cluster: Cluster) -> Cluster:
-    return with_zones(cluster)
-
-
-@pytest.fixture
-def with_devices(cluster: Cluster) -> Iterator[Cluster]:
-    cluster.add_node("n0", cpu="64")
-    devices.add_class(cluster, "gpu")
-    devices.add_gpus(cluster, "n0", SIZE)
-    yield cluster
-    devices.remove_devices(cluster)
+RESOURCE = "example.com/gpu"
 
 
 def delete_pods(cluster: Cluster) -> None:
@@ -52,10 +42,10 @@ def at_the_first_write(cluster: Cluster) -> None:
 
 @pytest.mark.timeout(1200)
 @pytest.mark.explores
-def test_volumes(zoned: Cluster) -> None:
+def test_volumes(cluster: Cluster) -> None:
     """Every second time its members are deleted while there is no leader."""
-    random = Random(29 + effort.first_seed)
-    add_class(zoned, DRIVER)
+    zoned, random = with_zones(cluster), Random(29 + effort.first_seed)
+    add_class(zoned)
     struck: list[int] = []
     with Operator(zoned.control_plane) as operator, Provisioner(zoned.api) as provisioner:
         for number in kills(struck):
@@ -80,9 +70,12 @@ def test_volumes(zoned: Cluster) -> None:
 
 @pytest.mark.timeout(1200)
 @pytest.mark.explores
-def test_devices(with_devices: Cluster) -> None:
+def test_devices(cluster: Cluster) -> None:
     """Every second time its PodGroup is deleted while there is no leader; its pods stay: only gangsched cleans up."""
-    cluster, random = with_devices, Random(31 + effort.first_seed)
+    random = Random(31 + effort.first_seed)
+    cluster.add_node("n0", cpu="64")
+    devices.add_class(cluster, "gpu")
+    devices.add_gpus(cluster, "n0", SIZE)
     for at in range(SIZE):
         devices.add_claim(cluster, f"w-{at}", "gpu")
     struck: list[int] = []
@@ -109,3 +102,33 @@ def test_devices(with_devices: Cluster) -> None:
             cluster.delete_group("w")
             delete_pods(cluster)
             cluster.until(lambda: not devices.left(cluster), within_s=60, what="the claims are as they were")
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.explores
+def test_devices_for_a_resource(cluster: Cluster) -> None:
+    """Every second time its group is deleted while there is no leader."""
+    random = Random(31 + effort.first_seed)
+    cluster.add_node("n0", cpu="64")
+    devices.add_class(cluster, "gpu", extendedResourceName=RESOURCE)
+    devices.add_gpus(cluster, "n0", 3)
+    struck: list[int] = []
+    with Operator(cluster.control_plane) as operator:
+        for number in kills(struck):
+            name = f"r{number}"
+            devices.add_askers(cluster, name, 3, RESOURCE)
+            time.sleep(random.uniform(0.0, 0.3))
+            operator.kill()
+            if devices.claims(cluster) and not cluster.bound(name):
+                struck.append(number)
+            if number % 2:
+                cluster.delete_group(name)
+                for at in range(3):
+                    cluster.delete_pod(f"{name}-{at}")
+            operator.start()
+            if not number % 2:
+                cluster.until_bound(name, 3, within_s=60)
+                assert len(devices.in_use(cluster)) == 3
+                for at in range(3):
+                    cluster.delete_pod(f"{name}-{at}")
+            cluster.until(lambda: not devices.claims(cluster), within_s=60, what="nothing is left")

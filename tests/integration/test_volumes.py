@@ -1,4 +1,4 @@
-"""Gangs on bound volumes: kube-controller-manager binds claims to volumes, gangsched then places the pods there."""
+"""Gangs with volumes: placed where theirs are, or bound once all are bound or provisioned."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from gangsched.kube.reading.storage_values import MARK, SELECTED_NODE
 from testbed.api import unless_gone
+from testbed.provisioner import DRIVER, Provisioner
 from testbed.workloads import pod_template
 from tests.integration.cluster import Cluster
 
@@ -34,7 +36,7 @@ def _no_volumes_left(cluster: Cluster) -> Iterator[None]:
         cluster.api.delete(f"/apis/storage.k8s.io/v1/storageclasses/{found['metadata']['name']}")
 
 
-def add_volume(cluster: Cluster, name: str, zone: str, **spec: Any) -> None:
+def add_volume(cluster: Cluster, name: str, zone: str) -> None:
     inside = {"key": ZONE, "operator": "In", "values": [zone]}
     cluster.api.post(
         PATH,
@@ -46,8 +48,7 @@ def add_volume(cluster: Cluster, name: str, zone: str, **spec: Any) -> None:
                 "storageClassName": cluster.namespace,
                 "csi": {"driver": "csi.example.com", "volumeHandle": name},
                 "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [inside]}]}},
-            }
-            | spec,
+            },
         },
     )
 
@@ -73,9 +74,9 @@ def claim_spec(cluster: Cluster) -> Json:
     }
 
 
-def add_claim(cluster: Cluster, name: str, **spec: object) -> None:
+def add_claim(cluster: Cluster, name: str) -> None:
     path = f"/api/v1/namespaces/{cluster.namespace}/persistentvolumeclaims"
-    cluster.api.post(path, {"metadata": {"name": name}, "spec": claim_spec(cluster) | spec})
+    cluster.api.post(path, {"metadata": {"name": name}, "spec": claim_spec(cluster)})
 
 
 def uses(name: str) -> Json:
@@ -103,11 +104,15 @@ def zones(cluster: Cluster, group: str) -> dict[str, str]:
     return {pod: node[0] for pod, node in cluster.bound(group).items()}
 
 
+def with_zones(cluster: Cluster) -> Cluster:
+    for name in ("a1", "a2", "b1", "b2"):
+        cluster.add_node(name, labels={ZONE: name[0]}, cpu="8")
+    return cluster
+
+
 @pytest.fixture
 def zoned(cluster: Cluster) -> Cluster:
-    for name in ("a1", "a2", "b1", "b2"):
-        cluster.add_node(name, labels={ZONE: name[0]}, cpu="2")
-    return cluster
+    return with_zones(cluster)
 
 
 def bound(cluster: Cluster) -> list[bool]:
@@ -158,3 +163,73 @@ def test_an_ephemeral_volume_is_waited_for_and_used(zoned: Cluster) -> None:
     template = {"volumeClaimTemplate": {"spec": claim_spec(zoned)}}
     zoned.add_pod("one", volumes=[{"name": "scratch", "ephemeral": template}])
     zoned.until(lambda: zones(zoned, "") == {"one": "b"}, within_s=60)
+
+
+# Volumes that wait for their first consumer
+
+
+def add_class(cluster: Cluster) -> None:
+    """A class of the provisioner of the tests, whose volumes wait for their first consumer."""
+    cluster.api.post(
+        "/apis/storage.k8s.io/v1/storageclasses",
+        {
+            "metadata": {"name": cluster.namespace},
+            "provisioner": DRIVER,
+            "volumeBindingMode": "WaitForFirstConsumer",
+        },
+    )
+
+
+def claims(cluster: Cluster) -> list[Json]:
+    found: list[Json] = cluster.api.get(f"/api/v1/namespaces/{cluster.namespace}/persistentvolumeclaims")["items"]
+    return found
+
+
+def left(cluster: Cluster) -> list[str]:
+    """The unbound objects with traces of pre-binding."""
+    found = [
+        each["metadata"]["name"]
+        for each in claims(cluster)
+        if not each["spec"].get("volumeName") and {MARK, SELECTED_NODE} & each["metadata"].get("annotations", {}).keys()
+    ]
+    shown = [each for each in cluster.api.get(PATH)["items"] if each["status"].get("phase") == "Available"]
+    return found + [
+        each["metadata"]["name"]
+        for each in shown
+        if "claimRef" in each["spec"] or MARK in each["metadata"].get("annotations", {})
+    ]
+
+
+def add_workers(cluster: Cluster, name: str, number: int) -> None:
+    cluster.add_group(name, min_member=number)
+    for at in range(number):
+        add_claim(cluster, f"{name}-{at}")
+        cluster.add_pod(f"{name}-{at}", name, **uses(f"{name}-{at}"))
+
+
+def test_workers_get_volumes_provisioned_and_none_is_bound_before_the_last(zoned: Cluster) -> None:
+    add_class(zoned)
+    with Provisioner(zoned.api) as provisioner:
+        provisioner.paused = True
+        add_workers(zoned, "w", 8)
+        message = zoned.until_reason("w", "PreBinding")
+        assert "is being provisioned for node" in message
+        zoned.until(lambda: len(left(zoned)) == 8)
+        assert not zoned.bound()
+        provisioner.paused = False
+        zoned.until_bound("w", 8, within_s=60)
+    assert zones(zoned, "w") == zones_of_volumes(zoned, "w")
+    assert not left(zoned)
+
+
+def test_what_was_written_is_taken_back_when_a_member_or_the_group_goes(zoned: Cluster) -> None:
+    add_class(zoned)
+    add_workers(zoned, "w", 3)
+    zoned.until(lambda: len(left(zoned)) == 3)
+    zoned.delete_pod("w-1")
+    zoned.until(lambda: not left(zoned))
+    zoned.add_pod("w-1", "w", **uses("w-1"))
+    zoned.until(lambda: len(left(zoned)) == 3)
+    zoned.delete_group("w")
+    zoned.until(lambda: not left(zoned))
+    assert len(claims(zoned)) == 3

@@ -11,7 +11,7 @@ _TESTS = "tests/integration"
 STORIES: dict[str, tuple[str, ...]] = {
     "race": (f"{_TESTS}/test_race.py",),
     "rollback": (f"{_TESTS}/test_rollback.py",),
-    "volumes": (f"{_TESTS}/test_volumes.py", f"{_TESTS}/test_prebinding.py"),
+    "volumes": (f"{_TESTS}/test_volumes.py",),
     "devices": (f"{_TESTS}/test_devices.py",),
     "native groups": (f"{_TESTS}/test_native.py", "tests/versions/test_served.py"),
     "chart": (f"{_TESTS}/test_helm.py",),
