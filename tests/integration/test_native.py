@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,9 +13,7 @@ from documentation.generate import ROOT
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import PutCondition
 from gangsched.core.objects.podgroup import GroupCondition
-from gangsched.kube.client.session import connect
 from gangsched.kube.dialects.native_condition import condition_type
-from gangsched.kube.writing.condition_writes import Right, put_condition
 from gangsched.kube.writing.write_results import Outcome
 from testbed import crds
 from testbed.api import Json
@@ -26,6 +23,7 @@ from testbed.rights import chart_account
 from testbed.workloads import member
 from tests.integration.cluster import Cluster
 from tests.integration.foreign import WORDS
+from tests.integration.test_effects import sent
 from tests.natives import native
 
 SYSTEM = "gangsched-system"
@@ -224,16 +222,9 @@ def test_another_podgroup_of_the_name_does_not_get_the_condition(gated: Cluster)
     declare(gated, "g", {"gang": {"minCount": 2}})
     said = GroupCondition(scheduled=True, reason="Scheduled", generation=1)
     effect = PutCondition(GroupKey(gated.namespace, "g"), "another-uid", said, native().versions[0], since=1.0)
+    account = gated.control_plane.kubeconfig_of_service_account(SYSTEM, "gangsched")
 
-    async def sent() -> str:
-        account = gated.control_plane.kubeconfig_of_service_account(SYSTEM, "gangsched")
-        session = await connect(kubeconfig=str(account))
-        try:
-            return (await put_condition(session, effect, right=Right())).result
-        finally:
-            await session.close()
-
-    assert asyncio.run(sent()) == Outcome.GONE
+    assert sent(gated, effect, account).result == Outcome.GONE
     assert conditions(gated) == {}
 
 
