@@ -69,56 +69,17 @@ def test_a_disruption_mode_other_than_the_default_is_told_because_nothing_is_pre
     assert all("spec.disruptionMode" in note for note in notes)
 
 
-class TestChangedMinCount:
-    """Contract rule 9. minCount is the only field of a native group that may change, from 1.37 on."""
-
-    def test_lowered_before_the_group_is_scheduled_it_applies_at_once(self):
-        harness = Harness()
-        harness.add(native(3), *members(3, "native"), node(cpu=2))
-        harness.wait(2)
-        assert bound(harness) == []
-        harness.add(native(2))
-        harness.wait(2)
-        assert len(bound(harness)) == 2
-
-    def test_raised_before_the_group_is_scheduled_it_applies_at_once(self):
-        harness = Harness()
-        harness.add(native(3), *members(3, "native"), node(cpu=2))
-        harness.wait(2)
-        harness.add(native(4))
-        harness.wait(1)
-        harness.add(node("n2", cpu=2))
-        harness.wait(2)
-        assert bound(harness) == []
-        assert harness.pod("default/g-0").condition_reason == "GangIncomplete"
-        harness.add(*members(1, "native", first=3))
-        harness.wait(2)
-        assert len(bound(harness)) == 4
-
-    def test_lowered_after_it_was_scheduled_it_applies_at_once(self):
-        harness = Harness()
-        harness.add(native(3), *members(3, "native"), node(cpu=3))
-        harness.wait(2)
-        harness.add(native(2))
-        harness.wait(2)
-        harness.delete("default/g-2")
-        harness.wait(10)
-        assert bound(harness) == ["g-0", "g-1"]
-        assert harness.gang("default/g").record.phase == "Scheduled"
-
-    def test_raised_after_it_was_scheduled_the_difference_is_bound_together_or_not_at_all(self):
-        harness = Harness()
-        harness.add(native(2), *members(2, "native"), node(cpu=2))
-        harness.wait(2)
-        harness.add(native(4), *members(1, "native", first=2), node("n2", cpu=1))
-        harness.wait(3)
-        assert bound(harness) == ["g-0", "g-1"]
-        harness.add(*members(1, "native", first=3))
-        harness.wait(3)
-        assert bound(harness) == ["g-0", "g-1"]
-        harness.add(node("n3", cpu=1))
-        harness.wait(3)
-        assert len(bound(harness)) == 4
+def test_a_min_count_lowered_after_the_group_was_scheduled_applies_at_once():
+    """From 1.37 on; `test_upstream_groups.py` changes it before, `test_native_of_controllers.py` raises it after."""
+    harness = Harness()
+    harness.add(native(3), *members(3, "native"), node(cpu=3))
+    harness.wait(2)
+    harness.add(native(2))
+    harness.wait(2)
+    harness.delete("default/g-2")
+    harness.wait(10)
+    assert bound(harness) == ["g-0", "g-1"]
+    assert harness.gang("default/g").record.phase == "Scheduled"
 
 
 class TestPodsOfAnotherScheduler:
