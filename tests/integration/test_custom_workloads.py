@@ -65,7 +65,7 @@ def add_pool(cluster: Cluster, pool: str, replicas: int) -> None:
 
 
 @pytest.mark.usefixtures("operator")
-def test_the_pods_of_a_kind_of_ones_own_are_bound_whole_and_follow_its_size(cluster: Cluster) -> None:
+def test_the_pods_of_a_kind_of_ones_own_are_bound_whole(cluster: Cluster) -> None:
     farms = f"/apis/example.com/v1/namespaces/{cluster.namespace}/farms"
     cluster.add_node("n1", cpu="4")
     cluster.api.post(farms, FARM)
@@ -76,13 +76,3 @@ def test_the_pods_of_a_kind_of_ones_own_are_bound_whole_and_follow_its_size(clus
     assert not cluster.bound()
     cluster.add_node("n2", cpu="1")
     cluster.until(lambda: len(cluster.bound()) == 5)
-
-    pools = [{"name": "trainer", "replicas": 1}, {"name": "worker", "replicas": 6}]
-    cluster.api.merge(f"{farms}/bert", {"spec": {"pools": pools}})
-    sets = f"/apis/apps/v1/namespaces/{cluster.namespace}/statefulsets"
-    cluster.api.merge(f"{sets}/bert-worker", {"spec": {"replicas": 6}})
-    cluster.add_node("n3", cpu="1")
-    cluster.until(lambda: cluster.told("bert-worker-5").get("reason") == "Unschedulable")
-    assert len(cluster.bound()) == 5
-    cluster.add_node("n4", cpu="1")
-    cluster.until(lambda: len(cluster.bound()) == 7)
