@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -23,6 +24,15 @@ class Cluster:
         self.api = control_plane.api
         self._pods = f"/api/v1/namespaces/{namespace}/pods"
         self._groups = f"/apis/gangsched.io/v1alpha1/namespaces/{namespace}/podgroups"
+
+    @classmethod
+    def fresh(cls, control_plane: ControlPlane) -> Cluster:
+        """A new namespace, and no nodes; what is in it stays."""
+        control_plane.delete_nodes()
+        found = cls(control_plane, f"test-{secrets.token_hex(4)}")
+        control_plane.kubectl("create", "namespace", found.namespace)
+        found.until(lambda: found.api.get(f"/api/v1/namespaces/{found.namespace}/serviceaccounts/default"))
+        return found
 
     def add_node(self, name: str, **fields: Any) -> None:
         self.control_plane.add_node(name, **fields)
@@ -66,6 +76,17 @@ class Cluster:
                     "selector": {"matchLabels": {"gangsched.io/pod-group": name}},
                     "template": pod_template(name),
                 },
+            },
+        )
+
+    def add_job(self, name: str, size: int, group: str = "", **spec: object) -> None:
+        """A Job with so many pods, members of the group if one is named."""
+        template = pod_template(group, restartPolicy="Never")
+        self.api.post(
+            f"/apis/batch/v1/namespaces/{self.namespace}/jobs",
+            {
+                "metadata": {"name": name},
+                "spec": {"parallelism": size, "completions": size, "template": template, **spec},
             },
         )
 

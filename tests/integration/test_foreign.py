@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,10 +13,11 @@ from gangsched.kube.client.discovery import LOOK_S, listed_versions
 from gangsched.kube.client.session import connect
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
+from testbed.rights import chart_account
+from tests.integration import workloads
 from tests.integration.cluster import Cluster
 from tests.integration.foreign import WORDS, Words, install, remove, served
 
-CHART = Path(__file__).resolve().parent.parent.parent / "charts" / "gangsched"
 NAMESPACE = "gangsched-foreign"
 
 pytestmark = pytest.mark.timeout(240)
@@ -50,20 +50,6 @@ def explained(control_plane: ControlPlane, cluster: Cluster, capsys, *arguments:
     return str(capsys.readouterr().out)
 
 
-def neighbour(words: Words) -> str:
-    """The CRD of another kind of the same group and version, as a system's queues are installed before its groups."""
-    group, _, version = words.path.partition("/")
-    schema = {"openAPIV3Schema": {"type": "object"}}
-    spec = {
-        "group": group,
-        "names": {"plural": "queues", "singular": "queue", "kind": "Queue"},
-        "scope": "Cluster",
-        "versions": [{"name": version, "served": True, "storage": True, "schema": schema}],
-    }
-    kind = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
-    return json.dumps({**kind, "metadata": {"name": f"queues.{group}"}, "spec": spec})
-
-
 def test_pods_of_a_kind_that_is_installed_later_are_bound_once_it_is_found(
     cluster: Cluster, with_crd: ControlPlane, show: Callable[[str], None]
 ) -> None:
@@ -72,11 +58,14 @@ def test_pods_of_a_kind_that_is_installed_later_are_bound_once_it_is_found(
     Its group and version are there before, with another kind.
     """
     words = WORDS["volcano"]
+    group, _, version = words.path.partition("/")
     cluster.add_node("n1")
     remove(with_crd, "volcano")
     try:
-        with_crd.kubectl("apply", "--filename", "-", stdin=neighbour(words))
-        with Operator(with_crd, "--scheduler-name", "late"):
+        with (
+            workloads.served(with_crd, group=group, version=version, kind="Queue", plural="queues"),
+            Operator(with_crd, "--scheduler-name", "late"),
+        ):
             add_pods(cluster, words, "one", "two", scheduler="late")
             cluster.until(lambda: cluster.told("one").get("reason") == "PodGroupNotFound")
             install(with_crd, "volcano")
@@ -86,7 +75,6 @@ def test_pods_of_a_kind_that_is_installed_later_are_bound_once_it_is_found(
             took_s = time.monotonic() - began
     finally:
         install(with_crd, "volcano")
-        with_crd.kubectl("delete", "--ignore-not-found", "--filename", "-", stdin=neighbour(words))
 
     show(f"bound {took_s:.1f} s after its CRD was served")
 
@@ -97,15 +85,8 @@ def test_pods_of_a_kind_that_is_installed_later_are_bound_once_it_is_found(
 @pytest.fixture
 def account(with_crd: ControlPlane) -> Iterator[Path]:
     """A kubeconfig of the chart's account with the rights of an installation whose dialects are gangsched and kai."""
-    shown = [f"--show-only=templates/{name}.yaml" for name in ("rbac", "serviceaccount")]
-    chosen = ("--set", "image.repository=none", "--set", "dialects={gangsched,kai}")
-    text = with_crd.helm("template", "gangsched", CHART, "--namespace", NAMESPACE, *chosen, *shown)
-    with_crd.kubectl("create", "namespace", NAMESPACE)
-    with_crd.kubectl("apply", "-f", "-", stdin=text)
-    yield with_crd.kubeconfig_of_service_account(NAMESPACE, "gangsched")
-    with_crd.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=text)
-    # The next test creates it again.
-    with_crd.kubectl("delete", "namespace", NAMESPACE)
+    with chart_account(with_crd, NAMESPACE, "--set", "dialects={gangsched,kai}"):
+        yield with_crd.kubeconfig_of_service_account(NAMESPACE, "gangsched")
 
 
 def test_what_may_not_be_read_is_said_once_and_by_explain_and_other_groups_go_on(

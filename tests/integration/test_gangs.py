@@ -130,22 +130,6 @@ def test_a_stateful_set_that_is_deleted_and_created_again_is_bound_whole_each_ti
     assert not cluster.status("web").get("reservation")
 
 
-def job(name: str, size: int, **spec: object) -> Json:
-    container = {"name": "main", "image": "registry.invalid/none", "resources": {"requests": {"cpu": "1"}}}
-    pod = {
-        "schedulerName": "gangsched",
-        "terminationGracePeriodSeconds": 0,
-        "restartPolicy": "Never",
-        "containers": [container],
-    }
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name},
-        "spec": {"parallelism": size, "completions": size, "template": {"spec": pod}, **spec},
-    }
-
-
 def bound(cluster: Cluster, owner: str) -> list[str]:
     """The pods of the workload that have a node."""
     return [pod for pod in cluster.bound() if pod.startswith(f"{owner}-")]
@@ -156,7 +140,7 @@ def test_of_two_jobs_with_room_for_one_and_a_half_one_is_whole_and_the_other_fol
     cluster.api.merge(f"/api/v1/namespaces/{cluster.namespace}", {"metadata": {"labels": labels}})
     cluster.add_node("n1", cpu="8")
     for name in ("one", "two"):
-        cluster.api.post(f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs", job(name, 5))
+        cluster.add_job(name, 5)
     cluster.until(lambda: len(cluster.pods()) == 10)
     cluster.until(lambda: len(cluster.bound()) == 5)
     [first] = {"one", "two"} & {name.split("-")[0] for name in cluster.bound()}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -43,28 +43,24 @@ def with_gates() -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="module")
 def chart_operator(with_gates: ControlPlane) -> Iterator[Operator]:
-    """gangsched with only the chart's rights for this dialect and its own."""
-    shown = [f"--show-only=templates/{name}.yaml" for name in ("rbac", "serviceaccount")]
-    chosen = ("--set", "image.repository=none", "--set", "dialects={gangsched,native}")
-    chart = ROOT / "charts" / "gangsched"
-    text = with_gates.helm("template", "gangsched", chart, "--namespace", SYSTEM, *chosen, *shown)
-    with_gates.kubectl("create", "namespace", SYSTEM)
-    with_gates.kubectl("apply", "--filename", "-", stdin=text)
-    account = with_gates.kubeconfig_of_service_account(SYSTEM, "gangsched")
-    with Operator(with_gates, kubeconfig=account) as running:
+    with with_chart_rights(with_gates) as running:
         yield running
+
+
+@contextmanager
+def with_chart_rights(control_plane: ControlPlane) -> Iterator[Operator]:
+    """gangsched with only the chart's rights for this dialect and its own."""
+    with chart_account(control_plane, SYSTEM, "--set", "dialects={gangsched,native}"):
+        account = control_plane.kubeconfig_of_service_account(SYSTEM, "gangsched")
+        with Operator(control_plane, kubeconfig=account) as running:
+            yield running
 
 
 @pytest.fixture
 def gated(with_gates: ControlPlane, chart_operator: Operator) -> Cluster:
     """A new namespace and no nodes; each test names its nodes differently, as pods of earlier tests are left."""
     assert chart_operator.get("/readyz")[0] == 200
-    with_gates.delete_nodes()
-    name = f"test-{secrets.token_hex(4)}"
-    with_gates.kubectl("create", "namespace", name)
-    found = Cluster(with_gates, name)
-    found.until(lambda: with_gates.api.get(f"/api/v1/namespaces/{name}/serviceaccounts/default"))
-    return found
+    return Cluster.fresh(with_gates)
 
 
 def declare(cluster: Cluster, name: str, policy: Json, **spec: object) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from testbed import crds
-from testbed.api import ApiError, Json
+from testbed.api import Json
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
 from tests.integration.cluster import Cluster
-from tests.integration.test_gangs import job
 from tests.natives import JOBS, native
 
 pytestmark = pytest.mark.timeout(300)
@@ -37,28 +36,19 @@ def _operator(with_gates: ControlPlane) -> Iterator[Operator]:
 
 @pytest.fixture
 def gated(with_gates: ControlPlane) -> Iterator[Cluster]:
-    """A new namespace, and no nodes. At the end its Jobs are deleted, so that they take no room of later tests."""
-    with_gates.delete_nodes()
-    name = f"test-{secrets.token_hex(4)}"
-    with_gates.kubectl("create", "namespace", name)
-    found = Cluster(with_gates, name)
-    found.until(lambda: with_gates.api.get(f"/api/v1/namespaces/{name}/serviceaccounts/default"))
+    """At the end its Jobs are deleted, so that they take no room of later tests."""
+    found = Cluster.fresh(with_gates)
     yield found
-    with_gates.kubectl("delete", "jobs", "--all", "--namespace", name)
+    with_gates.kubectl("delete", "jobs", "--all", "--namespace", found.namespace)
     found.until(lambda: not found.pods())
 
 
-def add(cluster: Cluster, name: str, size: int, **fields: object) -> None:
-    jobs = f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs"
-    cluster.until(lambda: _posted(cluster, jobs, job(name, size, **fields)))
+def add(cluster: Cluster, name: str, size: int, **spec: Any) -> None:
+    def posted() -> bool:
+        cluster.add_job(name, size, **spec)
+        return True
 
-
-def _posted(cluster: Cluster, path: str, body: Json) -> bool:
-    try:
-        cluster.api.post(path, body)
-    except ApiError:
-        return False
-    return True
+    cluster.until(posted)
 
 
 def group_of(cluster: Cluster, name: str) -> Json:

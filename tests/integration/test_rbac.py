@@ -116,7 +116,7 @@ def test_the_operator_asks_for_all_that_its_role_permits_and_for_nothing_else(
     config = tmp_path / "config.yaml"
     config.write_text(CONFIG)
     account = cluster.control_plane.kubeconfig_of_service_account(NAMESPACE, "gangsched")
-    cluster.add_node("n1", cpu="12")
+    cluster.add_node("n1", cpu="24")
     refuse_bindings("stuck-")
     with Operator(cluster.control_plane, "--config", str(config), kubeconfig=account, leader_elect=True) as operator:
         cluster.add_group("whole", min_member=2)
@@ -243,42 +243,13 @@ def undo_against_a_budget(cluster: Cluster) -> None:
         },
     )
     cluster.add_group("kept", min_member=3)
-    cluster.api.post(
-        f"/apis/apps/v1/namespaces/{cluster.namespace}/statefulsets",
-        {
-            "metadata": {"name": "kept"},
-            "spec": {
-                "replicas": 2,
-                "serviceName": "kept",
-                "podManagementPolicy": "Parallel",
-                "selector": {"matchLabels": {"gangsched.io/pod-group": "kept"}},
-                "template": template("kept"),
-            },
-        },
-    )
+    cluster.add_stateful_set("kept", 2)
     cluster.add_pod("stuck-kept", "kept")
     cluster.until(lambda: cluster.condition("kept", "Degraded").get("reason") == "EvictionRefused", within_s=40)
 
 
-def template(group: str, **spec: object) -> dict:
-    return {
-        "metadata": {"labels": {"gangsched.io/pod-group": group}},
-        "spec": {"schedulerName": "gangsched", "containers": [{"name": "main", "image": "none"}], **spec},
-    }
-
-
 def undo_of_a_job(cluster: Cluster) -> None:
     cluster.add_group("run", min_member=3)
-    cluster.api.post(
-        f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs",
-        {
-            "metadata": {"name": "run"},
-            "spec": {
-                "parallelism": 2,
-                "completions": 2,
-                "template": template("run", restartPolicy="Never"),
-            },
-        },
-    )
+    cluster.add_job("run", 2, "run")
     cluster.add_pod("stuck-run", "run")
     cluster.until(lambda: cluster.condition("run", "Degraded").get("reason") == "PartlyBound", within_s=40)

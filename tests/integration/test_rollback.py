@@ -35,16 +35,8 @@ def test_a_job_that_ignores_disruptions_survives_an_undo_and_ends_whole(cluster,
     cluster.add_group("train", min_member=SIZE)
     # Per index, so that the Job's controller waits 10 s before it makes the pods again. By Job it waits 10 s doubled
     # for every failure, also for those it ignores, which is its longest back-off of 10 min for 19 at once.
-    jobs = f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs"
-    spec = {
-        "completions": SIZE,
-        "parallelism": SIZE,
-        "completionMode": "Indexed",
-        "backoffLimitPerIndex": 1,
-        "podFailurePolicy": IGNORES_DISRUPTION,
-        "template": pod_template("train", restartPolicy="Never"),
-    }
-    cluster.api.post(jobs, {"metadata": {"name": "train"}, "spec": spec})
+    rules = {"completionMode": "Indexed", "backoffLimitPerIndex": 1, "podFailurePolicy": IGNORES_DISRUPTION}
+    cluster.add_job("train", SIZE, "train", **rules)
     cluster.until_bound("train", SIZE - 1)
     first = {pod["metadata"]["uid"] for pod in cluster.pods("train")}
     cluster.until(
@@ -54,7 +46,7 @@ def test_a_job_that_ignores_disruptions_survives_an_undo_and_ends_whole(cluster,
     )
     refuse_bindings.allow()
     cluster.until_bound("train", SIZE, within_s=60)
-    status = cluster.api.get(f"{jobs}/train")["status"]
+    status = cluster.api.get(f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs/train")["status"]
     assert not status.get("failed"), "no eviction counted as a failure"
     assert not any(each["type"] == "Failed" for each in status.get("conditions", []))
     assert cluster.status("train")["attempts"] >= 1
