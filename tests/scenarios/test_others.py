@@ -135,18 +135,7 @@ def test_room_kept_for_a_nominated_pod_of_equal_or_higher_priority_is_not_taken(
     assert len(harness.bound("default/a-")) == bound
 
 
-def test_a_nomination_that_is_withdrawn_wakes_the_group_that_waited():
-    harness = Harness()
-    harness.add(node("n1", cpu=3), foreign("heir", nominated_node="n1"))
-    harness.add(group("a", min_member=3, priority=0), *pods("a", 3))
-    harness.settle()
-    assert harness.bound("default/a-") == []
-    harness.change("default/heir", nominated_node="")
-    harness.settle()
-    assert len(harness.bound("default/a-")) == 3
-
-
-@pytest.mark.parametrize("end", ["bound elsewhere", "gone"])
+@pytest.mark.parametrize("end", ["withdrawn", "bound elsewhere", "gone"])
 def test_a_nominated_pod_that_needs_its_room_no_more_leaves_it(end):
     harness = Harness()
     harness.add(node("n1", cpu=3), foreign("heir", nominated_node="n1"))
@@ -156,7 +145,7 @@ def test_a_nominated_pod_that_needs_its_room_no_more_leaves_it(end):
     if end == "gone":
         harness.delete("default/heir")
     else:
-        harness.change("default/heir", node="elsewhere")
+        harness.change("default/heir", **({"nominated_node": ""} if end == "withdrawn" else {"node": "elsewhere"}))
     harness.settle()
     assert len(harness.bound("default/a-")) == 3
 

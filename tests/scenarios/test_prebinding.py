@@ -408,31 +408,27 @@ def test_a_gang_that_was_incomplete_has_the_whole_time_for_its_volumes_again(har
     assert harness.status("default/a").phase == "TimedOut"
 
 
-def test_a_zone_that_had_too_few_volumes_is_tried_again_once_it_has_one_more(harness: Harness) -> None:
+FREE = tuple(free(f"{zone}{at}", zone) for zone in "ab" for at in (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("there", "said", "more"),
+    [
+        ((LOCAL, *waiting(3, storage_class="local"), *FREE), "0 of 2 left with zone=a", free("b3", "b")),
+        ((FAST, TELLS, *waiting(3), *(storage_in(zone, 2) for zone in "ab")), "", storage_in("b", 3)),
+    ],
+    ids=["volumes", "storage"],
+)
+def test_a_zone_that_had_too_little_is_tried_again_once_it_has_more(harness: Harness, there, said, more) -> None:
     """Regression: a domain too small for a quorum was skipped until a node or pod, but not a volume, changed there."""
     harness.add(*(node(name, cpu="9", labels={"zone": name[0]}) for name in ("a1", "a2", "b1", "b2")))
     harness.add(group(min_member=3, topology=Topology("zone")))
-    harness.provide(
-        LOCAL, *waiting(3, storage_class="local"), *(free(f"{zone}{at}", zone) for zone in "ab" for at in (1, 2))
-    )
+    harness.provide(*there)
     harness.add(*members(3))
     harness.wait(3)
     assert harness.bound() == []
-    assert "0 of 2 left with zone=a" in harness.condition("default/a").message
-    harness.provide(free("b3", "b"))
-    harness.wait(3)
-    assert len(harness.bound()) == 3
-    assert zones_of(harness) == {"b"}
-
-
-def test_a_zone_that_had_too_little_storage_is_tried_again_once_it_has_more(harness: Harness) -> None:
-    harness.add(*(node(name, cpu="9", labels={"zone": name[0]}) for name in ("a1", "a2", "b1", "b2")))
-    harness.add(group(min_member=3, topology=Topology("zone")))
-    harness.provide(FAST, TELLS, *waiting(3), *(storage_in(zone, 2) for zone in "ab"))
-    harness.add(*members(3))
-    harness.wait(3)
-    assert harness.bound() == []
-    harness.provide(storage_in("b", 3))
+    assert said in harness.condition("default/a").message
+    harness.provide(more)
     harness.wait(3)
     assert len(harness.bound()) == 3
     assert zones_of(harness) == {"b"}

@@ -167,13 +167,14 @@ def test_places_that_nobody_has_taken_are_released_when_the_driver_has_completed
     assert len(harness.bound("default/plain")) == 9
 
 
-def test_the_success_of_the_driver_is_that_of_the_application():
+@pytest.mark.parametrize("end", [PodPhase.SUCCEEDED, PodPhase.FAILED])
+def test_the_end_of_the_driver_is_that_of_the_application(end):
     harness = running()
-    harness.change("default/app-driver", phase=PodPhase.SUCCEEDED)
+    harness.change("default/app-driver", phase=end)
     harness.settle()
     harness.delete(*(f"default/app-exec-{at}" for at in range(4)))
     harness.wait(2)
-    assert harness.status("default/app").phase == "Succeeded"
+    assert harness.status("default/app").phase == end.value
 
 
 @pytest.mark.without("all", why="it changes leaders itself")
@@ -186,15 +187,6 @@ def test_a_new_leader_knows_that_the_driver_had_succeeded():
     harness.delete(*(f"default/app-exec-{at}" for at in range(4)))
     harness.wait(2)
     assert harness.status("default/app").phase == "Succeeded"
-
-
-def test_the_failure_of_the_driver_is_that_of_the_application():
-    harness = running()
-    harness.change("default/app-driver", phase=PodPhase.FAILED)
-    harness.settle()
-    harness.delete(*(f"default/app-exec-{at}" for at in range(4)))
-    harness.wait(2)
-    assert harness.status("default/app").phase == "Failed"
 
 
 def test_executors_above_the_minimum_are_bound_when_there_is_room_up_to_the_maximum():
