@@ -87,10 +87,16 @@ def test_no_member_is_bound_before_the_last_allocation_is_written_and_all_are_ta
     assert harness.gadgets.allocated() == {}
 
 
-def test_two_gangs_never_take_one_device(harness: Harness) -> None:
+@pytest.mark.parametrize("resource", [False, True], ids=["two claims", "a resource and a claim"])
+def test_two_gangs_never_take_one_device(harness: Harness, resource: bool) -> None:  # noqa: FBT001
     harness.add(node("n", cpu="8"), group("default/a", min_member=2), group("default/b", min_member=2))
-    harness.offer(GPUS, gpus("n", 3), *claims(2), *claims(2, name="b"))
-    harness.add(*members(2), *members(2, "b"))
+    harness.offer(PROVIDING if resource else GPUS, gpus("n", 3), *claims(2, name="b"))
+    if resource:
+        harness.add(*(pod(f"default/a-{at}", requests={RESOURCE: 1}) for at in range(2)))
+    else:
+        harness.offer(*claims(2))
+        harness.add(*members(2))
+    harness.add(*members(2, "b"))
     harness.settle()
     assert len(harness.bound()) == 2
     assert len(harness.gadgets.allocated()) == 2
@@ -249,15 +255,6 @@ def test_a_claim_that_was_made_for_a_member_is_deleted_if_the_group_is_not_bound
     harness.add(lost[1])
     harness.wait(31)
     assert len(harness.bound()) == 2
-
-
-def test_two_gangs_never_take_one_device_for_a_resource_and_for_a_claim(harness: Harness) -> None:
-    harness.add(node("n", cpu="8"), group("default/a", min_member=2), group("default/b", min_member=2))
-    harness.offer(PROVIDING, gpus("n", 3), *claims(2, name="b"))
-    harness.add(*(pod(f"default/a-{at}", requests={RESOURCE: 1}) for at in range(2)), *members(2, "b"))
-    harness.settle()
-    assert len(harness.bound()) == 2
-    assert len(harness.gadgets.allocated()) == 2
 
 
 def test_a_class_that_is_made_later_lets_devices_stand_for_the_resource(harness: Harness) -> None:

@@ -150,23 +150,13 @@ def test_where_jobs_are_no_gangs_the_native_group_counts(shown, policy, number):
 
 
 @pytest.mark.parametrize(("policy", "number"), [(BASIC, 4), (GANG, 0)], ids=["basic", "gang"])
-def test_a_group_that_the_users_template_names_counts_everywhere(policy, number):
+@pytest.mark.parametrize("delegated", [False, True], ids=["by the template", "by the owner"])
+def test_a_group_that_the_user_or_the_jobs_own_owner_names_counts_everywhere(policy, number, delegated):
+    """The user's template names it, or its Workload asks for it, as the Job's group-template-name annotation says."""
     harness = Harness()
     harness.label_namespace("default", ASKED)
-    harness.add(node("n1", cpu=4), job(), native_group(policy, by_job=False))
-    harness.add(*(of_job(number, owned=False) for number in range(5)))
-    harness.wait(5)
-    assert len(harness.bound()) == number
-    assert "NativeGroupIgnored" not in reasons(harness)
-
-
-@pytest.mark.parametrize(("policy", "number"), [(BASIC, 4), (GANG, 0)], ids=["basic", "gang"])
-def test_a_group_that_the_jobs_own_owner_has_delegated_counts_everywhere(policy, number):
-    """Its Workload asks for it, as the annotation scheduling.k8s.io/group-template-name of the Job says."""
-    harness = Harness()
-    harness.label_namespace("default", ASKED)
-    harness.add(node("n1", cpu=4), job(), native_group(policy, delegated=True))
-    harness.add(*(of_job(number, owned=True) for number in range(5)))
+    native = native_group(policy, delegated=True) if delegated else native_group(policy, by_job=False)
+    harness.add(node("n1", cpu=4), job(), native, *(of_job(number, owned=delegated) for number in range(5)))
     harness.wait(5)
     assert len(harness.bound()) == number
     assert "NativeGroupIgnored" not in reasons(harness)

@@ -62,15 +62,19 @@ def test_no_member_is_bound_before_the_last_volume_is_provisioned(harness: Harne
     assert all(each.selected == harness.pod(f"default/{each.name}").node for each in harness.disks.claims())
 
 
-def test_the_zone_is_taken_that_has_volumes_for_all(harness: Harness) -> None:
+@pytest.mark.parametrize("tells", [False, True], ids=["volumes", "storage"])
+def test_the_zone_is_taken_that_has_enough_for_all(harness: Harness, tells: bool) -> None:  # noqa: FBT001
     harness.add(*(node(f"{zone}{at}", cpu="4", labels={"zone": zone}) for zone in "ab" for at in range(2)))
-    harness.provide(LOCAL, *waiting(8, storage_class="local"))
-    harness.provide(*(free(f"{zone}{at}", zone) for zone, most in (("a", 7), ("b", 8)) for at in range(most)))
+    if tells:
+        harness.provide(FAST, TELLS, *waiting(8), storage_in("a", 7), storage_in("b", 8))
+    else:
+        harness.provide(LOCAL, *waiting(8, storage_class="local"))
+        harness.provide(*(free(f"{zone}{at}", zone) for zone, most in (("a", 7), ("b", 8)) for at in range(most)))
     harness.add(group(min_member=8, topology=Topology("zone")), *members(8))
     harness.wait(3)
     assert len(harness.bound()) == 8
     assert zones_of(harness) == {"b"}
-    assert harness.disks.left() == []
+    assert (harness.disks.left(), harness.disks.given_up) == ([], [])
 
 
 def test_a_gang_with_too_few_volumes_writes_nothing_and_says_so(harness: Harness) -> None:
@@ -300,16 +304,6 @@ def test_if_the_member_goes_for_which_a_shared_volume_is_made_the_others_get_it_
     harness.disks.work()
     harness.wait(10)
     assert len(harness.bound()) == 3
-
-
-def test_the_zone_is_taken_that_has_storage_for_all(harness: Harness) -> None:
-    harness.add(*(node(f"{zone}{at}", cpu="4", labels={"zone": zone}) for zone in "ab" for at in range(2)))
-    harness.provide(FAST, TELLS, *waiting(8), storage_in("a", 7), storage_in("b", 8))
-    harness.add(group(min_member=8, topology=Topology("zone")), *members(8))
-    harness.wait(3)
-    assert len(harness.bound()) == 8
-    assert zones_of(harness) == {"b"}
-    assert harness.disks.given_up == []
 
 
 @pytest.mark.without("disorder", why="What is left may be seen after the claim is bound, which ends the promise.")
