@@ -124,38 +124,42 @@ class Placing:
             return False
         gang.operations.attempt.hear("")
         if isinstance(found, Refusal):
-            gang.operations.attempt.begin_count()
-            if (
-                not found.never
-                and self._state.caps.exceeds_limit(gang, ask.members)
-                and self._stopped(gang, ask.members)
-            ):
-                return False
-            gang.wait.refuse(found, pause)
-            self._outcome.refuse(found.reason)
-            if found.start is not None:
-                self._state.starts.wait(gang.key)
+            self._refuse(gang, ask, found, pause)
             return False
         if self._stopped(gang, ask.members):
             self.snapshot.undo(mark)
             return False
+        self._begin(gang, ask, found)
+        return True
+
+    def _refuse(self, gang: Gang, ask: Ask, found: Refusal, pause: Pause) -> None:
+        """Park the gang for which there is no room, or whose placeholders would be more than its namespace may hold."""
+        gang.operations.attempt.begin_count()
+        if not found.never and self._state.caps.exceeds_limit(gang, ask.members) and self._stopped(gang, ask.members):
+            return
+        gang.wait.refuse(found, pause)
+        self._outcome.refuse(found.reason)
+        if found.start is not None:
+            self._state.starts.wait(gang.key)
+
+    def _begin(self, gang: Gang, ask: Ask, found: Placement) -> None:
+        """Reserve the places of the quorum, and begin it unless it has begun."""
+        terms = self._assessments[gang.key].terms
         gang.change(rollback_note="")
         gang.wait.forget_refusal()
         rollback.retry(gang)
         if not gang.record.scheduled_at and gang.record.quorum is None:
-            gang.begin_quorum(chosen_with(gang, self._assessments[gang.key].terms.spec, found.assignments))
+            gang.begin_quorum(chosen_with(gang, terms.spec, found.assignments))
         if not ask.own:
             # If members are bound or being bound already, no member waits for another.
             gang.operations.attempt.send_first(bindings.going_first(gang, ask.avoided, found.assignments))
         if gang.record.scheduled_at:
-            tree = self._assessments[gang.key].terms.spec.tree is not None
-            parts.begin(gang, [pod for pod, _ in found.assignments], tree=tree)
+            parts.begin(gang, [pod for pod, _ in found.assignments], tree=terms.spec.tree is not None)
         if gang.plain:
             self._state.avoidance.failures.tried(*found.assignments[0])
         self._bind(gang, found.assignments)
         # No other group of this cycle may count on what the members to come will need.
-        self._state.starts.note(gang, self._assessments[gang.key].terms.spec.min_resources)
-        return True
+        self._state.starts.note(gang, terms.spec.min_resources)
 
     def _stopped(self, gang: Gang, members: Sequence[Pod]) -> bool:
         if not self._state.caps.stops(gang, members):
