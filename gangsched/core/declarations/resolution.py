@@ -54,39 +54,19 @@ def resolve(
     devices: Devices,
 ) -> Terms:
     """The terms of the group with this key and PodGroup; `members` are those that count."""
-    oldest = min((pod.created for pod in members), default=0.0)
-    own_priority = max((pod.priority for pod in members), default=0)
     if key.pod_uid:
-        strategy = named(policy.gpu_strategy, policy.strategies) if any(map(_wants_gpu, members)) else PACK
-        return replace(
-            NO_TERMS,
-            priority=min(own_priority, policy.max_priority),
-            created=oldest,
-            strategy=strategy,
-            hindrance=next(
-                chain(
-                    hindrances.unsupported(members),
-                    volume_claims.unready(members, NO_TERMS.spec, volumes),
-                    device_claims.unready(members, NO_TERMS.spec, devices),
-                ),
-                None,
-            ),
-        )
+        return _alone(members, policy, volumes, devices)
+    oldest = min((pod.created for pod in members), default=0.0)
     # Most members share one identical declaration, so the list is short.
     says = list(dict.fromkeys([pod.declaration for pod in members if pod.declaration is not None]))
     found = _objects(key, says, foreign)
-    said = Said(
-        says,
-        keys=says[0].keys if says else OWN_KEYS,
-        minima=_minima(says),
-        times=sorted({say.max_schedule_time_s for say in says if say.max_schedule_time_s is not None}),
-        lists=list(dict.fromkeys(say.roles for say in says if say.roles)),
-    )
+    said = _said(says)
     specs = _specs(group, said, found)
     spec = derived(_completed(*specs.values()), members) if specs else _said_spec(said, members)
     spec = added.completed(spec, key, says, foreign)
     if spec.max_schedule_time_s is None and len(said.times) == 1:
         spec = replace(spec, max_schedule_time_s=said.times[0])
+    own_priority = max((pod.priority for pod in members), default=0)
     priority, lowered = priority_of(spec, own_priority, priority_classes, policy)
     users = group if group is not None and not group.made else None
     ours = users is not None and users.spec is not None and users.spec.max_schedule_time_s is not None
@@ -120,6 +100,33 @@ def resolve(
         workload=next(filter(None, map(_reference, found)), None),
         sequential_note=_sequential_note(spec, members, foreign),
         ignored=_ignored(found, says),
+    )
+
+
+def _alone(members: Sequence[Pod], policy: Policy, volumes: Volumes, devices: Devices) -> Terms:
+    """The terms of a pod without a group."""
+    found = chain(
+        hindrances.unsupported(members),
+        volume_claims.unready(members, NO_TERMS.spec, volumes),
+        device_claims.unready(members, NO_TERMS.spec, devices),
+    )
+    return replace(
+        NO_TERMS,
+        priority=min(max((pod.priority for pod in members), default=0), policy.max_priority),
+        created=min((pod.created for pod in members), default=0.0),
+        strategy=named(policy.gpu_strategy, policy.strategies) if any(map(_wants_gpu, members)) else PACK,
+        hindrance=next(found, None),
+    )
+
+
+def _said(says: Sequence[Declaration]) -> Said:
+    """What these declarations of members say together."""
+    return Said(
+        says,
+        keys=says[0].keys if says else OWN_KEYS,
+        minima=_minima(says),
+        times=sorted({say.max_schedule_time_s for say in says if say.max_schedule_time_s is not None}),
+        lists=list(dict.fromkeys(say.roles for say in says if say.roles)),
     )
 
 
