@@ -97,7 +97,7 @@ class Placing:
         if self._place_quorum(gang, ask):
             self._placed.add(gang.key)
             return True
-        if gang.record.capped is not None and any(pod.node for pod in gang.live()):
+        if gang.record.capped is not None and gang.bound():
             self._singles(gang, [pod for pod in ask.members if pod.name])
         return False
 

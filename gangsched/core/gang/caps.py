@@ -75,7 +75,7 @@ def is_to_pause(turn: Turn) -> bool:
     capped = turn.gang.record.capped
     if capped is None or capped.paused_at or turn.gang.operations.placeholders() or is_lifted(turn):
         return False
-    return bool(turn.gang.record.clock_start) or any(pod.node for pod in turn.gang.live())
+    return bool(turn.gang.record.clock_start) or bool(turn.census.bound)
 
 
 def pause(turn: Turn) -> None:

@@ -163,6 +163,11 @@ class Gang:
             if not (pod.terminating or pod.gated or pod.phase is _WELL or pod.phase is _BADLY or pod.uid in gone)
         ]
 
+    def bound(self) -> list[Pod]:
+        """The live members that are on a node, as the watch shows or the API server has confirmed."""
+        begun = self.operations.bindings
+        return [pod for pod in self.live() if pod.node or (pod.uid in begun and begun[pod.uid].state is _BOUND)]
+
     def lives(self, pod: Pod) -> bool:
         """Whether this pod of the gang is one of the `live` members."""
         roster, former = self.roster, self.observed.ownership.former

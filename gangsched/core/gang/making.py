@@ -35,7 +35,7 @@ def wanted(gang: Gang, terms: Terms) -> bool:
     if gang.durability.unmade or gang.record.scheduled_at or OBJECT_NAME.fullmatch(gang.key.name) is None:
         return False
     held = any(binding.state is BindState.HELD for binding in gang.operations.bindings.values())
-    return held and any(pod.node for pod in gang.live())
+    return held and bool(gang.bound())
 
 
 def ask(gang: Gang, terms: Terms, now: float) -> list[Effect]:

@@ -176,7 +176,7 @@ def wait_no_longer(gang: Gang, spec: GroupSpec, now: float) -> None:
         clock.fail(gang, timeouts, settled_at=now)
         return
     decided = record.quorum if gang.operations.contradicted else None
-    satisfied = decided or chosen(minima(spec), Counter(role_of(pod) for pod in gang.live() if pod.node))
+    satisfied = decided or chosen(minima(spec), Counter(map(role_of, gang.bound())))
     gang.change(late=True, scheduled_at=now, satisfied=satisfied)
 
 
