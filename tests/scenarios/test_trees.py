@@ -19,6 +19,7 @@ from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.record import Minima, Phase
 from gangsched.core.objects.results import BindRefused, Refused
+from gangsched.core.planning import budget as units
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import node, pod
 from tests.harness import Harness
@@ -287,16 +288,17 @@ class TestTheTree:
         assert bound(harness) == {"a": 3, "b": 2}
 
     @pytest.mark.without("all", why="a call that ends before it has looked at every part")
-    def test_a_part_that_a_call_did_not_reach_is_not_bound_in_part_later(self):
+    def test_a_part_that_a_call_did_not_reach_is_not_bound_in_part_later(self, monkeypatch):
         """Regression: members of such a part, and of one that was refused, were wanted one by one from then on."""
+        monkeypatch.setattr(units, "CALL", units.CALL // 16)
         harness = Harness()
-        harness.add(*(node(f"n{number}", cpu=1) for number in range(250)), node("big", cpu=6))
-        large = {name: leaf(name, "root", age=age, least=300) for name, age in (("p1", 5), ("p2", 4))}
+        harness.add(*(node(f"n{number}", cpu=1) for number in range(40)), node("big", cpu=6))
+        large = {name: leaf(name, "root", age=age, least=40) for name, age in (("p1", 5), ("p2", 4))}
         harness.add(inner("root", least=1), leaf("a", "root", age=9, least=1), *large.values(), leaf("p3", "root"))
         harness.add(*members_of("a", 1))
         harness.wait(2)
         for first, name in enumerate(large):
-            sizes = ["7", *(f"{400 * first + number}m" for number in range(1, 300))]
+            sizes = ["7", *(f"{140 * first + number}m" for number in range(1, 40))]
             harness.add(
                 *(member for at, size in enumerate(sizes) for member in members_of(name, 1, first=at, cpu=size))
             )
