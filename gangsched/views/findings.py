@@ -80,9 +80,7 @@ class Findings:
             message=message,
             minimum=assessment.minimum,
             members=len(assessment.census.live),
-            placements={
-                pod.name: pod.node or gang.operations.bindings[pod.uid].node for pod in assessment.census.bound
-            },
+            placements={pod.name: node for pod in assessment.census.bound if (node := gang.node_of(pod))},
             source=assessment.terms.source,
             besides=tuple(_besides(gang, assessment)),
         )

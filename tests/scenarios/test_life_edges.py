@@ -7,10 +7,13 @@ from msgspec.structs import replace
 
 from gangsched.api.status_conversion import status_from_object, status_to_object
 from gangsched.core.gang.evicting import Cause, Evictions
-from gangsched.core.objects.podgroup import OnDegraded
+from gangsched.core.objects.declaration import Role
+from gangsched.core.objects.events import Event, PodSeen
+from gangsched.core.objects.podgroup import OnDegraded, TimeoutPolicy
 from gangsched.core.objects.policy import NamespaceLimits, Policy
 from gangsched.core.objects.record import NO_RECORD, Phase
-from tests.builders import group, node, pod, pods
+from gangsched.core.objects.results import StatusRefused
+from tests.builders import group, node, pod, pods, shape
 from tests.harness import Harness
 from tests.scenarios.test_prebinding import FAST, members, waiting
 
@@ -120,3 +123,59 @@ def test_a_status_of_a_former_leader_that_arrives_late_is_corrected():
     harness.wait(60)
     assert harness.status("default/a").phase == "Scheduled"
     assert harness.condition("default/a").reason == "Scheduled"
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_group_that_failed_by_a_time_out_beside_a_bound_member_holds_nothing(restarted):
+    """What it had reserved for members that waited for their volumes was held for ever."""
+    harness = Harness()
+    harness.disks.busy = True
+    harness.provide(FAST, *waiting(2))
+    roles = (Role("x", 2, template=shape(1)),)
+    failing = group("a", min_member=4, roles=roles, timeout_policy=TimeoutPolicy.FAIL, max_schedule_time_s=10.0)
+    harness.add(node("n1", cpu=8), failing, pod("default/b-0", role="x", node="n1"), *members(2))
+    harness.settle()
+    harness.wait(5)
+    if restarted:
+        harness.restart()
+    harness.wait(10)
+    assert harness.status("default/a").phase == "Failed"
+    assert harness.status("default/a").reservation is None
+    harness.add(pod("p", group="", cpu=6))
+    harness.settle()
+    assert harness.bound("default/p") == ["default/p"]
+
+
+def test_who_is_bound_is_told_of_a_large_group_though_a_member_has_left_before_its_next_turn():
+    """Its binding had ended, and the Event that names the nodes failed over it."""
+    harness = Harness()
+    harness.add(group("a", min_member=200, max_schedule_time_s=3000.0), *pods("a", 260))
+    refused = [True]
+    harness.refuse_status = lambda effect: StatusRefused(effect.key, stale=False) if refused else None
+    harness.settle()
+    while harness.gang("default/a").written.write_again_at <= harness.now:
+        harness.wait(0.1)
+    again = harness.gang("default/a").written.write_again_at
+    refused.clear()
+    shown: list[Event] = []
+
+    def step_unseen() -> None:
+        shown.extend(each for each in harness.inbox if isinstance(each, PodSeen) and each.pod.node)
+        harness.inbox = [each for each in harness.inbox if each not in shown]
+        harness.step()
+
+    harness.now = again - 0.02
+    harness.add(*(node(f"n{at}", cpu=100) for at in range(4)))
+    step_unseen()
+    harness.now = again - 0.004
+    for _ in range(4):
+        step_unseen()
+    harness.now += 0.001
+    harness.inbox += shown
+    harness.step()
+    harness.delete("default/a-7")
+    harness.step()
+    harness.now = again
+    harness.settle()
+    assert harness.condition("default/a").reason == "Scheduled"
+    assert [each.reason for each in harness.emitted][-1] == "Scheduled"

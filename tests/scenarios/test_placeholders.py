@@ -132,6 +132,19 @@ def test_places_are_held_again_when_there_is_room_though_an_undo_had_to_leave_wh
     assert harness.status("default/a").phase == "Scheduled"
 
 
+@pytest.mark.without("all", why="the story has its own change of leader")
+def test_a_new_leader_that_can_evict_nobody_holds_places_again_as_soon_as_there_is_room():
+    """Regression: it learned in its first call that the driver is spared, and looked at the group no more."""
+    harness = holding(owner=None)
+    harness.delete_node("n2" if harness.pod("default/driver").node == "n1" else "n1")
+    harness.wait(40)
+    harness.restart()
+    harness.settle()
+    harness.add(node("n3", cpu=8))
+    harness.settle()
+    assert len(harness.gang("default/a").operations.placeholders()) == 4
+
+
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 def test_who_waits_for_its_turn_may_be_helped_and_called_at_once():
     """B's further member was refused, B lost its node and waits behind A; A leaves at the moment when a node arrives.

@@ -168,6 +168,14 @@ class Gang:
         begun = self.operations.bindings
         return [pod for pod in self.live() if pod.node or (pod.uid in begun and begun[pod.uid].state is _BOUND)]
 
+    def node_of(self, pod: Pod) -> str:
+        """The node of a member that counts as bound, perhaps in a census that is older than what is stored.
+
+        Empty if it is gone since.
+        """
+        begun, now = self.operations.bindings.get(pod.uid), self.observed.pods.get(pod.uid, pod)
+        return pod.node or (begun.node if begun is not None else now.node)
+
     def lives(self, pod: Pod) -> bool:
         """Whether this pod of the gang is one of the `live` members."""
         roster, former = self.roster, self.observed.ownership.former

@@ -144,6 +144,7 @@ TABLE = (
             Row("no time counts", waiting.is_held_up, waiting.stop, WAITING, changes=NOTHING),
             Row("the clock starts", waiting.is_to_start, waiting.start, WAITING, changes=NOTHING),
             Row("the time is up", waiting.has_run_out, waiting.time_out, WAITING),
+            Row("it holds though it has failed", waiting.holds_though_failed, rollback.release_held, WAITING),
             Row("the cap is lifted", caps.is_lifted, caps.lift, changes=NOTHING),
         ),
     ),

@@ -178,6 +178,7 @@ def _left(gang: Gang, pod: Pod, *, gone: bool) -> None:
     gang.roster.forget(pod.uid)
     gang.written.forget_pod(pod.uid)
     rollback.forget_pod(gang, pod.uid)
+    bindings.take_out(gang, pod.uid)
 
 
 def former_of(gang: Gang, uid: str) -> Former:

@@ -123,10 +123,13 @@ def conclude(
     if _must_be_durable(gang, assessment):
         gang.durability.ask(now)
     effects += making.ask(gang, assessment.terms, now)
+    evicts = gang.operations.rollback is not None and not rollback.may_plan(gang, now)
     effects += rollback.go_on(gang, now) or _withdraw_hopeless(gang, assessment)
     effects += bindings.resend_due(gang, now)
     minimum = gang.record.minimum if gang.record.scheduled_at else assessment.terms.spec.minimum
-    return replace(assessment, facts=facts, minimum=minimum, due=_due(gang, assessment, facts, policy)), effects
+    # Once all that is left is spared, the gang is planned again.
+    due = now if evicts and rollback.may_plan(gang, now) else _due(gang, assessment, facts, policy)
+    return replace(assessment, facts=facts, minimum=minimum, due=due), effects
 
 
 def _enter(gang: Gang, phase: Phase, now: float) -> None:

@@ -134,6 +134,12 @@ def time_out(turn: Turn) -> None:
         gang.wait.park()
 
 
+def holds_though_failed(turn: Turn) -> bool:
+    """Whether the gang has failed for good and has reservations whose bindings are not in flight."""
+    there = turn.gang.operations.bindings.values() if not _may_be_scheduled(turn) else ()
+    return any(binding.state is BindState.HELD for binding in there)
+
+
 def is_nowhere_left(turn: Turn) -> bool:
     """Whether all bindings were refused, and every node that is left has refused one."""
     return turn.gang.operations.attempt.exhausted

@@ -114,7 +114,7 @@ class Written:
 
     def overwritten_in(self, status: GroupStatus) -> bool:
         """Whether another has replaced our status with this one: an installation which owned the group before, or a
-        former leader whose write was late. Once we have written, the API server refuses such a write.
+        former leader whose write was late. That is known only until we have written ourselves.
         """
         last = self.status
         if last is None or status.record is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from gangsched.core.declarations.trees import TREE_KINDS
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
@@ -163,10 +165,7 @@ def _is_heard(assessment: Assessment, reason: Reason) -> bool:
 
 def _scheduled_note(gang: Gang, assessment: Assessment) -> str:
     """The note of the Scheduled Event, which names the nodes."""
-    nodes: dict[str, int] = {}
-    for pod in assessment.census.bound:
-        node = pod.node or gang.operations.bindings[pod.uid].node
-        nodes[node] = nodes.get(node, 0) + 1
+    nodes = Counter(filter(None, map(gang.node_of, assessment.census.bound)))
     shown = ", ".join(f"{node} ({count})" for node, count in sorted(nodes.items())[:NODES_SHOWN])
     more = f" and {number_of(len(nodes) - NODES_SHOWN, 'more node')}" if len(nodes) > NODES_SHOWN else ""
     return f"Bound {number_of(len(assessment.census.bound), 'member')} to {shown}{more}."
