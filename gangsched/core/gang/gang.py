@@ -131,7 +131,7 @@ class Gang:
     def update_ownership(self, guard: OwnerGuard, foreign: Foreign) -> list[Pod]:
         """Note which owners use the group's name, and which of them are gone. Returns `live`."""
         observed = self.observed
-        if observed.ownership.former and self.record.run_start and not self.record.ended and self.deserted():
+        if observed.ownership.former and self.record.open and self.deserted():
             self.roster.note_emptied()
         before = observed.ownership.former
         observed.note_owners(UNDISPUTED)

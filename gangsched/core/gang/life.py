@@ -1,9 +1,9 @@
 """The life of a gang as one table: which facts lead to which step, in order of precedence.
 
-`go_on` is called at each turn of a gang, and again once places were looked for. It takes the step of the first row
-whose fact is true, and begins again at the top, until no fact is true: so what a row relies on has been settled by the
-rows above it, and no order of events and no lost event can leave a gang in a wrong state. Each step makes its fact
-false. The phase follows from the result (`gang.states`).
+`go_on` is called at each turn of a gang, and again once places were looked for. It goes through the rows from the top
+and takes the step of each whose fact is true, and goes through them again if a step has changed what rows above it
+read: so what a row relies on has been settled by those, and no order of events and no lost event can leave a gang in a
+wrong state. Each step makes its fact false. The phase follows from the result (`gang.states`).
 
 The facts and steps are those of the modules that the rows name; the numbers in those are the contract's rules. Whoever
 adds a row says there what is true and what the step does about it. `Gang.story` tells the last steps.
@@ -88,12 +88,7 @@ TABLE = (
         "Reservations for members to come",
         placeholders.concern,
         (
-            Row(
-                "no place is held",
-                placeholders.are_none_held,
-                placeholders.note_none_held,
-                changes=NOTHING,
-            ),
+            Row("no place is held", placeholders.are_none_held, placeholders.note_none_held, changes=NOTHING),
             Row("places are held", placeholders.are_held, placeholders.note_held, changes=NOTHING),
             Row("places expire", waiting.is_clock_of_places_to_start, waiting.start, changes=PLANS),
             Row("places have expired", placeholders.have_expired, placeholders.give_up_expired),

@@ -114,7 +114,7 @@ def _apply(gang: Gang, news: News, left: Sequence[Pod], context: Context) -> Non
         case Answered(result, tries):
             _answered(gang, result, tries, context)
         case Renewed():
-            if gang.record.run_start and not gang.record.ended:
+            if gang.record.open:
                 gang.roster.note_emptied()
         case Left(pod, gone):
             _left(gang, pod, gone=gone)

@@ -92,8 +92,7 @@ def keep_inherited(turn: Turn) -> None:
 def _inherited(turn: Turn) -> set[str]:
     """The members with which a quorum may have begun; while the minimum is unknown, they stay noted."""
     gang, record = turn.gang, turn.gang.record
-    open_ = bool(record.run_start) and not record.ended and not record.scheduled_at
-    if not open_ or (turn.terms.minimum_known and not turn.need):
+    if not record.open or record.scheduled_at or (turn.terms.minimum_known and not turn.need):
         return set()
     return gang.roster.inherited & gang.observed.pods.keys()
 
@@ -126,7 +125,7 @@ def end_partial(turn: Turn) -> None:
 def _is_partial(turn: Turn) -> bool:
     gang, record = turn.gang, turn.gang.record
     # Members that are bound beside reservations that a cap has released stay bound, as when these expire.
-    if not record.run_start or record.ended or record.scheduled_at or record.capped is not None:
+    if not record.open or record.scheduled_at or record.capped is not None:
         return False
     begun = gang.begun()
     if not any(pod.uid in begun for pod in turn.census.bound):
@@ -211,8 +210,7 @@ def targets(gang: Gang, doing: Rollback) -> list[Pod]:
     if doing.restart is not None:
         return [pod for pod in gang.live() if pod.uid in doing.restart]
     begun = gang.begun() if doing.part is None else doing.part
-    confirmed = {uid for uid, binding in gang.operations.bindings.items() if binding.state is BindState.BOUND}
-    return [pod for pod in gang.live() if pod.uid in begun and (pod.node or pod.uid in confirmed)]
+    return [pod for pod in gang.bound() if pod.uid in begun]
 
 
 def retry(gang: Gang) -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gangsched.core.declarations.minima import begun, chosen, lowered, minima, missing_of, roles_in
 from gangsched.core.gang import bindings, parts, rollback
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.turn import Turn, has_bound, is_remade
+from gangsched.core.gang.turn import Turn, has_bound
 from gangsched.core.gang.wants import quorum_minima
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
@@ -58,7 +58,7 @@ def begin(turn: Turn) -> None:
 
 def have_ended(turn: Turn) -> bool:
     """Whether members of the run have ended."""
-    return bool(turn.ended) and is_open(turn.gang)
+    return bool(turn.ended) and turn.gang.record.open
 
 
 def note_all_ended(turn: Turn) -> None:
@@ -81,7 +81,7 @@ def end_emptied(turn: Turn) -> None:
 def is_made_again(turn: Turn) -> bool:
     """Whether the workload makes all members again, and none of the old ones is left."""
     gang = turn.gang
-    return gang.observed.recreates_all and is_open(gang) and is_remade(gang) and not has_bound(gang)
+    return gang.observed.recreates_all and bool(gang.record.scheduled_at) and gang.record.open and not has_bound(gang)
 
 
 def has_no_member(turn: Turn) -> bool:
@@ -91,17 +91,12 @@ def has_no_member(turn: Turn) -> bool:
 
 def is_deserted(turn: Turn) -> bool:
     """Whether the run goes on without a live member."""
-    return is_open(turn.gang)
-
-
-def is_open(gang: Gang) -> bool:
-    """Whether a run is under way."""
-    return bool(gang.record.run_start) and not gang.record.ended
+    return turn.gang.record.open
 
 
 def done(gang: Gang) -> Counter[str]:
     """Number of members, by role, that have succeeded in the run of the current live members, recorded or not."""
-    if not is_open(gang) or gang.roster.emptied:
+    if not gang.record.open or gang.roster.emptied:
         return Counter()
     noted = gang.roster.past | gang.roster.recorded
     unnoted = [pod for pod in gang.observed.pods.values() if pod.phase is PodPhase.SUCCEEDED and pod.uid not in noted]
@@ -117,7 +112,7 @@ def leads(pod: Pod) -> bool:
 def note_ended(gang: Gang, pod: Pod) -> None:
     """Record that a member of the current run has ended; once the pod is gone, nothing else shows it."""
     record, roster = gang.record, gang.roster
-    if not is_open(gang) or pod.uid in roster.past or pod.uid in roster.recorded or not pod.terminal:
+    if not gang.record.open or pod.uid in roster.past or pod.uid in roster.recorded or not pod.terminal:
         return
     roster.count(pod.uid)
     if pod.phase is PodPhase.FAILED:
@@ -137,7 +132,7 @@ def end(turn: Turn) -> None:
     once they can be scheduled.
     """
     gang, record = turn.gang, turn.gang.record
-    if not is_open(gang):
+    if not gang.record.open:
         return
     outside = {pod.uid for pod in gang.observed.pods.values() if pod.gated} | gang.observed.ownership.former
     past = gang.roster.past | {
@@ -189,7 +184,7 @@ def _outcome(gang: Gang) -> Outcome:
 
 def goes_on(turn: Turn) -> bool:
     """Whether a run is under way."""
-    return is_open(turn.gang)
+    return turn.gang.record.open
 
 
 def is_quorum_bound(turn: Turn) -> bool:

@@ -24,8 +24,8 @@ def is_incomplete(turn: Turn) -> bool:
     if turn.progress.complete or not _may_be_scheduled(turn):
         return False
     record, wait = gang.record, gang.wait
-    prebinding = record.prebinding_at or record.prebinding_clock
-    noted = (record.clock_start, record.retry_at) == _left(turn) and not prebinding
+    stage = record.prebinding_at or record.prebinding_clock
+    noted = (record.clock_start, record.retry_at) == _left(turn) and not stage
     told = wait.refusal is not None or wait.behind is not None or gang.operations.attempt.server_said
     return not noted or bool(gang.operations.complete_since or told)
 

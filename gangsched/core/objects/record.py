@@ -156,6 +156,11 @@ class Record(Struct, frozen=True, gc=False, kw_only=True):
         return self.outcome in ENDS
 
     @property
+    def open(self) -> bool:
+        """Whether a run is under way."""
+        return bool(self.run_start) and not self.ended
+
+    @property
     def minimum(self) -> int:
         """The minimum that was last satisfied; 0 before the first time."""
         return self.satisfied.total
