@@ -135,6 +135,7 @@ def _spec_from_object(spec: PodGroupSpec) -> GroupSpec:
         prefer=tuple(map(_preference, placement.prefer)),
         topology=_topology(placement.topology) if placement.topology is not None else None,
         on_degraded=spec.on_degraded,
+        preempts=spec.preemption_policy != "Never",
     )
 
 

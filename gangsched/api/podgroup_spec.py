@@ -207,6 +207,12 @@ class PodGroupSpec(PodGroupPart):
         default=None,
         description="Name of a PriorityClass whose value is the group's priority. Not with priority.",
     )
+    preemption_policy: Literal["PreemptLowerPriority", "Never"] | None = Field(
+        default=None,
+        description="Never: no pod is evicted for this group, even if its PriorityClass allows preemption. "
+        "PreemptLowerPriority, the default: its PriorityClass says whether groups and pods of lower priority are; a "
+        "group with a priority that is a bare number preempts nobody.",
+    )
     roles: Annotated[list[Role], Field(max_length=64), ListMap("name")] = Field(
         default_factory=list, description="Named parts of the group with their own minima. Defaults to none."
     )

@@ -9,7 +9,14 @@ from pydantic import ConfigDict, Field, Strict
 from gangsched.api.role_template import QUANTITY
 from gangsched.api.schema import Count, Format, Int64, ListMap, PodGroupPart
 from gangsched.core.objects.record import Outcome, Phase
-from gangsched.core.objects.status import LONGEST_HELP, LONGEST_SHARED, MOST_DEMANDS, MOST_FITTING, MOST_HELPS
+from gangsched.core.objects.status import (
+    LONGEST_HELP,
+    LONGEST_SHARED,
+    MOST_DEMANDS,
+    MOST_FITTING,
+    MOST_HELPS,
+    PREEMPTION,
+)
 
 Time = Annotated[str, Field(max_length=64), Format("date-time")]
 
@@ -25,6 +32,8 @@ server refuses the status."""
 MOST_ROLES = 128
 _LONGEST_ROLE = 253
 """The longest role in another system's annotations; our own are shorter."""
+_LONGEST_WORD = 63
+"""The longest word for programs that a newer version might write."""
 
 
 class StatusPart(PodGroupPart):
@@ -72,6 +81,20 @@ class ReservationStatus(StatusPart):
     expires: Time = Field(description="When unused places are released.")
     placements: list[PlacementStatus] = Field(
         default_factory=list, max_length=10_000, description="The places, by node and role."
+    )
+    kind: Annotated[str, Field(min_length=1, max_length=_LONGEST_WORD)] | None = Field(
+        default=None,
+        description=f"{PREEMPTION}: members of groups of lower priority have to leave before the places can be used. "
+        "Absent for places that are free.",
+    )
+
+
+class PreemptedStatus(StatusPart):
+    """All members are evicted, so that another group gets their places."""
+
+    at: Time = Field(description="When it was decided.")
+    cause: Annotated[str, Field(min_length=1, max_length=_LONGEST_WORD)] = Field(
+        description="Why, in one word for programs. Priority: the other group has a higher priority."
     )
 
 
@@ -213,6 +236,13 @@ class PodGroupStatus(StatusPart):
     minimum: Count = Field(default=0, description="The minimum that was last satisfied; 0 before the first time.")
     reservation: ReservationStatus | None = Field(
         default=None, description="Places reserved while not all members are bound; absent otherwise."
+    )
+    preempted: PreemptedStatus | None = Field(
+        default=None, description="Why all members are being evicted for another group; absent if they are not."
+    )
+    preemptions: Annotated[Count, Field(ge=1)] | None = Field(
+        default=None,
+        description="How often the group was preempted, in this and its earlier runs; absent before the first time.",
     )
     schedule_start_time: Time | None = Field(
         default=None, description="Since when the clock of maxScheduleTime counts; absent while it is stopped."

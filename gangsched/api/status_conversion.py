@@ -23,7 +23,7 @@ from gangsched.api.template_shapes import requests_to_object
 from gangsched.api.times import format_time, parse_time
 from gangsched.core.objects.quantity import amount
 from gangsched.core.objects.reasons import Reason
-from gangsched.core.objects.record import Capped, Counts, Minima, Outcome, Phase, Record
+from gangsched.core.objects.record import NO_RECORD, Capped, Counts, Minima, Outcome, Phase, Record
 from gangsched.core.objects.shape import Amounts
 from gangsched.core.objects.status import Condition, Demand, Fitting, GroupStatus, Place, Reservation
 from gangsched.core.objects.wording import shortened
@@ -35,6 +35,7 @@ def status_to_object(status: GroupStatus) -> dict[str, Any]:
 
     Times are rounded to the microsecond; those of conditions are cut to the second, as in every Kubernetes API.
     """
+    record = status.record or NO_RECORD
     fields = {
         "phase": status.phase or None,
         "conditions": [_condition_to_object(condition) for condition in status.conditions],
@@ -45,6 +46,8 @@ def status_to_object(status: GroupStatus) -> dict[str, Any]:
         "failed": min(status.failed, MAX_COUNT),
         "minimum": status.minimum,
         "reservation": None if status.reservation is None else _reservation_to_object(status.reservation),
+        "preempted": _preempted_to_object(record),
+        "preemptions": min(record.preemptions, MAX_COUNT) or None,
         "scheduleStartTime": _time_to_object(status.schedule_start_time),
         "schedulePausedTime": _time_to_object(status.schedule_paused_time),
         "scheduledTime": _time_to_object(status.scheduled_time),
@@ -168,6 +171,9 @@ def _record_from_object(status: PodGroupStatus) -> Record | None:
         settled_at=_time_from_object(stored.settled_time),
         prebinding_at=_time_from_object(stored.pre_bind_start_time),
         prebinding_clock=_time_from_object(stored.pre_bind_clock_time),
+        preempted_at=0.0 if status.preempted is None else parse_time(status.preempted.at),
+        preempted_by="" if status.preempted is None else status.preempted.cause,
+        preemptions=status.preemptions or 0,
     )
     return record if status.phase is not None else None
 
@@ -177,6 +183,12 @@ def _outcome_of(phase: Phase | None, *, scheduled: bool) -> Outcome:
     if phase is Phase.FAILED:
         return Outcome.FAILED if scheduled else Outcome.OUT_OF_TIME
     return Outcome.SUCCEEDED if phase is Phase.SUCCEEDED else Outcome.NONE
+
+
+def _preempted_to_object(record: Record) -> dict[str, str] | None:
+    if not record.preempted_at:
+        return None
+    return {"at": format_time(record.preempted_at), "cause": record.preempted_by}
 
 
 def _cap_to_object(capped: Capped) -> dict[str, Any]:
@@ -248,7 +260,8 @@ def _reservation_to_object(reservation: Reservation) -> dict[str, Any]:
         }
         for place in reservation.placements
     ]
-    return {"expires": format_time(reservation.expires), "placements": placements}
+    kind = {"kind": reservation.kind} if reservation.kind else {}
+    return {"expires": format_time(reservation.expires), "placements": placements} | kind
 
 
 def _reservation_from_object(reservation: ReservationStatus) -> Reservation:
@@ -264,6 +277,7 @@ def _reservation_from_object(reservation: ReservationStatus) -> Reservation:
             )
             for place in reservation.placements
         ),
+        kind=reservation.kind or "",
     )
 
 

@@ -219,6 +219,12 @@ REFUSED = (
         'spec.onDegraded: Unsupported value: "Retry": supported values: "Repair", "Restart", "Ignore"',
         "spec.onDegraded must be 'Repair', 'Restart' or 'Ignore'",
     ),
+    _refusal(
+        "an unknown preemptionPolicy",
+        {"preemptionPolicy": "Always"},
+        'spec.preemptionPolicy: Unsupported value: "Always": supported values: "PreemptLowerPriority", "Never"',
+        "spec.preemptionPolicy must be 'PreemptLowerPriority' or 'Never'",
+    ),
     _template(
         "a template's request that is no quantity",
         {"requests": {"cpu": "abc"}},
@@ -265,6 +271,7 @@ FULL = manifest(
         "timeoutPolicy": "Fail",
         "ttlAfterFinished": "168h",
         "priority": 1_000_000_000,
+        "preemptionPolicy": "Never",
         "roles": [
             {"name": "launcher", "minMember": 1, "maxMember": 1},
             {

@@ -71,6 +71,7 @@ def test_the_full_group_is_read_whole():
         prefer=(Preference("rack", "Descending"), Preference("tier", values=("gold", ""))),
         on_degraded=OnDegraded.RESTART,
         topology=Topology("topology.kubernetes.io/zone", required=False),
+        preempts=False,
     )
 
 
@@ -83,6 +84,11 @@ def test_a_group_that_is_made_is_read_back_as_it_was_meant():
     assert made["metadata"]["ownerReferences"] == [
         {"apiVersion": "v1", "kind": "Pod", "name": "driver", "uid": "uid-1"},
     ]
+
+
+@pytest.mark.parametrize(("policy", "preempts"), [("Never", False), ("PreemptLowerPriority", True)])
+def test_whether_the_group_preempts_is_read(policy, preempts):
+    assert spec_of(preemptionPolicy=policy).preempts is preempts
 
 
 def test_the_priority_class_is_read():

@@ -17,6 +17,7 @@ from gangsched.core.objects.status import (
     MOST_DEMANDS,
     MOST_FITTING,
     MOST_HELPS,
+    PREEMPTION,
     Condition,
     Demand,
     Fitting,
@@ -95,6 +96,7 @@ def records(draw):
     if not scheduled_at and draw(st.booleans()):
         outcome = Outcome.OUT_OF_TIME
     ended = {Outcome.SUCCEEDED: Phase.SUCCEEDED, Outcome.FAILED: Phase.FAILED, Outcome.OUT_OF_TIME: Phase.FAILED}
+    preempted_at = draw(st.just(0.0) | moments)
     return Record(
         phase=ended.get(outcome) or draw(living),
         run_start=draw(moments),
@@ -122,6 +124,9 @@ def records(draw):
         settled_at=draw(st.just(0.0) | moments),
         prebinding_at=draw(st.just(0.0) | moments),
         prebinding_clock=draw(st.just(0.0) | moments),
+        preempted_at=preempted_at,
+        preempted_by=draw(st.sampled_from(["Priority", "Share"])) if preempted_at else "",
+        preemptions=draw(counts),
     )
 
 
@@ -137,7 +142,13 @@ statuses = st.builds(
     members=counts,
     bound=counts,
     running=counts,
-    reservation=st.none() | st.builds(Reservation, expires=moments, placements=st.lists(places, max_size=4).map(tuple)),
+    reservation=st.none()
+    | st.builds(
+        Reservation,
+        expires=moments,
+        placements=st.lists(places, max_size=4).map(tuple),
+        kind=st.sampled_from(["", PREEMPTION]),
+    ),
     attempts=counts,
     source=st.just("") | names,
     demand=st.lists(demands, max_size=4).map(tuple),
@@ -154,7 +165,14 @@ def test_a_status_survives_its_object(status):
 def test_every_field_can_be_written():
     condition = Condition(type="Scheduled", status=True, reason="Scheduled", message="", since=1.0)
     status = GroupStatus(
-        Record(scheduled_at=3.0, running_at=4.0, capped=Capped(Reason.HOLD_LIMIT, "", paused_at=2.0, ran_s=1.0)),
+        Record(
+            scheduled_at=3.0,
+            running_at=4.0,
+            capped=Capped(Reason.HOLD_LIMIT, "", paused_at=2.0, ran_s=1.0),
+            preempted_at=6.0,
+            preempted_by="Priority",
+            preemptions=1,
+        ),
         conditions=(condition,),
         reservation=Reservation(expires=1.0, placements=()),
         source="PodGroup",
@@ -205,6 +223,24 @@ def test_a_reservation_is_written_in_quantities():
     }
 
 
+def test_a_reservation_for_a_preemption_tells_its_kind():
+    reservation = Reservation(expires=1.0, placements=(), kind=PREEMPTION)
+    body = status_to_object(GroupStatus(reservation=reservation))["status"]["reservation"]
+    assert body == {"expires": "1970-01-01T00:00:01.000000Z", "placements": [], "kind": "Preemption"}
+
+
+def test_a_preempted_group_tells_since_when_why_and_how_often():
+    record = Record(preempted_at=1.5, preempted_by="Priority", preemptions=2)
+    body = status_to_object(GroupStatus(record))["status"]
+    assert body["preempted"] == {"at": "1970-01-01T00:00:01.500000Z", "cause": "Priority"}
+    assert body["preemptions"] == 2
+
+
+def test_the_count_of_preemptions_stays_when_nobody_has_to_leave_any_more():
+    body = status_to_object(GroupStatus(Record(preemptions=2)))["status"]
+    assert (body.get("preempted"), body["preemptions"]) == (None, 2)
+
+
 def test_a_demand_is_written_in_quantities_and_without_a_domain_where_any_will_do():
     asked = (("cpu", 1500), ("memory", 1024))
     demand = (Demand(count=2, requests=asked, domain="a"), Demand(count=1, requests=()))
@@ -249,6 +285,9 @@ def test_a_field_that_a_newer_version_wrote_is_passed_over():
             "bound": 1,
         },
         {"conditions": [{"type": "Scheduled"}], "bound": 1},
+        {"preempted": {"at": "2026-01-01T00:00:00Z"}, "bound": 1},
+        {"preempted": {"at": "now", "cause": "Priority"}, "bound": 1},
+        {"preemptions": 0, "bound": 1},
     ],
 )
 def test_nothing_is_taken_from_a_status_that_cannot_be_read(status):

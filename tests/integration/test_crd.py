@@ -11,7 +11,7 @@ from gangsched.api.conversion import group_from_object
 from gangsched.api.status_conversion import status_to_object
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Capped, Minima, Phase, Record
-from gangsched.core.objects.status import Condition, GroupStatus, Place, Reservation
+from gangsched.core.objects.status import PREEMPTION, Condition, GroupStatus, Place, Reservation
 from testbed.api import ApiError
 from testbed.control_plane import ControlPlane
 from tests.api.manifests import ACCEPTED, FULL, MINIMAL, REFUSED, manifest
@@ -41,6 +41,9 @@ RECORD = Record(
     settled_at=1_790_000_002.0,
     prebinding_at=1_790_000_003.5,
     prebinding_clock=1_790_000_000.000001,
+    preempted_at=1_790_000_004.5,
+    preempted_by="Priority",
+    preemptions=2,
 )
 STATUS = GroupStatus(
     RECORD,
@@ -70,6 +73,7 @@ STATUS = GroupStatus(
             ),
             Place(node="node-2", role="", count=1, pods=(), requests=()),
         ),
+        kind=PREEMPTION,
     ),
     attempts=7,
     source="gangsched",

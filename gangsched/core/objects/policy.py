@@ -53,6 +53,25 @@ class OwnerGuard(StrEnum):
     OFF = "Off"
 
 
+class Preemption(Struct, frozen=True):
+    """What may leave for a group of higher priority. Times are in seconds.
+
+    A group preempts from `delay_s` after it became complete. With `all_victims` pods of other schedulers may have to
+    leave too; without it only those of this installation. With `exceeds_budgets` a plan may take more pods than
+    PodDisruptionBudgets allow if there is no other way. A group is spared until it has run for `min_runtime_s`, which
+    doubles with each of its earlier preemptions. At most `victims_per_minute` pods are evicted a minute. With
+    `spares_uncontrolled` pods that no controller would create again are never evicted.
+    """
+
+    enabled: bool = True
+    delay_s: float = 0.0
+    all_victims: bool = False
+    exceeds_budgets: bool = False
+    min_runtime_s: float = 0.0
+    victims_per_minute: int = 600
+    spares_uncontrolled: bool = False
+
+
 class Policy(Struct, frozen=True):
     """How the machine decides. Times are in seconds.
 
@@ -61,7 +80,8 @@ class Policy(Struct, frozen=True):
     are those of plug-ins, beside gangsched's own; `gpu_strategy` is used for pods without a group that request a GPU.
     `fifo` says which instance groups have strict FIFO lanes. Placeholders are kept for up to `max_hold_s` at a time,
     and those for lost members for up to `restart_hold_s`; `namespace_limits` keep one namespace from blocking the
-    others. A quorum's pre-bindings may take up to `pre_bind_timeout_s`.
+    others. A quorum's pre-bindings may take up to `pre_bind_timeout_s`. `preemption` says what leaves for a group of
+    higher priority.
     """
 
     scheduler_names: tuple[str, ...] = (DEFAULT_NAME,)
@@ -84,6 +104,7 @@ class Policy(Struct, frozen=True):
     gpu_strategy: str = "BestFit"
     fifo: FifoRules = FifoRules()
     owner_guard: OwnerGuard = OwnerGuard.FLAG
+    preemption: Preemption = Preemption()
 
     @property
     def kept_as(self) -> str:

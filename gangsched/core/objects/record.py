@@ -121,6 +121,9 @@ class Record(Struct, frozen=True, gc=False, kw_only=True):
     before `settled_at` belong to no quorum in progress: they stay bound, whatever happens to the next quorum.
     `prebinding_at` is when the quorum began to wait for its pre-bindings, `prebinding_clock` the value of `clock_start`
     at that time.
+    `preempted_at` is since when all members are to leave for another group, and `preempted_by` the cause in one word,
+    such as Priority; unset and empty if they need not. `preemptions` counts how often the group was preempted, in all
+    its runs.
     """
 
     phase: Phase = Phase.PENDING
@@ -149,6 +152,9 @@ class Record(Struct, frozen=True, gc=False, kw_only=True):
     settled_at: float = 0.0
     prebinding_at: float = 0.0
     prebinding_clock: float = 0.0
+    preempted_at: float = 0.0
+    preempted_by: str = ""
+    preemptions: int = 0
 
     @property
     def ended(self) -> bool:

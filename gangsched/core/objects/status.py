@@ -18,11 +18,19 @@ class Place(Struct, frozen=True, gc=False, cache_hash=True):
     requests: Amounts
 
 
+PREEMPTION = "Preemption"
+"""The kind of a reservation whose places have to be left by the victims of a preemption."""
+
+
 class Reservation(Struct, frozen=True, gc=False, cache_hash=True):
-    """Durable reservations, as `status.reservation` holds them."""
+    """Durable reservations, as `status.reservation` holds them.
+
+    `kind` is PREEMPTION if they belong to an open plan of preemption, empty for those of an ordinary quorum.
+    """
 
     expires: float
     placements: tuple[Place, ...]
+    kind: str = ""
 
 
 class Condition(Struct, frozen=True, gc=False, cache_hash=True):
