@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -59,16 +60,23 @@ def test_no_part_of_the_values_takes_unknown_keys():
     assert [part for part in parts if part.get("additionalProperties") is not False] == []
 
 
-@given(st.from_regex(r"[0-9]{0,7}h?[0-9]{0,7}m?[0-9]{0,7}[sd ]?", fullmatch=True))
-@example("")
-@example("0s")
-@example("10 min")
-@example("168h")
-def test_the_schema_refuses_the_durations_that_the_operator_refuses_but_for_the_longest(text):
-    rules = SCHEMA["properties"]["config"]["properties"]["repairDeadline"]["allOf"]
-    taken = all(re.search(rule["pattern"], text) for rule in rules)
+CONFIG = SCHEMA["properties"]["config"]["properties"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "shortest_s"),
+    [(CONFIG["repairDeadline"], 1), (CONFIG["preemption"]["properties"]["delay"], 0)],
+    ids=["a second or more", "or none"],
+)
+@given(text=st.from_regex(r"[0-9]{0,7}h?[0-9]{0,7}m?[0-9]{0,7}[sd ]?", fullmatch=True))
+@example(text="")
+@example(text="0s")
+@example(text="10 min")
+@example(text="168h")
+def test_the_schema_refuses_the_durations_that_the_operator_refuses_but_for_the_longest(setting, shortest_s, text):
+    taken = all(re.search(rule["pattern"], text) for rule in setting["allOf"])
     try:
-        parse_duration(text)
+        parse_duration(text, shortest_s=shortest_s)
     except ValueError as error:
         too_long = "out of range" in str(error) and re.search("[1-9]", text) is not None
         assert taken == too_long

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Annotated, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from gangsched.core.objects.duration import PATTERN, parse_duration
+from gangsched.core.objects.duration import PATTERN, SHORTEST_S, parse_duration
 
 Name = TypeVar("Name", bound=str)
 
@@ -26,19 +27,27 @@ class SettingsPart(StrictModel):
     model_config = ConfigDict(validate_default=True)
 
 
-def _duration(value: object) -> object:
-    try:
-        parse_duration(value if isinstance(value, str) else repr(value))
-    except ValueError as error:
-        raise PydanticCustomError("duration", "{reason}", {"reason": str(error)}) from None
-    return value
+def _duration(shortest_s: int) -> Callable[[object], object]:
+    def validated(value: object) -> object:
+        try:
+            parse_duration(value if isinstance(value, str) else repr(value), shortest_s=shortest_s)
+        except ValueError as error:
+            raise PydanticCustomError("duration", "{reason}", {"reason": str(error)}) from None
+        return value
+
+    return validated
 
 
 Duration = Annotated[
     str,
-    BeforeValidator(_duration),
+    BeforeValidator(_duration(SHORTEST_S)),
     # A digit other than 0 means at least 1 s. A schema cannot check the limit of 168h, because the parts add up.
     WithJsonSchema({"type": "string", "allOf": [{"pattern": PATTERN}, {"pattern": "[1-9]"}]}),
+]
+DurationOrZero = Annotated[
+    str,
+    BeforeValidator(_duration(0)),
+    WithJsonSchema({"type": "string", "allOf": [{"pattern": PATTERN}, {"pattern": "[0-9]"}]}),
 ]
 
 

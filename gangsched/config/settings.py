@@ -24,6 +24,7 @@ from gangsched.config.part import Duration, SettingsPart, part_of, unique
 from gangsched.config.pfnet_settings import Pfnet
 from gangsched.config.plugins import InvalidPlugin, installed_strategies
 from gangsched.config.pod_groups import PodGroups
+from gangsched.config.preemption_settings import Preemption
 from gangsched.config.spark_settings import Fifo, Spark
 from gangsched.config.volcano_settings import Volcano
 from gangsched.config.yaml_documents import Unfollowable, document
@@ -176,6 +177,9 @@ class Settings(SettingsPart):
         "ResourceQuota can limit; for clusters whose tenants do not trust each other. In both cases the message of the "
         "group's condition says when the priority is reduced.",
     )
+    preemption: Preemption = Field(
+        default_factory=Preemption, description="What may be evicted so that a group of higher priority gets its places."
+    )
     max_hold_time: Duration = Field(
         default="10m",
         description="How long places for members that do not exist yet (roles with templates) are reserved at a time, "
@@ -294,6 +298,7 @@ class Settings(SettingsPart):
             gpu_strategy=self.gpu_strategy,
             fifo=self.fifo.rules(),
             owner_guard=OwnerGuard(self.owner_guard),
+            preemption=self.preemption.rules(),
         )
 
     @property

@@ -32,6 +32,7 @@ def test_defaults_say_nothing():
         {"backoff": {"initial": "20s"}, "maxPriority": 7},
         {"dialects": ["gangsched"], "workloads": [], "fifo": {"instanceGroupLabel": "x"}},
         {"namespaceLimits": {"heldPlaces": 7}},
+        {"preemption": {"delay": "2m", "victims": "All"}},
     ],
 )
 def test_what_differs_from_the_defaults_is_read_back_as_it_was(values):

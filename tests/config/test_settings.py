@@ -6,9 +6,10 @@ import pytest
 
 from documentation.generate import ROOT
 from gangsched.config.pfnet_settings import Pfnet
+from gangsched.config.preemption_settings import Preemption as PreemptionSettings
 from gangsched.config.settings import Backoff, InvalidConfig, LeaderElection, Settings, load
 from gangsched.config.spark_settings import Fifo, PrioritizedNodeLabel, Spark
-from gangsched.core.objects.policy import FifoRules, NamespaceLimits, OwnerGuard, Policy, PriorityFrom
+from gangsched.core.objects.policy import FifoRules, NamespaceLimits, OwnerGuard, Policy, Preemption, PriorityFrom
 
 
 def written(folder: Path, text: str) -> Path:
@@ -71,6 +72,14 @@ def test_every_key_is_read(tmp_path):
           writePhase: [team-a, team-b]
           schedulerLease: {name: vc, namespace: batch-system}
         native: {writeCondition: false}
+        preemption:
+          enabled: false
+          delay: 2m
+          victims: All
+          budgets: Prefer
+          minRuntime: 1h
+          mostVictimsPerMinute: 60
+          spareUncontrolled: true
     """
     settings = load(written(tmp_path, text))
     assert set(Settings.model_fields) == settings.model_fields_set
@@ -91,6 +100,15 @@ def test_every_key_is_read(tmp_path):
         gpu_strategy="MostUsed",
         fifo=FifoRules(label="pool", groups=frozenset({"batch"}), after_s=60.0, after_s_by_group={"batch": 5.0}),
         owner_guard=OwnerGuard.OFF,
+        preemption=Preemption(
+            enabled=False,
+            delay_s=120.0,
+            all_victims=True,
+            exceeds_budgets=True,
+            min_runtime_s=3600.0,
+            victims_per_minute=60,
+            spares_uncontrolled=True,
+        ),
     )
     assert (settings.fifo.spark_drivers, settings.spark.binpack) == (False, "single-az-tightly-pack")
     assert settings.spark.driver_prioritized_node_label is not None
@@ -176,8 +194,8 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
                 "schedulerName is not a known key: correct or remove it; known keys are backoff, "
                 "bindConcurrency, defaultMaxScheduleTime, dialects, fifo, gpuStrategy, leaderElection, listen, "
                 "logFormat, logLevel, maxHoldTime, maxPriority, namespace, namespaceLimits, native, ownerGuard, page, "
-                "pfnet, podGroups, preBindTimeout, priorityFrom, repairDeadline, restartHold, schedulerNames, spark, "
-                "volcano, workloads"
+                "pfnet, podGroups, preBindTimeout, preemption, priorityFrom, repairDeadline, restartHold, "
+                "schedulerNames, spark, volcano, workloads"
             ),
         ),
         (
@@ -318,6 +336,17 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
             "podGroups: ttlAfterFinished has no effect without deleteFinished: set podGroups.deleteFinished to true",
         ),
         ("podGroups: {deleteFinished: true, ttlAfterFinished: 8d}", "podGroups.ttlAfterFinished"),
+        (
+            "preemption: {delay: -1s}",
+            "preemption.delay: '-1s' is not a duration: write hours, minutes and seconds such as 90s, 5m or 1h30m",
+        ),
+        (
+            "preemption: {minRuntime: 169h}",
+            "preemption.minRuntime: '169h' is out of range: a duration here is from 0s to 168h (7 days)",
+        ),
+        ("preemption: {victims: Others}", "preemption.victims must be 'Own' or 'All'"),
+        ("preemption: {budgets: Ignore}", "preemption.budgets must be 'Honour' or 'Prefer'"),
+        ("preemption: {mostVictimsPerMinute: 0}", "preemption.mostVictimsPerMinute must be greater than or equal to 1"),
         ("namespace: 1\nlogFormat: xml", "namespace must be a valid string; logFormat must be 'text' or 'json'"),
     ],
 )
@@ -357,7 +386,7 @@ def test_the_address_to_listen_on_is_split(listen, address):
 
 
 def test_every_setting_is_described():
-    parts = (Settings, Backoff, LeaderElection, Pfnet, Spark, PrioritizedNodeLabel, Fifo)
+    parts = (Settings, Backoff, LeaderElection, Pfnet, Spark, PrioritizedNodeLabel, Fifo, PreemptionSettings)
     texts = {(part.__name__, name): info.description for part in parts for name, info in part.model_fields.items()}
     assert [name for name, text in texts.items() if not (text or "").endswith(".")] == []
 

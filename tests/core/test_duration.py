@@ -62,6 +62,12 @@ def test_a_duration_out_of_range_is_refused_with_the_range(text):
         parse_duration(text)
 
 
+def test_a_duration_that_may_be_none_says_so():
+    assert parse_duration("0s", shortest_s=0) == 0
+    with pytest.raises(ValueError, match=re.escape("a duration here is from 0s to 168h (7 days)")):
+        parse_duration("604801s", shortest_s=0)
+
+
 @given(st.integers(SHORTEST_S, LONGEST_S))
 def test_a_formatted_duration_is_read_as_the_same(seconds):
     text = format_duration(seconds)

@@ -21,19 +21,20 @@ _IN_SECONDS_S = 120
 _FORM = re.compile(r"(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?")
 
 
-def parse_duration(text: str) -> float:
+def parse_duration(text: str, *, shortest_s: int = SHORTEST_S) -> float:
     """Return the seconds that `text` means.
 
     Raises:
-        ValueError: the text does not have the form, or is outside 1 s to 7 days; the message says what to write.
+        ValueError: the text does not have the form, or is outside `shortest_s` seconds to 7 days; the message says what
+            to write.
     """
     match = _FORM.fullmatch(text)
     if not text or match is None:
         raise ValueError(f"{text!r} is not a duration: write hours, minutes and seconds such as 90s, 5m or 1h30m")
     hours, minutes, seconds = (int(part or 0) for part in match.groups())
     total = hours * 3600 + minutes * 60 + seconds
-    if not SHORTEST_S <= total <= LONGEST_S:
-        raise ValueError(f"{text!r} is out of range: a duration here is from 1s to 168h (7 days)")
+    if not shortest_s <= total <= LONGEST_S:
+        raise ValueError(f"{text!r} is out of range: a duration here is from {shortest_s}s to 168h (7 days)")
     return float(total)
 
 
