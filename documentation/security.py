@@ -79,6 +79,10 @@ CLUSTER: Reasons = {
     "batch/jobs": {
         "get": "Reads the Job of a pod before an eviction: no pod is evicted if its Job would count that as a failure."
     },
+    "policy/poddisruptionbudgets": {
+        _READ: "How many pods may be evicted for a group of higher priority: not with "
+        "`config.preemption.enabled: false`."
+    },
     "apiextensions.k8s.io/customresourcedefinitions": {
         _READ: "Whether gangsched's own CustomResourceDefinition, `podgroups.gangsched.io` alone, is as new as this "
         "version."

@@ -29,6 +29,7 @@ from gangsched.kube.dialects.dialect_table import chosen
 from gangsched.kube.foreign.demand_objects import DEMANDS
 from gangsched.kube.foreign.watch import ForeignWatch, groups
 from gangsched.kube.reading.device_values import DEVICES, subject
+from gangsched.kube.reading.disruption_values import WATCHED_BUDGETS
 from gangsched.kube.reading.namespaces import is_missing
 from gangsched.kube.reading.watched_resources import GROUPS, NAMESPACES, NODES, PRIORITY_CLASSES, STORAGE, pods
 from gangsched.kube.workloads import workload_table as workloads
@@ -268,6 +269,7 @@ class _Shell:
             groups=pod_groups,
             foreign=[
                 *(watch(subject(kind)) for kind in DEVICES),
+                *([watch(WATCHED_BUDGETS)] if self._settings.preemption.enabled else []),
                 *(watch(groups(dialect, kind)) for dialect, kind in dialects.kinds.items()),
                 *(watch(objects(kind)) for kind in kinds.kinds.values()),
             ],

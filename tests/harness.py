@@ -25,6 +25,7 @@ from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import NATIVE, GroupKey
 from gangsched.core.objects.demands import DemandKey, DemandObject, SeenDemand
 from gangsched.core.objects.devices import DeviceKind, DeviceObject
+from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.effects import (
     BindPod,
     DeleteGroup,
@@ -44,6 +45,10 @@ from gangsched.core.objects.effects import (
     WithdrawBinding,
 )
 from gangsched.core.objects.events import (
+    BudgetGone,
+    BudgetSeen,
+    BudgetsHidden,
+    BudgetsReplaced,
     DemandGone,
     DemandSeen,
     DemandsReplaced,
@@ -170,7 +175,8 @@ class Harness:
     write. If `lose_answer` is true for a binding, it is made but reported as failed; if `withhold` is true, it is not
     sent until `send_withheld`. `jobs` maps the UIDs of Jobs to the results of their look-ups, None for no result.
     `foreign` holds other systems' objects and workloads; listing a `hidden` dialect fails, as its event says.
-    `namespaces` holds the namespaces whose labels matter. `storage` holds claims, volumes and other storage objects by
+    `namespaces` holds the namespaces whose labels matter, `budgets` the PodDisruptionBudgets by namespace and name,
+    which cannot be read while `budgets_hidden` says why. `storage` holds claims, volumes and other storage objects by
     kind; `disks` binds and provisions them. `refuse_prebinding` may refuse a pre-binding. If `lose_prebinding` is true
     for one, it is neither written nor answered; if `lose_undoing` is true, it is not undone. `demands` holds our Demand
     objects, None while the API server does not serve them. `history` is everything that the machine received and
@@ -196,6 +202,8 @@ class Harness:
         self.foreign: dict[tuple[str, GroupKey], ForeignGroup] = {}
         self.hidden: dict[str, ForeignGroupsHidden] = {}
         self.namespaces: dict[str, Labels] = {}
+        self.budgets: dict[str, DisruptionBudget] = {}
+        self.budgets_hidden = ""
         self.storage: dict[StorageKind, dict[StorageKey, StorageObject]] = {kind: {} for kind in StorageKind}
         self.demands: dict[DemandKey, SeenDemand] | None = None
         self.refuse_demand: Callable[[PutDemand | DropDemand], bool] = lambda _: False
@@ -324,6 +332,31 @@ class Harness:
         """Create a namespace, or replace its labels by these."""
         self.namespaces[name] = tuple(sorted(labels.items()))
         self.report(NamespaceSeen(name, self.namespaces[name]))
+
+    def put_budget(self, *found: DisruptionBudget) -> None:
+        """Create or replace PodDisruptionBudgets; what they allow stays as it is given."""
+        for each in found:
+            self.budgets[each.key] = each
+            self.report(BudgetSeen(each))
+
+    def remove_budget(self, key: str) -> None:
+        """Delete a PodDisruptionBudget, by namespace/name."""
+        del self.budgets[key]
+        self.report(BudgetGone(key))
+
+    def hide_budgets(self, why: str) -> None:
+        """Make listing PodDisruptionBudgets fail from now on."""
+        self.budgets_hidden = why
+        self.report(BudgetsHidden(why))
+
+    def show_budgets(self) -> None:
+        """Let PodDisruptionBudgets be listed again."""
+        self.budgets_hidden = ""
+        self.report(self._all_budgets())
+
+    def _all_budgets(self) -> BudgetsHidden | BudgetsReplaced:
+        why = self.budgets_hidden
+        return BudgetsHidden(why) if why else BudgetsReplaced(tuple(self.budgets.values()))
 
     def serve_demands(self) -> None:
         """Have the API server serve Demand objects from now on."""
@@ -524,6 +557,7 @@ class Harness:
             NodesReplaced(tuple(self.nodes.values())),
             GroupsReplaced(tuple(self.groups.values())),
             *([NamespacesReplaced(tuple(self.namespaces.items()))] if self.namespaces else []),
+            *([self._all_budgets()] if self.budgets or self.budgets_hidden else []),
             *[
                 self.hidden.get(dialect) or self._all_of(dialect)
                 for dialect in sorted({dialect for dialect, _ in self.foreign} | self.hidden.keys())
@@ -784,6 +818,8 @@ def _stream_of(event: Event) -> object:  # noqa: PLR0911 - a table
             return ("group", key)
         case StorageSeen() | StorageGone():
             return (event.kind, event.found.key if isinstance(event, StorageSeen) else event.key)
+        case BudgetSeen() | BudgetGone():
+            return ("budget", event.budget.key if isinstance(event, BudgetSeen) else event.key)
         case DemandSeen(SeenDemand(demand=DemandObject(key=name))) | DemandGone(name):
             return ("demand", name)
         case StatusWritten(key) | StatusRefused(key):

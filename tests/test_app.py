@@ -45,6 +45,18 @@ async def test_without_leader_election_everything_may_be_written_unless_the_run_
         assert may(shell) is may_write
 
 
+@pytest.mark.parametrize("enabled", [True, False])
+async def test_budgets_are_watched_only_where_groups_may_preempt(monkeypatch, enabled):
+    chosen = {"preemption": {"enabled": enabled}, "leaderElection": {"resourceNamespace": "sys"}}
+    monkeypatch.setattr("tests.test_app.SETTINGS", Settings.model_validate(chosen))
+    async with serving(FakeApi()) as session:
+        watches = shell_of(session, dry_run=True, leader_elect=False)._watches  # noqa: SLF001
+        tasks = dict(watches.tasks())
+        for task in tasks.values():
+            task.close()
+    assert ("watch of poddisruptionbudgets.policy" in tasks) is enabled
+
+
 async def test_with_leader_election_nothing_is_written_before_the_lease_is_held_and_after_it_was_released():
     api = FakeApi()
 

@@ -14,7 +14,14 @@ from gangsched.api.conversion import group_from_object
 from gangsched.api.custom_resource import API_VERSION
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.events import Event, ForeignGroupsHidden, ForeignGroupsReplaced, PodsReplaced, Synced
+from gangsched.core.objects.events import (
+    BudgetsHidden,
+    Event,
+    ForeignGroupsHidden,
+    ForeignGroupsReplaced,
+    PodsReplaced,
+    Synced,
+)
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.kube.client.errors import UNREADABLE, AccessDenied, ApiError, CrdMissing, Expired, Garbled
@@ -25,6 +32,7 @@ from gangsched.kube.client.session import ApiSession
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from gangsched.kube.foreign.watch import Subject, groups, served_version
 from gangsched.kube.reading.device_values import DEVICES
+from gangsched.kube.reading.disruption_values import WATCHED_BUDGETS
 from gangsched.kube.reading.watched_resources import GROUPS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, STORAGE, pods
 from gangsched.kube.workloads.workload_table import Workloads, chosen
 from gangsched.kube.workloads.workload_watches import objects
@@ -74,8 +82,8 @@ class Reading:
 
     @property
     def hidden(self) -> list[str]:
-        """The groups of other systems, and workloads, that the caller may not see, a sentence for each kind."""
-        return [event.why for event in self.events if isinstance(event, ForeignGroupsHidden)]
+        """The kinds beyond DECIDING whose objects the caller may not see, a sentence for each."""
+        return [event.why for event in self.events if isinstance(event, ForeignGroupsHidden | BudgetsHidden)]
 
     def pod_of(self, key: GroupKey) -> Pod | None:
         """The first pod that has this name or names this group; None if there is none."""
@@ -111,6 +119,8 @@ async def read(
             if resource is not PODS:
                 on_progress(f"reading {resource.name}")
                 events.append(await _list_served(session, resource))
+        if settings.preemption.enabled:
+            events.append(await _list_foreign(session, WATCHED_BUDGETS))
         events += [await _list_foreign(session, groups(dialect, kind)) for dialect, kind in DEFAULT.kinds.items()]
         on_progress("reading pods")
         listed = await _list(session, pods(DEFAULT, kinds))

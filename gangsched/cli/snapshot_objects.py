@@ -23,6 +23,7 @@ from gangsched.kube.client.session import ApiSession
 from gangsched.kube.dialects.dialect_fields import Field, mark_ignored
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from gangsched.kube.reading import storage_values
+from gangsched.kube.reading.disruption_values import BUDGETS
 from gangsched.kube.reading.kept import Kept, kept_below, kept_of
 from gangsched.kube.reading.watched_resources import PRIORITY_CLASSES
 from gangsched.kube.terms.pod_failures import is_rejection
@@ -82,7 +83,7 @@ def every_kind(workloads: Workloads, served: Container[str]) -> Iterator[Listed]
     yield from (Listed(name, path, kept_of(form)) for name, path, form in ADMITTING)
     yield from (
         Listed(resource.name, resource.path, _kept(resource))
-        for resource in DECIDING
+        for resource in (*DECIDING, BUDGETS)
         if resource is not PRIORITY_CLASSES
     )
     for kind in DEFAULT.kinds.values():

@@ -178,7 +178,8 @@ class Settings(SettingsPart):
         "group's condition says when the priority is reduced.",
     )
     preemption: Preemption = Field(
-        default_factory=Preemption, description="What may be evicted so that a group of higher priority gets its places."
+        default_factory=Preemption,
+        description="What may be evicted so that a group of higher priority gets its places.",
     )
     max_hold_time: Duration = Field(
         default="10m",

@@ -88,6 +88,9 @@ class Intake:
                 seen.NodesReplaced() | seen.NamespacesReplaced() | seen.StorageReplaced() | seen.DeviceObjectsReplaced()
             ):
                 self._take_list(event, self._state.surroundings.unlisted(event), now)
+            case seen.BudgetsReplaced():
+                self._cluster.budgets.show()
+                self._take_list(event, self._state.surroundings.unlisted(event), now)
             case seen.ForeignFact():
                 self._state.phases.note(event)
                 self._state.surroundings.note_foreign(event)

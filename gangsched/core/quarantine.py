@@ -139,6 +139,8 @@ def _enter(cluster: Cluster, event: Event) -> None:
             cluster.set_node(node)
         case seen.NamespaceSeen(name, labels):
             cluster.set_namespace(name, labels)
+        case seen.BudgetSeen(budget):
+            cluster.budgets.set(budget.key, budget)
         case seen.StorageSeen(kind, found):
             cluster.set_storage(kind, found.key, found)
         case seen.DeviceObjectSeen(kind, device):

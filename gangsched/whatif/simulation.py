@@ -20,6 +20,8 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.devices import DeviceKind, ResourceClaim
 from gangsched.core.objects.effects import BindPod, Effect, MakeGroup, PatchStatus, Prebind
 from gangsched.core.objects.events import (
+    BudgetsHidden,
+    BudgetsReplaced,
     DeviceObjectSeen,
     DeviceObjectsReplaced,
     Event,
@@ -110,6 +112,9 @@ class _Simulation:
         self._inbox: list[Event] = [
             NamespacesReplaced(tuple(world.namespaces.items())),
             PriorityClassesReplaced(tuple(world.priority_classes.items())),
+            BudgetsHidden(world.budgets_hidden)
+            if world.budgets_hidden
+            else BudgetsReplaced(tuple(world.budgets.values())),
             NodesReplaced(tuple(world.nodes)),
             *(StorageReplaced(kind, tuple(objects.values())) for kind, objects in world.storage.items()),
             *(DeviceObjectsReplaced(kind, tuple(objects.values())) for kind, objects in world.devices.items()),

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from gangsched.cli.group_reader import read
+from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.events import ForeignGroupsReplaced, NamespacesReplaced
+from gangsched.core.objects.events import BudgetsReplaced, ForeignGroupsReplaced, NamespacesReplaced
 from gangsched.kube.client.errors import CrdMissing, Expired
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from gangsched.kube.reading.device_values import DEVICES
@@ -16,6 +17,7 @@ from gangsched.kube.reading.watched_resources import STORAGE
 from tests.kube.fake_api import Answer, FakeApi, body, page, serving, status
 
 KAI = "/apis/scheduling.run.ai/v2alpha2"
+POLICY = "/apis/policy/v1"
 SERVED = body({"resources": [{"name": "podgroups"}]})
 MISSING = status(404, "not found", reason="NotFound")
 DENIED = status(403, "you may not", reason="Forbidden")
@@ -31,8 +33,11 @@ LISTS = (
 EXPIRED = status(410, "The provided continue parameter is too old", reason="Expired")
 
 
-def cluster(*, kai: Answer = MISSING, apart: Sequence[str] = ()) -> FakeApi:
-    """An API server with empty lists, except those in `apart`; `kai` is its discovery of KAI's PodGroups."""
+def cluster(*, kai: Answer = MISSING, budgets: Answer = MISSING, apart: Sequence[str] = ()) -> FakeApi:
+    """An API server with empty lists, except those in `apart`.
+
+    `kai` is its discovery of KAI's PodGroups, `budgets` that of PodDisruptionBudgets.
+    """
     api = FakeApi()
     api.answer("GET", "/apis/gangsched.io/v1alpha1/namespaces/n/podgroups/g", MISSING)
     for path in LISTS:
@@ -42,6 +47,7 @@ def cluster(*, kai: Answer = MISSING, apart: Sequence[str] = ()) -> FakeApi:
         for version in kind.resource.versions:
             path = f"/apis/{kind.resource.group}/{version}"
             api.answer("GET", path, kai if path == KAI else MISSING)
+    api.answer("GET", POLICY, budgets)
     return api
 
 
@@ -75,6 +81,30 @@ async def test_what_cannot_be_listed_is_said_and_spoils_nothing_else(discovery, 
     groups = next((each.groups for each in kai), None)
     assert (None if groups is None else [group.key.name for group in groups]) == found
     assert [why[: len(said)] for why in reading.hidden] == ([said] if said else [])
+
+
+@pytest.mark.parametrize(
+    ("listing", "found", "said"),
+    [
+        (page([{"metadata": {"name": "b", "namespace": "n", "resourceVersion": "1"}}], 1), ["n/b"], []),
+        (DENIED, None, ["You may not list poddisruptionbudgets.policy (403 Forbidden: you may not), "]),
+    ],
+)
+async def test_budgets_are_read_and_what_cannot_be_listed_of_them_is_said(listing, found, said):
+    api = cluster(budgets=body({"resources": [{"name": "poddisruptionbudgets"}]}))
+    api.answer("GET", f"{POLICY}/poddisruptionbudgets", listing)
+    async with serving(api) as session:
+        reading = await read(session, GroupKey("n", "g"))
+    listed = next((each.budgets for each in reading.events if isinstance(each, BudgetsReplaced)), None)
+    assert (None if listed is None else [budget.key for budget in listed]) == found
+    assert [why.partition("so their")[0] for why in reading.hidden] == said
+
+
+async def test_an_operator_that_preempts_nobody_reads_no_budgets():
+    api = cluster()
+    async with serving(api) as session:
+        await read(session, GroupKey("n", "g"), Settings.model_validate({"preemption": {"enabled": False}}))
+    assert POLICY not in {asked.path for asked in api.asked}
 
 
 async def test_a_list_whose_pages_expire_is_read_anew_and_no_mixture_of_two():

@@ -21,6 +21,7 @@ from gangsched.config.settings import validated
 from gangsched.kube.client.resource import reading
 from gangsched.kube.dialects.dialect_fields import Use
 from gangsched.kube.dialects.dialect_table import DEFAULT
+from gangsched.kube.reading.disruption_values import BUDGETS
 from gangsched.kube.workloads import template
 from gangsched.kube.workloads.workload_fields import is_ignored
 from gangsched.kube.workloads.workload_table import chosen
@@ -57,7 +58,7 @@ def _reader(form: Any) -> Any:
 
 KINDS = {kind.name: kind for kind in every_kind(WORKLOADS, Everything())}
 READERS: dict[str, Any] = {
-    **{resource.name: resource.read for resource in DECIDING},
+    **{resource.name: resource.read for resource in (*DECIDING, BUDGETS)},
     **{kind.resource.name: partial(kind.read, name) for name, kind in DEFAULT.kinds.items()},
     **{kind.row.resource.name: kind.read for kind in WORKLOADS.kinds.values()},
     **{name: _reader(form) for name, _, form in ADMITTING},

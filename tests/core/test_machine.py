@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from gangsched.core.machine import Machine
+from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.events import (
+    BudgetGone,
+    BudgetsReplaced,
     DemandsReplaced,
     Event,
     ForeignGroupsHidden,
@@ -111,6 +114,7 @@ def test_a_namespace_whose_labels_change_lets_in_whom_anti_affinity_kept_out(eve
         GroupGone(key("none")),
         NamespaceGone("none"),
         PriorityClassGone("none"),
+        BudgetGone("default/none"),
         PodBound("nobody", "n1"),
         BindRefused("nobody", "n1", Refused.GONE, "gone"),
         BindRefused(pod("a-0").uid, "elsewhere", Refused.FORBIDDEN, "no"),
@@ -192,6 +196,7 @@ def everything() -> list[Event]:
     return [
         NamespacesReplaced((("default", label_pairs({"a": "b"})),)),
         PriorityClassesReplaced((("high", PriorityClass(5)),)),
+        BudgetsReplaced((DisruptionBudget("default", "b", (), allowed=1),)),
         NodesReplaced((node("n1"), node("n2", unschedulable=True))),
         GroupsReplaced((group("g", min_member=2), group("broken", error="no minMember"), group("empty"))),
         ForeignGroupsReplaced("volcano", (foreign_group("volcano", "v"),)),

@@ -20,6 +20,7 @@ from gangsched.core.objects.events import Event, GroupSeen, Synced, TimePassed
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import PodBound, StatusWritten
 from gangsched.kube.client.resource import Resource
+from gangsched.kube.reading.disruption_values import BUDGETS
 from gangsched.kube.reading.watched_resources import NAMESPACES, NODES, PODS, PRIORITY_CLASSES, STORAGE
 from gangsched.kube.writing.event_writes import event_object
 from testbed.nodes import node
@@ -207,6 +208,7 @@ def stored(_: Hostility) -> Odd:
         pytest.param(Hostility.node, NODES, id="nodes"),
         pytest.param(Hostility.node, NAMESPACES, id="namespaces"),
         pytest.param(Hostility.node, PRIORITY_CLASSES, id="PriorityClasses"),
+        pytest.param(Hostility.node, BUDGETS, id="PodDisruptionBudgets"),
         *(pytest.param(stored, each, id=each.name) for each in STORAGE.values()),
     ],
 )

@@ -322,6 +322,22 @@ def test_the_page_is_a_setting_and_adds_no_rights_and_no_ports(helm: Helm):
     assert before == after
 
 
+@pytest.mark.parametrize(
+    ("preemption", "verbs"),
+    [
+        ({}, [["list", "watch"]]),
+        ({"preemption": {"delay": "1m"}}, [["list", "watch"]]),
+        ({"preemption": {"enabled": True}}, [["list", "watch"]]),
+        ({"preemption": {"enabled": False}}, []),
+    ],
+)
+def test_budgets_may_be_read_only_where_groups_may_preempt(helm: Helm, preemption: Mapping[str, Any], verbs: Any):
+    done = helm("--show-only", "templates/rbac.yaml", values={"config": preemption})
+    assert done.returncode == 0, done.stderr
+    rules = [rule for each in yaml.safe_load_all(done.stdout) if each for rule in each.get("rules", [])]
+    assert [rule["verbs"] for rule in rules if "poddisruptionbudgets" in rule["resources"]] == verbs
+
+
 def test_the_network_policy_names_where_the_operator_may_connect_to(helm):
     """Regression: its egress named ports alone, so that any address could be reached on them."""
 

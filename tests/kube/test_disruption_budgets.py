@@ -1,16 +1,30 @@
-"""What is read of a PodDisruptionBudget."""
+"""What is read of a PodDisruptionBudget, and what the core hears while none can be read."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import msgspec
 import pytest
 
 from gangsched.core.objects.disruption_budget import DisruptionBudget
+from gangsched.core.objects.events import BudgetGone, BudgetSeen, BudgetsHidden, BudgetsReplaced, Event
 from gangsched.core.objects.shape import Requirement
-from gangsched.kube.reading.disruption_values import disruption_budget
+from gangsched.kube.client.discovery import Discovery
+from gangsched.kube.foreign.watch import ForeignWatch
+from gangsched.kube.reading.disruption_values import WATCHED_BUDGETS, disruption_budget
 from gangsched.kube.wire import disruption_objects as wire
+from tests.kube.fake_api import FakeApi, Inbox, body, page, serving, status, stream
+
+API = "/apis/policy/v1"
+LIST = f"{API}/poddisruptionbudgets"
+SERVED = body({"resources": [{"name": "poddisruptionbudgets"}]})
+DENIED = status(403, "you may not", reason="Forbidden")
+WHY = (
+    "gangsched may not read poddisruptionbudgets.policy: install this version's chart, with its value `rbac.create` "
+    "true, or give its account the verbs list and watch on them in a ClusterRole."
+)
 
 
 def read(**found: Any) -> DisruptionBudget:
@@ -60,3 +74,56 @@ def test_it_selects_what_its_selector_says(spec: Any, selector: Any) -> None:
 )
 def test_it_allows_what_its_controller_says(status: Any, fields: Any) -> None:
     assert read(status=status) == DisruptionBudget("team", "b", None, **fields)
+
+
+def sent(name: str, version: int, allowed: int = 0) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "team", "resourceVersion": str(version)}
+    return {"metadata": metadata, "status": {"disruptionsAllowed": allowed}}
+
+
+async def heard(api: FakeApi, number: int) -> list[Event]:
+    """The first events about budgets that the core gets from this server."""
+    inbox = Inbox()
+    async with serving(api) as session:
+        discovery = Discovery(session, every_s=0.01)
+        watch = ForeignWatch(
+            session, WATCHED_BUDGETS, inbox.post, observer=inbox, discovery=discovery, retry_s=0.01, patience_s=60.0
+        )
+        task = asyncio.create_task(watch.run())
+        await inbox.until(lambda: len(inbox.events) >= number)
+        assert watch.settled.is_set()
+        task.cancel()
+        await asyncio.wait([task])
+    return inbox.events
+
+
+async def test_budgets_are_listed_and_watched() -> None:
+    api = FakeApi()
+    api.answer("GET", API, SERVED)
+    api.answer("GET", LIST, page([sent("a", 4), sent("b", 5)], 5))
+    changes = ({"type": "MODIFIED", "object": sent("a", 6, 2)}, {"type": "DELETED", "object": sent("b", 7)})
+    api.answer("WATCH", LIST, stream(*changes, then="hang"))
+    a, b = (DisruptionBudget("team", name, None) for name in "ab")
+    assert await heard(api, 3) == [
+        BudgetsReplaced((a, b)),
+        BudgetSeen(DisruptionBudget("team", "a", None, allowed=2)),
+        BudgetGone("team/b"),
+    ]
+
+
+async def test_without_the_right_the_core_is_told_why_and_the_log_what_follows(caplog: Any) -> None:
+    """And with the right that is granted later, everything counts as if it had been there from the start."""
+    api = FakeApi()
+    api.answer("GET", API, SERVED, SERVED, SERVED)
+    api.answer("GET", LIST, DENIED, DENIED, page([], 5))
+    api.answer("WATCH", LIST, stream(then="hang"))
+    assert await heard(api, 2) == [BudgetsHidden(WHY), BudgetsReplaced(())]
+    [warned] = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert warned.__dict__["so"] == "no pod is evicted for a group of higher priority"
+
+
+async def test_a_server_that_does_not_serve_them_has_none() -> None:
+    api = FakeApi()
+    api.answer("GET", API, status(404, "not found", reason="NotFound"))
+    api.answer("GET", "/apis", body({"groups": []}))
+    assert await heard(api, 1) == [BudgetsReplaced(())]

@@ -7,7 +7,11 @@ import pytest
 
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.events import (
+    BudgetGone,
+    BudgetSeen,
+    BudgetsReplaced,
     Event,
     GroupGone,
     NamespaceGone,
@@ -36,6 +40,7 @@ from gangsched.core.objects.volumes import (
 from gangsched.kube import wire
 from gangsched.kube.client.resource import Resource
 from gangsched.kube.dialects.dialect_table import chosen
+from gangsched.kube.reading.disruption_values import BUDGETS
 from gangsched.kube.reading.pod_values import decode_pod
 from gangsched.kube.reading.watched_resources import GROUPS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, STORAGE, pods
 
@@ -60,6 +65,15 @@ from gangsched.kube.reading.watched_resources import GROUPS, NAMESPACES, NODES, 
             {"metadata": {"name": "meek", "resourceVersion": "4"}, "value": 5, "preemptionPolicy": "Never"},
             PriorityClassSeen(name="meek", found=PriorityClass(5, preempts=False)),
             PriorityClassesReplaced(classes=(("meek", PriorityClass(5, preempts=False)),)),
+        ),
+        (
+            BUDGETS,
+            {
+                "metadata": {"name": "x", "namespace": "team", "resourceVersion": "4"},
+                "status": {"disruptionsAllowed": 2},
+            },
+            BudgetSeen(DisruptionBudget("team", "x", None, allowed=2)),
+            BudgetsReplaced((DisruptionBudget("team", "x", None, allowed=2),)),
         ),
         *(
             (
@@ -94,6 +108,7 @@ def test_an_object_becomes_events(resource: Resource[Any], found: Any, seen: Eve
         (NODES, NodeGone(name="x")),
         (NAMESPACES, NamespaceGone(name="x")),
         (PRIORITY_CLASSES, PriorityClassGone(name="x")),
+        (BUDGETS, BudgetGone("team/x")),
         (STORAGE[StorageKind.CLAIM], StorageGone(StorageKind.CLAIM, ("team", "x"))),
         (GROUPS, GroupGone(key=GroupKey("team", "x"))),
     ],

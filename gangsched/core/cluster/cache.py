@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster import unbound
 from gangsched.core.cluster.attachments import Attachments
+from gangsched.core.cluster.budgets import Budgets
 from gangsched.core.cluster.capacity import Capacity, Relief
 from gangsched.core.cluster.device_index import Devices
 from gangsched.core.cluster.flights import Flights
@@ -59,6 +60,7 @@ class Cluster:
         self.labels = NodeLabels(self.capacity, self.nodes_by_row)
         self.volumes = Volumes()
         self.attachments = Attachments({kind: self.volumes.known(kind) for kind in StorageKind})
+        self.budgets = Budgets()
         self.tallies = Tallies(self.namespaces, self._placed)
         self.preferred = Tallies(self.namespaces, self._placed)
         self.constraints: list[Constraint] = []
@@ -314,6 +316,7 @@ class Cluster:
         wrong += self.volumes.contradictions(self.pods.values())
         wrong += self.devices.contradictions(self.pods.values())
         wrong += self.attachments.contradictions()
+        wrong += self.budgets.contradictions()
         if not self.relief.rows <= by_row.keys():
             wrong.append("a row without a node is noted as improved")
         return wrong

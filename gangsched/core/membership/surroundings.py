@@ -1,4 +1,4 @@
-"""Applies changes of objects other than pods and PodGroups: nodes, classes, volumes, devices, foreign PodGroups."""
+"""Applies changes of objects other than pods and PodGroups, such as nodes, classes, volumes and foreign PodGroups."""
 
 from __future__ import annotations
 
@@ -58,6 +58,8 @@ class Surroundings:
                 self._set_priority_classes(left)
             case events.PriorityClassesReplaced(classes):
                 self._set_priority_classes(dict(classes))
+            case events.BudgetFact():
+                self._note_budget(event)
             case events.StorageFact() | events.DeviceFact():
                 self._note_claims(event)
 
@@ -71,6 +73,9 @@ class Surroundings:
             case events.NamespacesReplaced(namespaces):
                 left = sorted(cluster.namespaces.keys() - {name for name, _ in namespaces})
                 return [events.NamespaceGone(name) for name in left]
+            case events.BudgetsReplaced(budgets):
+                known = {budget.key for budget in cluster.budgets.all()}
+                return [events.BudgetGone(key) for key in sorted(known - {budget.key for budget in budgets})]
             case events.StorageReplaced(kind, found):
                 keys = sorted(cluster.volumes.known(kind).keys() - {each.key for each in found})
                 return [events.StorageGone(kind, key) for key in keys]
@@ -82,11 +87,13 @@ class Surroundings:
     def facts(self) -> list[events.Event]:
         """Everything observed, as events for a successor."""
         cluster = self._cluster
+        budgets = cluster.budgets
         return [
             events.NamespacesReplaced(
                 tuple((name, tuple(labels.items())) for name, labels in cluster.namespaces.items())
             ),
             events.PriorityClassesReplaced(tuple(self.priority_classes.items())),
+            events.BudgetsHidden(budgets.why_hidden) if budgets.why_hidden else events.BudgetsReplaced(budgets.all()),
             events.NodesReplaced(tuple(cluster.nodes.values())),
             *(events.StorageReplaced(kind, tuple(cluster.volumes.known(kind).values())) for kind in StorageKind),
             *(events.DeviceObjectsReplaced(kind, tuple(cluster.devices.known(kind).values())) for kind in DeviceKind),
@@ -112,6 +119,15 @@ class Surroundings:
         for uid in sorted(self._cluster.on_node.get(name, ())):
             self._members.touch(uid)
         self._cluster.remove_node(name)
+
+    def _note_budget(self, event: events.BudgetFact) -> None:
+        match event:
+            case events.BudgetSeen(budget):
+                self._cluster.budgets.set(budget.key, budget)
+            case events.BudgetGone(key):
+                self._cluster.budgets.set(key, None)
+            case events.BudgetsHidden(why):
+                self._cluster.budgets.hide(why)
 
     def _note_claims(self, event: events.StorageFact | events.DeviceFact) -> None:
         match event:

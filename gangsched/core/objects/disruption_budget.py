@@ -21,3 +21,8 @@ class DisruptionBudget(Struct, frozen=True, gc=False):
     allowed: int = 0
     expected: int = 0
     disrupted: frozenset[str] = frozenset()
+
+    @property
+    def key(self) -> str:
+        """Its namespace and name."""
+        return f"{self.namespace}/{self.name}"

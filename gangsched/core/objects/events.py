@@ -7,6 +7,7 @@ from msgspec import Struct
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.demands import DemandKey, SeenDemand
 from gangsched.core.objects.devices import DeviceKind, DeviceObject
+from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.offered_devices import ObjectKey
 from gangsched.core.objects.pod import Pod
@@ -179,6 +180,34 @@ class PriorityClassesReplaced(Event, frozen=True):
     """These are all the PriorityClasses there are (after a list), by name."""
 
     classes: tuple[tuple[str, PriorityClass], ...]
+
+
+class BudgetFact(Event, frozen=True):
+    """Something about PodDisruptionBudgets."""
+
+
+class BudgetSeen(BudgetFact, frozen=True):
+    """A PodDisruptionBudget exists in this form."""
+
+    budget: DisruptionBudget
+
+
+class BudgetGone(BudgetFact, frozen=True):
+    """A PodDisruptionBudget no longer exists; `key` is its namespace and name, with a slash between them."""
+
+    key: str
+
+
+class BudgetsReplaced(BudgetFact, frozen=True):
+    """These are all the PodDisruptionBudgets there are (after a list)."""
+
+    budgets: tuple[DisruptionBudget, ...]
+
+
+class BudgetsHidden(BudgetFact, frozen=True):
+    """PodDisruptionBudgets cannot be read until the next `BudgetsReplaced`; `why` is a sentence for users."""
+
+    why: str
 
 
 class StorageFact(Event, frozen=True):

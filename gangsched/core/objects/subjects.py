@@ -10,11 +10,12 @@ from msgspec.structs import replace
 from gangsched.core.objects import events as seen
 from gangsched.core.objects.events import Event
 
-POD, NODE, NAMESPACE, GROUP = "Pod", "Node", "Namespace", "PodGroup"
+POD, NODE, NAMESPACE, GROUP, BUDGET = "Pod", "Node", "Namespace", "PodGroup", "PodDisruptionBudget"
 _GONE = (
     seen.PodGone,
     seen.NodeGone,
     seen.NamespaceGone,
+    seen.BudgetGone,
     seen.StorageGone,
     seen.DeviceObjectGone,
     seen.GroupGone,
@@ -42,6 +43,10 @@ def subject_of(event: Event) -> Subject | None:  # noqa: PLR0911 - one line for 
             return Subject(NODE, name)
         case seen.NamespaceSeen(name) | seen.NamespaceGone(name):
             return Subject(NAMESPACE, name)
+        case seen.BudgetSeen(budget):
+            return Subject(BUDGET, budget.key)
+        case seen.BudgetGone(key):
+            return Subject(BUDGET, key)
         case seen.StorageSeen(kind, found) | seen.DeviceObjectSeen(kind, found):
             return Subject(kind.value, found.key)
         case seen.StorageGone(kind, key) | seen.DeviceObjectGone(kind, key):
@@ -82,6 +87,8 @@ def kind_of(event: Event) -> str:
             return NODE
         case seen.NamespacesReplaced():
             return NAMESPACE
+        case seen.BudgetsReplaced():
+            return BUDGET
         case seen.GroupsReplaced():
             return GROUP
         case seen.ForeignGroupsReplaced(dialect):
@@ -100,6 +107,8 @@ def singles(event: Event) -> Sequence[Event]:
             return [seen.NodeSeen(node) for node in nodes]
         case seen.NamespacesReplaced(namespaces):
             return [seen.NamespaceSeen(name, labels) for name, labels in namespaces]
+        case seen.BudgetsReplaced(budgets):
+            return [seen.BudgetSeen(budget) for budget in budgets]
         case seen.GroupsReplaced(groups):
             return [seen.GroupSeen(group) for group in groups]
         case seen.ForeignGroupsReplaced(_, groups):

@@ -84,7 +84,8 @@ class Subject:
 
     `resource` returns the resource to list and watch for a version. `absent` is the event for a kind that is not
     served, `hidden` returns the event for a kind that is unreadable. The chart grants the right to read the kind if its
-    value `value` lists the `dialect`. `without` is the consequence of a missing right, for the log.
+    value `value` lists the `dialect`; if it does so on another condition, `remedy` says how to get the right from it.
+    `without` is the consequence of a missing right, for the log.
     """
 
     dialect: str
@@ -94,6 +95,7 @@ class Subject:
     hidden: Hidden
     without: str
     value: str = "dialects"
+    remedy: str = ""
 
 
 def groups(dialect: str, kind: Kind[Any]) -> Subject:
@@ -256,9 +258,11 @@ class ForeignWatch:
             self._denied_at = self._denied_at or now
             if now - self._denied_at < self._patience_s:
                 return
+        subject = self._subject
+        remedy = subject.remedy or f"name {subject.dialect} in the chart's value `{subject.value}`"
         why = (
-            f"gangsched may not read {self.name}: name {self._subject.dialect} in the chart's value "
-            f"`{self._subject.value}`, or give its account the verbs list and watch on them in a ClusterRole."
+            f"gangsched may not read {self.name}: {remedy}, or give its account the verbs list and watch on them in a "
+            "ClusterRole."
         )
         if self._hide(why, denied=True):
             _log.warning(

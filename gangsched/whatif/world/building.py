@@ -23,7 +23,9 @@ from gangsched.core.objects.priority_class import PriorityClasses
 from gangsched.core.objects.shape import Labels
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect_table import DEFAULT
+from gangsched.kube.reading.disruption_values import disruption_budget
 from gangsched.kube.reading.node_values import node_value
+from gangsched.kube.wire import disruption_objects as disruption_wire
 from gangsched.kube.workloads.workload_table import Workloads, chosen
 from gangsched.whatif.world import group_templates, offered, pod_admission, stored, trainer
 from gangsched.whatif.world.contents import EPOCH, World
@@ -38,6 +40,7 @@ from gangsched.whatif.world.pod_admission import Admission
 from gangsched.whatif.world.simulated_pods import Pods, accepted, decoded
 
 NODE, NAMESPACE = ("v1", "Node"), ("v1", "Namespace")
+BUDGET = ("policy/v1", "PodDisruptionBudget")
 POD_GROUP = (f"{GROUP}/{VERSION}", KIND)
 FOREIGN = {
     (version, kind.title): dialect for dialect, kind in DEFAULT.kinds.items() for version in kind.resource.served_in
@@ -54,7 +57,7 @@ ADMITTING = (
 )
 PARTS = (*trainer.RUNTIMES, *group_templates.WORKLOADS)
 """Objects from which controllers make others."""
-READ = (POD, NODE, NAMESPACE, *ADMITTING, POD_GROUP, *stored.KINDS, *DEVICES, *FOREIGN, *PARTS, *MAKERS)
+READ = (POD, NODE, NAMESPACE, BUDGET, *ADMITTING, POD_GROUP, *stored.KINDS, *DEVICES, *FOREIGN, *PARTS, *MAKERS)
 """The supported objects, by apiVersion and kind. All others are counted in `World.ignored`."""
 
 _CLUSTER_WIDE = (
@@ -70,6 +73,7 @@ _MALFORMED = (AttributeError, KeyError, TypeError, ValueError, msgspec.MsgspecEr
 """What reading raises where a part of an object is of another type than the API allows."""
 
 _NODE = msgspec.json.Decoder(wire.Node)
+_BUDGET = msgspec.json.Decoder(disruption_wire.DisruptionBudget)
 
 
 def build(
@@ -117,6 +121,7 @@ class _Builder:
             **self._admission.adders,
             NAMESPACE: self._add_namespace,
             NODE: self._add_node,
+            BUDGET: self._add_budget,
             POD_GROUP: self._add_group,
             **dict.fromkeys(stored.KINDS, self._add_stored),
             **dict.fromkeys(DEVICES, self._add_devices),
@@ -230,6 +235,11 @@ class _Builder:
 
     def _add_node(self, manifest: Manifest) -> None:
         self._world.nodes.append(node_value(decoded(_NODE.decode, admitted_node(manifest), manifest)))
+
+    def _add_budget(self, manifest: Manifest) -> None:
+        body = {**manifest.body, "metadata": {**manifest.metadata, "namespace": manifest.namespace}}
+        budget = disruption_budget(decoded(_BUDGET.decode, body, manifest))
+        self._world.budgets[budget.key] = budget
 
     def _add_group(self, manifest: Manifest) -> None:
         metadata = {"generation": 1, "resourceVersion": "1", **self._metadata(manifest)}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from gangsched.api.times import parse_time
 from gangsched.core.objects.devices import DeviceKind, DeviceObject
+from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.offered_devices import ObjectKey
 from gangsched.core.objects.pod import Pod
@@ -23,10 +24,11 @@ EPOCH = parse_time("2000-01-01T00:00:00Z")
 class World:
     """The content of the files. All of it exists at `start`, in epoch seconds.
 
-    `successors` are pods that are created once the pod with that UID runs. Those in `follows`, by UID, get the value
-    that this label has on the node of that pod as their node selector. `ignored` counts unsupported objects. `refused`
-    are sentences about pods that ResourceQuotas do not admit, and `doubts` sentences that say why the cluster could
-    decide otherwise.
+    `budgets` are by namespace and name, with a slash between them; `budgets_hidden` says why they cannot be read, empty
+    if they can. `successors` are pods that are created once the pod with that UID runs. Those in `follows`, by UID, get
+    the value that this label has on the node of that pod as their node selector. `ignored` counts unsupported objects.
+    `refused` are sentences about pods that ResourceQuotas do not admit, and `doubts` sentences that say why the cluster
+    could decide otherwise.
     """
 
     start: float = EPOCH
@@ -36,6 +38,8 @@ class World:
     foreign: list[ForeignGroup] = field(default_factory=list)
     namespaces: dict[str, Labels] = field(default_factory=dict)
     priority_classes: dict[str, PriorityClass] = field(default_factory=dict)
+    budgets: dict[str, DisruptionBudget] = field(default_factory=dict)
+    budgets_hidden: str = ""
     storage: dict[StorageKind, dict[StorageKey, StorageObject]] = field(default_factory=dict)
     devices: dict[DeviceKind, dict[ObjectKey, DeviceObject]] = field(default_factory=dict)
     successors: dict[str, list[Pod]] = field(default_factory=dict)

@@ -44,6 +44,7 @@ def doubts(
         *(doubt for manifest in others for doubt in _of_other(manifest, kinds)),
         *(doubt for manifest in manifests if manifest.name in creating for doubt in _of_namespace(manifest)),
         *(doubt for manifest in manifests if manifest.namespace in creating for doubt in _of_quota(manifest)),
+        *(doubt for manifest in manifests for doubt in _of_budget(manifest)),
         *_of_selectors(world, spaces),
     ]
 
@@ -81,6 +82,14 @@ def _has_containers(value: object, depth: int = 0) -> bool:
 
 def _of_quota(manifest: Manifest) -> Iterator[str]:
     return unapplied(manifest) if manifest.kind == "ResourceQuota" else iter(())
+
+
+def _of_budget(manifest: Manifest) -> Iterator[str]:
+    if manifest.kind == "PodDisruptionBudget" and "disruptionsAllowed" not in mapping(manifest.body.get("status")):
+        yield (
+            f"{manifest} has no status.disruptionsAllowed, so that it allows no eviction here: take it from a snapshot "
+            "of the cluster, or write how many evictions it allows"
+        )
 
 
 def _of_namespace(manifest: Manifest) -> Iterator[str]:

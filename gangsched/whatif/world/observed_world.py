@@ -8,6 +8,8 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from gangsched.core.objects.events import (
+    BudgetsHidden,
+    BudgetsReplaced,
     DeviceObjectsReplaced,
     Event,
     ForeignGroupsReplaced,
@@ -33,6 +35,10 @@ def observed(events: Iterable[Event], now: float) -> World:
             world.namespaces = dict(event.namespaces)
         elif isinstance(event, PriorityClassesReplaced):
             world.priority_classes = dict(event.classes)
+        elif isinstance(event, BudgetsReplaced):
+            world.budgets = {budget.key: budget for budget in event.budgets}
+        elif isinstance(event, BudgetsHidden):
+            world.budgets_hidden = event.why
         elif isinstance(event, NodesReplaced):
             world.nodes = list(event.nodes)
         elif isinstance(event, StorageReplaced):
@@ -63,6 +69,8 @@ def applied(new: World, before: World) -> World:
         # For a namespace that only pods of the manifests name, `new` lacks the labels that the cluster has.
         namespaces={**new.namespaces, **before.namespaces},
         priority_classes={**before.priority_classes, **new.priority_classes},
+        budgets={**before.budgets, **new.budgets},
+        budgets_hidden=before.budgets_hidden,
         storage={
             kind: {**before.storage.get(kind, {}), **new.storage.get(kind, {})}
             for kind in (before.storage.keys() | new.storage.keys())

@@ -1,0 +1,89 @@
+"""PodDisruptionBudgets by the pods that they select, and how many of those may be evicted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from gangsched.core.objects.disruption_budget import DisruptionBudget
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.selectors import matches
+
+_Place = tuple[str, str, str]
+"""A namespace, and a label with its value without which a budget selects no pod; empty if it names no such label."""
+_NONE: Mapping[str, DisruptionBudget] = {}
+
+
+class Budgets:
+    """The PodDisruptionBudgets, each by its key, `NAMESPACE/NAME`.
+
+    `allowed` is how many of its pods may be evicted now, as its controller last said. `why_hidden` is a sentence for
+    users while budgets cannot be read, else empty. `changes` grows whenever any of this changes.
+    """
+
+    def __init__(self) -> None:
+        self.allowed: dict[str, int] = {}
+        self.why_hidden = ""
+        self.changes = 0
+        self._found: dict[str, DisruptionBudget] = {}
+        self._by_place: dict[_Place, dict[str, DisruptionBudget]] = {}
+
+    @property
+    def known(self) -> bool:
+        """Whether budgets can be read. If not, there is none here, whichever there are."""
+        return not self.why_hidden
+
+    def set(self, key: str, budget: DisruptionBudget | None) -> None:
+        """Add or replace the budget; None removes it."""
+        old = self._found.get(key)
+        if old == budget:
+            return
+        self.changes += 1
+        if old is not None:
+            there = self._by_place[_place(old)]
+            del there[key], self._found[key], self.allowed[key]
+            if not there:
+                del self._by_place[_place(old)]
+        if budget is not None:
+            self._found[key], self.allowed[key] = budget, budget.allowed
+            self._by_place.setdefault(_place(budget), {})[key] = budget
+
+    def hide(self, why: str) -> None:
+        """Forget all budgets: they cannot be read until the next call of `show`."""
+        for key in list(self._found):
+            self.set(key, None)
+        self.why_hidden = why
+        self.changes += 1
+
+    def show(self) -> None:
+        """Note that budgets can be read."""
+        self.changes += not self.known
+        self.why_hidden = ""
+
+    def all(self) -> tuple[DisruptionBudget, ...]:
+        """All budgets."""
+        return tuple(self._found.values())
+
+    def of(self, pod: Pod) -> Sequence[DisruptionBudget]:
+        """The budgets that select the pod, by name."""
+        if not self._found:
+            return ()
+        labels = dict(pod.labels)
+        places = [(pod.namespace, "", ""), *((pod.namespace, *label) for label in pod.labels)]
+        near = [budget for place in places for budget in self._by_place.get(place, _NONE).values()]
+        found = [budget for budget in near if budget.selector is not None and matches(budget.selector, labels)]
+        return sorted(found, key=lambda budget: budget.name)
+
+    def contradictions(self) -> list[str]:
+        """One sentence for each budget that is not where it is looked for, or counted with another number."""
+        indexed = {key: budget for there in self._by_place.values() for key, budget in there.items()}
+        allowed = {key: budget.allowed for key, budget in self._found.items()}
+        wrong = [] if indexed == self._found else ["the index of budgets differs from the budgets"]
+        return wrong if allowed == self.allowed else [*wrong, "what budgets allow differs from the budgets"]
+
+
+def _place(budget: DisruptionBudget) -> _Place:
+    """Where pods that the budget selects look for it."""
+    for requirement in budget.selector or ():
+        if requirement.operator == "In" and len(requirement.values) == 1:
+            return budget.namespace, requirement.key, requirement.values[0]
+    return budget.namespace, "", ""

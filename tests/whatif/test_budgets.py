@@ -1,0 +1,77 @@
+"""PodDisruptionBudgets in files, and those of an observed cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from gangsched.core.machine import Machine
+from gangsched.core.objects.disruption_budget import DisruptionBudget
+from gangsched.core.objects.events import BudgetsHidden, BudgetsReplaced
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.shape import Requirement
+from gangsched.whatif import simulation
+from gangsched.whatif.world.building import build
+from gangsched.whatif.world.contents import World
+from gangsched.whatif.world.manifests import ManifestError, manifests_of
+from gangsched.whatif.world.observed_world import applied, observed
+
+Json = dict[str, Any]
+SPEC: Json = {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}
+
+
+def manifest(name: str = "b", status: Json | None = None, spec: Any = SPEC, **meta: Any) -> Json:
+    said = {} if status is None else {"status": status}
+    kind = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget"}
+    return {**kind, "metadata": {"name": name, **meta}, "spec": spec, **said}
+
+
+def world(*objects: Json) -> World:
+    return build(manifests_of(yaml.safe_dump_all(objects), "f"))
+
+
+def test_a_budget_in_a_file_counts_as_its_controller_has_said():
+    made = world(manifest(status={"disruptionsAllowed": 2, "expectedPods": 3}, namespace="team"))
+    expected = DisruptionBudget("team", "b", (Requirement("a", "In", ("b",)),), allowed=2, expected=3)
+    assert made.budgets == {"team/b": expected}
+    assert (made.doubts, dict(made.ignored)) == ([], {})
+
+
+def test_a_budget_in_a_file_without_a_status_allows_nothing_and_that_is_told():
+    made = world(manifest())
+    assert made.budgets["default/b"].allowed == 0
+    [told] = made.doubts
+    assert told.startswith("f, document 1: PodDisruptionBudget b has no status.disruptionsAllowed, so that it allows")
+
+
+def test_a_budget_of_another_form_is_refused():
+    with pytest.raises(ManifestError, match="PodDisruptionBudget b"):
+        world(manifest(spec={"selector": 3}))
+
+
+OLD = DisruptionBudget("default", "b", (), allowed=5)
+NEW = DisruptionBudget("default", "b", (), allowed=2)
+KEPT = DisruptionBudget("default", "c", (), allowed=1)
+
+
+def test_a_budget_that_is_applied_replaces_the_one_that_is_there():
+    before = observed([BudgetsReplaced((OLD, KEPT))], 1.0)
+    after = applied(world(manifest(status={"disruptionsAllowed": 2}, spec={"selector": {}})), before)
+    assert after.budgets == {"default/b": NEW, "default/c": KEPT}
+
+
+@pytest.mark.parametrize("event", [BudgetsReplaced((OLD, KEPT)), BudgetsHidden("may not be read")])
+def test_a_simulation_knows_of_budgets_what_the_observed_cluster_says(monkeypatch, event):
+    made = []
+
+    class Kept(Machine):
+        def __init__(self, *args: Any, **fields: Any) -> None:
+            super().__init__(*args, **fields)
+            made.append(self)
+
+    monkeypatch.setattr(simulation, "Machine", Kept)
+    simulation.simulate(applied(world(), observed([event], 1.0)), Policy())
+    [machine] = made
+    assert event in machine.facts()
