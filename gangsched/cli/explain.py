@@ -64,7 +64,8 @@ def add_parser(commands: Commands) -> None:
         "PriorityClasses, PersistentVolumeClaims, PersistentVolumes, StorageClasses, CSINodes, CSIDrivers, "
         "CSIStorageCapacities, VolumeAttachments, ResourceSlices, DeviceClasses and ResourceClaims; without it, it "
         "shows what the operator wrote into the PodGroup's status. It also reads other systems' PodGroups, the Jobs or "
-        "other workloads of pods without a group, and Leases, if it may.",
+        "other workloads of pods without a group, PodDisruptionBudgets if the operator preempts, and Leases, if it "
+        "may.",
         epilog="Exit status: 0 for success, 1 if there is no such group or the cluster does not answer, 2 for wrong "
         "usage, missing credentials or an answer that cannot be read.",
     )

@@ -36,7 +36,8 @@ def add_parser(commands: Commands) -> None:
         "simulate",
         help="show the scheduler's decisions about manifests, without a cluster",
         description="Read nodes, pods, PodGroups, Workloads, namespaces, PriorityClasses, LimitRanges, RuntimeClasses, "
-        "ResourceQuotas, PersistentVolumeClaims, PersistentVolumes, StorageClasses, CSINodes, CSIDrivers, "
+        "ResourceQuotas, PodDisruptionBudgets (as their status says), PersistentVolumeClaims, PersistentVolumes, "
+        "StorageClasses, CSINodes, CSIDrivers, "
         "CSIStorageCapacities, VolumeAttachments, ResourceSlices, DeviceClasses, ResourceClaims and "
         "ResourceClaimTemplates from YAML or JSON, and expand StatefulSets, Deployments, ReplicaSets, "
         "ReplicationControllers, Jobs, CronJobs (one Job), JobSets, LeaderWorkerSets, DisaggregatedSets, RayClusters, "
