@@ -55,6 +55,11 @@ _CALLS = {
 }
 _SIMULATED = {"core: simulate 700 gangs on 50 nodes": 2, "core: simulate 5,000 gangs on 50 nodes": 15}
 _ANSWERS = "core: list, explain and page with 10,000 gangs"
+_VICTIMS = {
+    "core: victims for a gang of 100 on 5,000 nodes": 300,
+    "core: victims for a gang of 100 whole nodes": 300,
+    "core: victims for a gang that must be in one of 250 racks": 400,
+}
 _FOOTPRINT, _LARGE = "footprint 5,000 × 50,000", "footprint 5,000 × 100,000"
 _RATE = "pods/s ÷ bare API server"
 
@@ -168,6 +173,18 @@ BARS = (
         scenario="core: 1,000 of 50,000 pods leave a plan",
         figure="leave_ms",
         most=10,
+        unit="ms",
+    ),
+    *(
+        Bar(what=f"{title.removeprefix('core: ')}: {what}", scenario=title, figure=figure, most=limit, unit="ms")
+        for title, most in _VICTIMS.items()
+        for what, figure, limit in (("longest call", "longest_ms", 100), ("all calls", "all_ms", most))
+    ),
+    Bar(
+        what="no victims suffice for a gang of 100, by sums",
+        scenario="core: no victims suffice for a gang of 100 on 5,000 nodes",
+        figure="refused_ms",
+        most=5,
         unit="ms",
     ),
     Bar(

@@ -11,7 +11,7 @@ from functools import partial
 from msgspec import Raw
 from msgspec.structs import replace
 
-from bench import calls, replays, shapes, telling, volumes
+from bench import calls, replays, shapes, telling, victims, volumes
 from bench.lab import Figures
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.machine import Machine
@@ -59,8 +59,12 @@ def benchmarks(*, quick: bool) -> Iterator[Benchmark]:
     yield "core: pod events, gangs of 20", partial(pod_events, 50, 20)
     yield "core: life of gangs of 20, 5,000 nodes against 500", life_of_more_nodes
     yield "core: simulate 700 gangs on 50 nodes", partial(telling.simulated, 700)
+    yield "core: victims for a gang of 100 on 5,000 nodes", victims.searched
+    yield "core: no victims suffice for a gang of 100 on 5,000 nodes", victims.hopeless
     if quick:
         return
+    yield "core: victims for a gang of 100 whole nodes", partial(victims.searched, cpus=30)
+    yield "core: victims for a gang that must be in one of 250 racks", partial(victims.searched, racks=True)
     yield "core: simulate 5,000 gangs on 50 nodes", partial(telling.simulated, 5000)
     yield "core: list, explain and page with 10,000 gangs", partial(telling.answered, 10_000)
     yield "core: longest call, 25,000 members of minimum 1", calls.members

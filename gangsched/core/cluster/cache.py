@@ -16,10 +16,11 @@ from gangsched.core.cluster import unbound
 from gangsched.core.cluster.attachments import Attachments
 from gangsched.core.cluster.budgets import Budgets
 from gangsched.core.cluster.capacity import Capacity, Relief
+from gangsched.core.cluster.claims import ASSUMED, BOUND, HELD, NOMINATED, Claim, Claims
 from gangsched.core.cluster.device_index import Devices
 from gangsched.core.cluster.flights import Flights
 from gangsched.core.cluster.labels import NodeLabels
-from gangsched.core.cluster.ledger import ASSUMED, BOUND, HELD, NOMINATED, Claim, Claims, Ledger, claim_contradictions
+from gangsched.core.cluster.ledger import Ledger, claim_contradictions
 from gangsched.core.cluster.prebinding_progress import Prebindings
 from gangsched.core.cluster.volume_index import Volumes
 from gangsched.core.constraints import registry
@@ -52,7 +53,7 @@ class Cluster:
         self.pods: dict[str, Pod] = {}
         self.namespaces: dict[str, Mapping[str, str]] = {}
         self.relief = Relief()
-        self._node_changes = 0
+        self.node_changes = 0
         self.worsened: dict[str, None] = {}
         self.devices = Devices()
         self.capacity = Capacity(self.devices.provided)
@@ -113,7 +114,7 @@ class Cluster:
         asked, everywhere = bool(self.tallies) and not alike, self.capacity.redelegated()
         self.relief.note(row=row, all_asked=asked, everywhere=everywhere, doubts=node.doubtful)
         self.worsen(node.name)
-        self._node_changes += 1
+        self.node_changes += 1
         self.holdings.note_nodes_changed()
         return True
 
@@ -130,7 +131,7 @@ class Cluster:
         moved, asked = self.labels.forget(), bool(self.tallies)
         self.relief.note(domains=moved, all_asked=asked, everywhere=self.capacity.redelegated())
         self.relief.no_node(row)
-        self._node_changes += 1
+        self.node_changes += 1
         self.worsen(name)
         return True
 
@@ -160,7 +161,7 @@ class Cluster:
             if self.ledger.put(Claim(BOUND, pod.node, pod)):
                 self.worsen(pod.node)
         elif claim is not None:
-            self.ledger.put(Claim(claim.kind, claim.node, pod, claim.prebindings))
+            self.ledger.put(replace(claim, pod=pod))
         return old
 
     def nominate(self, pod: Pod) -> None:
@@ -262,7 +263,7 @@ class Cluster:
     @property
     def changes(self) -> int:
         """Grows with each change of a claim or a node."""
-        return self.ledger.changes + self._node_changes
+        return self.ledger.changes + self.node_changes
 
     def accepting(self, member: Member) -> Mask:
         """The rows whose nodes accept the class, regardless of the pods there."""

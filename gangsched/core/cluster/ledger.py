@@ -10,67 +10,26 @@ the derived data: the capacity, the constraints, the lists by node and the holdi
 | Assumed | a pod of ours for which a binding was decided | the pod shows its node, or the decision is withdrawn |
 | Held | a placeholder: a pod without a name, for a future member | a member takes the reservation, or it is given up |
 | Nominated | another scheduler's pod (`status.nominatedNodeName`) | it is bound, has ended, or names another node |
+| Reserved | a member for whose group pods are preempted | it is bound, or the plan ends (`core.contention`) |
 
-A nominated pod is not on its node: its claim counts only for some who ask (`Claim.counts_for`, `Snapshot.stand_for`). A
-claim on an unknown node is kept, and counts as soon as the node is known.
+A nominated or reserved pod is not on its node: its claim counts only for some who ask (`Claim.counts_for`,
+`Snapshot.stand_for`). A claim on an unknown node is kept, and counts as soon as the node is known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from msgspec import Struct
-
 from gangsched.core.cluster.capacity import Capacity, Relief
+from gangsched.core.cluster.claims import ASSUMED, BOUND, HELD, NOMINATED, RESERVED, Claim, Claims, Kind, Reserved
 from gangsched.core.cluster.holdings import Holdings
 from gangsched.core.constraints.constraint import Constraint, Happening
 from gangsched.core.constraints.tally import Question, Tallies
+from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.prebindings import Prebinding, Taken
 from gangsched.core.objects.shape import PodTerm
-
-
-class Kind(StrEnum):
-    """What a claim is for."""
-
-    BOUND = "Bound"
-    ASSUMED = "Assumed"
-    HELD = "Held"
-    NOMINATED = "Nominated"
-
-
-BOUND, ASSUMED, HELD, NOMINATED = Kind
-# Module constants, because they are compared for each event of a pod.
-
-
-class Viewer(Struct, frozen=True):
-    """Who asks for room: on that it depends which claims count."""
-
-    priority: int
-
-
-class Claim(Struct, frozen=True, gc=False):
-    """A pod's use of a node: the requests of its shape, its effects on constraints, and what its `prebindings` take."""
-
-    kind: Kind
-    node: str
-    pod: Pod
-    prebindings: tuple[Prebinding, ...] = ()
-
-    @property
-    def counts(self) -> bool:
-        """Whether it takes capacity from all other pods."""
-        return self.kind is not NOMINATED
-
-    def counts_for(self, viewer: Viewer) -> bool:
-        """Whether it takes capacity from this one's pods: one that is nominated does so from no higher priority."""
-        return self.counts or self.pod.priority >= viewer.priority
-
-
-Claims = Mapping[str, Claim]
-"""Claims by owner."""
 
 _NONE: Claims = {}
 
@@ -78,7 +37,8 @@ _NONE: Claims = {}
 class Ledger:
     """All `claims` by owner, and the data derived from them; `changes` counts each that begins, ends or changes.
 
-    `on_node` lists the claims that count, by node, and `nominated` the others; `holdings` sums what namespaces hold.
+    `on_node` lists the claims that count, by node; others are `nominated`, or `reserved` for groups. `holdings` sums
+    what namespaces hold.
     `pending_prebindings` are the pre-bindings of claims, by the objects that they take and by owner. `capacity`,
     `constraints` and tallies count claims on known nodes; the tallies of `preferred` terms wake no gang. The end of a
     claim is noted in `relief`.
@@ -103,6 +63,7 @@ class Ledger:
         self.claims: dict[str, Claim] = {}
         self.on_node: dict[str, dict[str, Claim]] = {}
         self.nominated: dict[str, Claim] = {}
+        self.reserved: dict[GroupKey, Reserved] = {}
 
     # Claims
 
@@ -131,6 +92,10 @@ class Ledger:
         self._silence(claim)
         if claim.kind is NOMINATED:
             del self.nominated[owner]
+        elif claim.holder is not None:
+            self._reserved_for(claim.holder).claims.pop(owner, None)
+            if not self.reserved[claim.holder].claims:
+                del self.reserved[claim.holder]
         else:
             there = self.on_node[claim.node]
             del there[owner]
@@ -139,6 +104,20 @@ class Ledger:
         if claim.kind is HELD:
             self.holdings.remove(claim.pod)
         self._give_back(claim)
+
+    def reserve(self, holder: GroupKey, places: Iterable[tuple[Pod, str]], leaving: Collection[str]) -> None:
+        """Reserve these places for the group, instead of what was; these pods (by UID) are `leaving` for it."""
+        self.unreserve(holder)
+        for pod, node in places:
+            self.put(Claim(RESERVED, node, pod, holder=holder))
+        self._reserved_for(holder).leaving = leaving
+        self.changes += 1
+
+    def unreserve(self, holder: GroupKey) -> None:
+        """Reserve nothing for the group any more."""
+        for owner in [*self.reserved[holder].claims] if holder in self.reserved else ():
+            self.release(owner)
+        self.reserved.pop(holder, None)
 
     # Nodes and namespaces
 
@@ -149,8 +128,8 @@ class Ledger:
 
     def node_leaves(self, name: str) -> None:
         """Stop counting the claims on a node that is about to be removed or relabelled, until `node_comes`."""
-        nominated = [claim for claim in self.nominated.values() if claim.node == name]
-        for claim in (*self.on_node.get(name, _NONE).values(), *nominated):
+        conditional = [claim for claim in self._conditional() if claim.node == name]
+        for claim in (*self.on_node.get(name, _NONE).values(), *conditional):
             self._give_back(claim)
 
     def labels_changed(self) -> None:
@@ -159,8 +138,17 @@ class Ledger:
         for constraint in self._constraints:
             constraint.labels_changed()
             self._relief.note(everywhere=constraint.opens_elsewhere(Happening.LABELS_CHANGED))
-        for claim in self.nominated.values():
+        for claim in self._conditional():
             self._relief.note(everywhere=self._opens_elsewhere(claim.pod))
+
+    def _conditional(self) -> Iterator[Claim]:
+        """The claims that count only for some who ask."""
+        yield from self.nominated.values()
+        for reserved in self.reserved.values():
+            yield from reserved.claims.values()
+
+    def _reserved_for(self, holder: GroupKey) -> Reserved:
+        return self.reserved.setdefault(holder, Reserved())
 
     # Derived data
 
@@ -183,6 +171,8 @@ class Ledger:
                 self.pending_prebindings.setdefault(taken, {})[owner] = prebinding
         if claim.kind is NOMINATED:
             self.nominated[owner] = claim
+        elif claim.holder is not None:
+            self._reserved_for(claim.holder).claims[owner] = claim
         else:
             self.on_node.setdefault(claim.node, {})[owner] = claim
 
@@ -258,6 +248,7 @@ class Ledger:
         for what, kept, found in (
             ("lists of claims by node", self.on_node, fresh.on_node),
             ("nominated claims", self.nominated, fresh.nominated),
+            ("reserved claims", _claims_of(self.reserved), _claims_of(fresh.reserved)),
             ("amounts that namespaces hold", self.holdings, fresh.holdings),
             ("pre-bindings under way", self.pending_prebindings, fresh.pending_prebindings),
         ):
@@ -282,12 +273,17 @@ def _takes_alike(before: Claim, after: Claim) -> bool:
     old, new = before.pod, after.pod
     return (
         before.node == after.node
+        and before.holder == after.holder
         and (before.kind is after.kind or (before.kind is ASSUMED and after.kind is BOUND))
         and old.shape == new.shape
         and (old.soft is new.soft or _preferred_terms(old) == _preferred_terms(new))
         and old.volume_claims == new.volume_claims
         and old.own_volume_claims == new.own_volume_claims
     )
+
+
+def _claims_of(reserved: Mapping[GroupKey, Reserved]) -> dict[GroupKey, dict[str, Claim]]:
+    return {holder: each.claims for holder, each in reserved.items()}
 
 
 def _preferred_terms(pod: Pod) -> tuple[tuple[int, PodTerm], ...]:
@@ -310,6 +306,8 @@ def claim_contradictions(claims: Claims, pods: Mapping[str, Pod]) -> list[str]:
 
 def _agrees(pod: Pod | None, claim: Claim) -> bool:
     """Whether the pod's state allows the claim."""
+    if claim.kind is RESERVED and not claim.pod.name:
+        return pod is None  # a member to come has no placeholder before it has a place
     if pod is None or pod != claim.pod or pod.terminal:
         return False
     match claim.kind:
@@ -317,5 +315,7 @@ def _agrees(pod: Pod | None, claim: Claim) -> bool:
             return pod.node == claim.node
         case Kind.NOMINATED:
             return not pod.node and pod.nominated_node == claim.node
+        case Kind.RESERVED:
+            return not pod.node and claim.holder is not None
         case _:
             return not pod.node and bool(pod.name) is (claim.kind is ASSUMED)

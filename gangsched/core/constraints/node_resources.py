@@ -21,6 +21,11 @@ from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.requests import of_plugin
 from gangsched.core.objects.shape import PODS, Shape
 
+MOST_WITHHELD = 1 << 52
+"""Upper limit for the amount of a resource that is withheld on a node for a group."""
+_SAFE = 1 << 61
+"""Sums of three amounts below this one need no clipping."""
+
 
 class NodeResources(Constraint):
     """The filter NodeResourcesFit."""
@@ -162,17 +167,38 @@ class ResourcesPlan(Plan):
 
     def recount(self, leavers: Leavers, sign: int) -> None:
         """Take again what the pods have requested (1), or free it (-1)."""
-        for resource, row, amount in _requested(leavers):
-            gone, column = self._gone.setdefault(resource, {}), self._stock.columns.get(resource)
-            before = gone.get(row, 0)
-            gone[row] = before - sign * amount
-            if column is not None and column < self.free.shape[1]:
-                # The capacity clips absurd sums, so a difference of exact sums is added, and what is clipped here kept.
-                there, at = self._stock.free_of(row, resource), (row, column)
-                exact = int(self.free[at]) + self._clipped.pop(at, 0) + clip(there + gone[row]) - clip(there + before)
-                self.free[at] = clip(exact)
-                if exact != self.free[at]:
-                    self._clipped[at] = exact - int(self.free[at])
+        for each in leavers.alike:
+            numbers = Counter(each.rows.tolist())
+            for resource, amount in (*each.shape.requests, (PODS, 1)):
+                self._count(resource, {row: -sign * number * amount for row, number in numbers.items()})
+
+    def _count(self, resource: str, freed: Mapping[int, int]) -> None:
+        """Free these amounts, by row."""
+        gone, column = self._gone.setdefault(resource, {}), self._stock.columns.get(resource)
+        before = [gone.get(row, 0) for row in freed]
+        gone.update((row, was + more) for (row, more), was in zip(freed.items(), before, strict=True))
+        if column is None or column >= self.free.shape[1]:
+            return
+        rows = np.fromiter(freed, dtype=np.int64, count=len(freed))
+        known = np.concatenate([self._stock.free[rows, column], self.free[rows, column]])
+        if max(*map(abs, before), *map(abs, freed.values()), int(np.abs(known).max())) < _SAFE and not self._clipped:
+            self.free[rows, column] += np.fromiter(freed.values(), dtype=np.int64, count=len(freed))
+            return
+        for (row, more), was in zip(freed.items(), before, strict=True):
+            # The capacity clips absurd sums, so a difference of exact sums is added, and what is clipped here kept.
+            there, at = self._stock.free_of(row, resource), (row, column)
+            exact = int(self.free[at]) + self._clipped.pop(at, 0) + clip(there + was + more) - clip(there + was)
+            self.free[at] = clip(exact)
+            if exact != self.free[at]:
+                self._clipped[at] = exact - int(self.free[at])
+
+    def withhold(self, amounts: Mapping[int, Mapping[str, int]], sign: int) -> None:
+        """Take these amounts, by row and resource (1), or free them again (-1), whether or not they are there."""
+        for row, asked in amounts.items():
+            for resource, amount in asked.items():
+                column = None if resource in self.delegated else self.column(resource)
+                if column is not None:
+                    self.free[row, column] -= sign * min(amount, MOST_WITHHELD)
 
     def _asked(self, shape: Shape) -> list[tuple[str, int]]:
         """The amounts that count for the shape, the pod count last."""

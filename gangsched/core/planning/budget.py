@@ -34,11 +34,15 @@ STEP = 30
 
 @dataclass(slots=True)
 class Budget:
-    """The units `left` (may be negative) and `spent` so far, and the number of searches that were cut short."""
+    """The units `left` (may be negative) and `spent` so far, and the number of searches that were cut short.
+
+    `most_steps`: none of these takes more steps, where that is less than it may take anyway.
+    """
 
     left: int = CALL
     spent: int = 0
     broken_off: int = 0
+    most_steps: int | None = None
 
     def charge(self, units: int) -> None:
         """Spend this many units."""

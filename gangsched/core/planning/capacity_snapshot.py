@@ -14,8 +14,8 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.cluster.claims import Claim, Viewer
 from gangsched.core.cluster.labels import Within
-from gangsched.core.cluster.ledger import Claim, Viewer
 from gangsched.core.constraints.constraint import Alike, Leavers, Plan
 from gangsched.core.constraints.node_resources import ResourcesPlan
 from gangsched.core.objects.arrays import IntArray, Mask
@@ -25,12 +25,10 @@ from gangsched.core.objects.strategy import Scarce
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.classes import MOST, MemberClass, Sights, Taken
+from gangsched.core.planning.guests import Guests
 from gangsched.core.planning.row_cache import RowCache
 from gangsched.core.planning.scores import Scores, overriding
 from gangsched.core.planning.strategies import GPU_SUFFIX
-
-MOST_NOMINATED = 1 << 52
-"""Upper limit for the amount of a resource that a nominated pod counts for."""
 
 
 class _Departure(NamedTuple):
@@ -62,7 +60,6 @@ class Snapshot:
         self._limiting = overriding(self.plans, "room")
         self._counting = overriding(self.plans, "take")
         self.resources = next(plan for plan in self.plans if isinstance(plan, ResourcesPlan))
-        self._counted: dict[str, Taken] = {}
         self._bare: Snapshot | None = None
         self._away: set[str] = set()
         self._log: list[Taken | IntArray | _Departure] = []
@@ -71,6 +68,7 @@ class Snapshot:
         self._caps: RowCache[MemberClass, IntArray] = RowCache(self.size, self._changed, self.budget)
         names = cluster.labels.rank
         self.scores = Scores(self.plans, self.accepts, names=names, turned=self._turned, budget=self.budget)
+        self._guests = Guests(cluster, self.plans, self.resources, self._changed, self._change)
         self._fullness: RowCache[Shape, npt.NDArray[np.float64]] = RowCache(self.size, self._changed, self.budget)
 
     @property
@@ -119,26 +117,19 @@ class Snapshot:
                 by_row[rows[node]] = count
         return by_row
 
-    def stand_for(self, viewer: Viewer) -> None:
-        """Leave room for pods that another scheduler has nominated, if their claims count for this viewer.
+    def stand_for(self, viewer: Viewer | None) -> None:
+        """Leave room for pods that another scheduler has nominated, and for groups for which others are preempted.
 
-        Until the next call they count as if they were there. kube-scheduler does the same when it filters, but it
-        considers only pods nominated to the node in question, and not always their required anti-affinity. Here their
-        anti-affinity closes its whole domain at once, as it will when they are bound.
+        Those count whose claims do so for this viewer; none do for None. Until the next call, nominated pods count as
+        if they were there. kube-scheduler does the same when it filters, but it considers only pods nominated to the
+        node in question, and not always their required anti-affinity. Here their anti-affinity closes its whole domain
+        at once, as it will when they are bound. Of what is reserved for a group, a node counts what the pods that leave
+        it for that group do not hold any more.
         """
         if viewer == self.viewer:
             return
         self.viewer = viewer
-        claims = self.cluster.ledger.nominated
-        wanted = {uid: claim for uid, claim in claims.items() if claim.counts_for(viewer)}
-        for uid in self._counted.keys() - wanted.keys():
-            self._change(self._counted.pop(uid), -1)
-        for uid in wanted.keys() - self._counted.keys():
-            row = self.cluster.capacity.rows.get(wanted[uid].node)
-            if row is not None:
-                one = np.ones(1, dtype=np.int64)
-                self._counted[uid] = Taken(self._nominated(wanted[uid].pod), row * one, one, of_gang=False)
-                self._change(self._counted[uid], 1)
+        self._guests.change_to(viewer)
 
     def take(self, row: int, member: MemberClass, count: int) -> None:
         """Take the requests of `count` members of the class on a node that has room for them."""
@@ -270,23 +261,6 @@ class Snapshot:
 
     # Inside
 
-    def _all_seen(self, pod: Pod) -> Sights:
-        """Like `seen`, but from every constraint, and with every property that could matter later."""
-        return tuple(sight for plan in self.plans if (sight := plan.sees_nominated(pod)) is not None)
-
-    def _nominated(self, pod: Pod) -> MemberClass:
-        """The class of a nominated pod, with requests only for resources that some node has.
-
-        The amounts are bounded, because nothing checks that the node has enough and sums of absurd amounts would
-        overflow.
-        """
-        requests = tuple(
-            (resource, min(amount, MOST_NOMINATED))
-            for resource, amount in pod.shape.requests
-            if self.resources.column(resource) is not None
-        )
-        return MemberClass(replace(pod.shape, requests=requests), self._all_seen(pod))
-
     def _mask(self, member: MemberClass, rows: IntArray, masking: Sequence[Plan] | None = None) -> Mask:
         """Which of the rows accept the class, regardless of where it may be."""
         mask = self.cluster.nodes_by_row.there(rows)
@@ -351,14 +325,14 @@ class Snapshot:
     def _fullness_of(self, shape: Shape, rows: IntArray) -> npt.NDArray[np.float64]:
         return np.zeros(len(rows)) if self.resources.vector(shape) is None else self.used(self.columns(shape), rows)
 
-    def _change(self, taken: Taken, sign: int) -> None:
-        """Apply the change (1) or revert it (-1)."""
+    def _change(self, taken: Taken, sign: int, plans: Sequence[Plan] | None = None) -> None:
+        """Apply the change (1) or revert it (-1), to these plans, or to all that count members."""
         rows, counts = taken.rows, sign * taken.counts
         gone = bool((counts < 0).any())
         self._changed.append(rows)
         if taken.of_gang:
             self.own[rows] += counts
-        for plan in self._counting:
+        for plan in self._counting if plans is None else plans:
             turned = plan.give_back(taken.member, rows, -counts) if gone else plan.take(taken.member, rows, counts)
             if turned is not None:
                 self._changed.append(turned)

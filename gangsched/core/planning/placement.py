@@ -21,10 +21,11 @@ from gangsched.core.planning.domains import best_domain, found_in_fewest, found_
 from gangsched.core.planning.part_choice import quorum_in
 from gangsched.core.planning.proof import never_fits
 from gangsched.core.planning.refusal import Refusal, fragmented, gaps, oversized, shortage
+from gangsched.core.planning.strategies import PACK
 from gangsched.core.planning.topology import RecentRequests
 from gangsched.core.planning.trial import Placement, Unfinished, found_in
 
-__all__ = ["Ask", "Placement", "Unfinished", "domains_of", "place", "quorum_in"]
+__all__ = ["Ask", "Placement", "Unfinished", "domains_of", "fits", "place", "quorum_in"]
 
 
 @overload
@@ -50,6 +51,25 @@ def place(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None = None) ->
         snapshot.undo(mark)
         elsewhere = _found(snapshot, replace(ask, avoided=ask.refused), recent)
         return elsewhere or _found(snapshot, anywhere, recent) or _refused(snapshot, anywhere, recent, exhausted=False)
+    return found
+
+
+def fits(snapshot: Snapshot, ask: Ask) -> bool:
+    """Whether `place` would find places, without regard to where they are best and without the reasons if not."""
+    if ask.start is not None and start_check.lacking(snapshot, ask.start):
+        return False
+    plain = replace(
+        ask, avoided=ask.pause.nodes, refused=frozenset(), strategy=PACK, prefer=(), wishes={}, following=()
+    )
+    if (
+        plain.topology is not None
+        and not plain.topology.required
+        and not any(map(depends, classes_of(snapshot, plain)))
+    ):
+        plain = replace(plain, topology=None)
+    mark = snapshot.mark()
+    found = _found(snapshot, plain, None) is not None
+    snapshot.undo(mark)
     return found
 
 

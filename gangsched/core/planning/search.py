@@ -47,6 +47,11 @@ class Steps:
     ended: bool = False
     budget: units.Budget = field(default_factory=units.Budget)
 
+    def __post_init__(self) -> None:
+        """Heed the limit that holds for all searches with this budget."""
+        if self.budget.most_steps is not None:
+            self.left = min(self.left, self.budget.most_steps)
+
     def break_off(self) -> None:
         """Cut the search short: it is too large to finish."""
         self.ended = True

@@ -1,0 +1,79 @@
+"""Claims: what a pod takes on a node, why it counts, and for whom. `core.cluster.ledger` has their table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from msgspec import Struct
+
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.prebindings import Prebinding
+
+
+class Kind(StrEnum):
+    """What a claim is for."""
+
+    BOUND = "Bound"
+    ASSUMED = "Assumed"
+    HELD = "Held"
+    NOMINATED = "Nominated"
+    RESERVED = "Reserved"
+
+
+BOUND, ASSUMED, HELD, NOMINATED, RESERVED = Kind
+# Module constants, because they are compared for each event of a pod.
+
+
+class Viewer(Struct, frozen=True):
+    """Who asks for room: on that it depends which claims count.
+
+    `hidden` are the groups with reserved claims that do not count: its own, and those of groups behind it in the order.
+    """
+
+    priority: int
+    hidden: frozenset[GroupKey] = frozenset()
+
+
+class Claim(Struct, frozen=True, gc=False):
+    """A pod's use of a node: the requests of its shape, its effects on constraints, and what its `prebindings` take.
+
+    `holder` is the group for which it is reserved; None for all other kinds.
+    """
+
+    kind: Kind
+    node: str
+    pod: Pod
+    prebindings: tuple[Prebinding, ...] = ()
+    holder: GroupKey | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether it takes capacity from all other pods."""
+        return self.kind is not NOMINATED and self.kind is not RESERVED
+
+    def counts_for(self, viewer: Viewer) -> bool:
+        """Whether it takes capacity from this one's pods.
+
+        One that is nominated does so from no higher priority, one that is reserved from all that do not hide it.
+        """
+        if self.kind is RESERVED:
+            return self.holder not in viewer.hidden
+        return self.counts or self.pod.priority >= viewer.priority
+
+
+Claims = Mapping[str, Claim]
+"""Claims by owner."""
+
+
+@dataclass(slots=True)
+class Reserved:
+    """The reserved claims of a group by owner, and the pods, by UID, that are `leaving` for it.
+
+    What those still hold on a node is not taken there from others: only the rest of what is reserved is.
+    """
+
+    claims: dict[str, Claim] = field(default_factory=dict)
+    leaving: Collection[str] = ()

@@ -1,0 +1,185 @@
+"""Which of some units that leave can stay after all, by the sums of `counted`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Sequence
+from operator import lt
+
+import numpy as np
+
+from gangsched.core.objects.arrays import IntArray
+from gangsched.core.planning import budget as units
+from gangsched.core.planning.counted import Counted
+from gangsched.core.planning.removable import Removable
+
+_PAIR = 60
+"""Cost, in units of the budget, of counting one row of a unit again."""
+_ROUNDED = 1e-9
+"""The relative error that sums may have."""
+_AT_ONCE = 32
+"""So many units are counted before the call may end."""
+
+
+class Sums:
+    """The counted room once some units have left, some of which stay after all: `away` are those that still leave.
+
+    Plain integers instead of arrays, because a unit is on few rows. `limits` are what each row takes of each kind at
+    most, beyond what the sums say. `cost` is what making it takes of the budget.
+    """
+
+    def __init__(self, counted: Counted, away: Collection[int], limits: Sequence[IntArray] | None = None) -> None:
+        self.away = set(away)
+        self._number = counted.number
+        self._numbers = [kind.number for kind in counted.kinds]
+        self._requests = [
+            [(column, int(kind.requests[column])) for column in np.flatnonzero(kind.requests).tolist()]
+            for kind in counted.kinds
+        ]
+        gone = np.zeros(len(counted.removable.units), dtype=np.bool_)
+        gone[list(away)] = True
+        rooms = counted.rooms_without(gone)
+        most = [np.where(kind.accepting, self._number, 0) for kind in counted.kinds]
+        if limits is not None:
+            most = [np.minimum(each, limit) for each, limit in zip(most, limits, strict=True)]
+            rooms = [np.minimum(room, each) for room, each in zip(rooms, most, strict=True)]
+        enough = np.flatnonzero(counted.placed(rooms) >= self._number).tolist()
+        totals = [np.bincount(counted.domains + 1, room) for room in rooms]
+        self._totals = {at: [int(total[at + 1]) for total in totals] for at in enough}
+        pairs = counted.removable.pairs_in(away)
+        pairs = pairs[np.isin(counted.domains[counted.removable.rows[pairs]], enough)]
+        places = counted.removable.rows[pairs]
+        self._pairs: dict[int, list[tuple[int, list[int], list[int]]]] = {}
+        owners, users = counted.removable.owners[pairs].tolist(), counted.users[pairs].tolist()
+        for at, row, freed, used in zip(owners, places.tolist(), counted.freed[pairs].tolist(), users, strict=True):
+            self._pairs.setdefault(at, []).append((row, freed, used))
+        rows = np.unique(places)
+        left = counted.without(gone)
+        # Before it is cut off at what the nodes have.
+        more: IntArray = np.zeros_like(counted.free)
+        np.add.at(more, places, counted.freed[pairs])
+        exact = counted.free + more
+        self._left = dict(
+            zip(rows.tolist(), zip(exact[rows].tolist(), counted.most[rows].tolist(), strict=True), strict=True)
+        )
+        self._rooms = {row: [int(room[row]) for room in rooms] for row in rows.tolist()}
+        self._most = {row: [int(each[row]) for each in most] for row in rows.tolist()}
+        self._users = {row: [0] * len(counted.kinds) for row in rows.tolist()}
+        self._domain = dict(zip(rows.tolist(), counted.domains[rows].tolist(), strict=True))
+        self._several = len(counted.kinds) > 1
+        self._units = [max(1, int(np.gcd.reduce(column))) for column in np.array([k.requests for k in counted.kinds]).T]
+        self._least = [amount * (1 - _ROUNDED) for amount in counted.least().tolist()] if self._several else []
+        usable = np.maximum(left, 0) // self._units * self._units
+        usable[np.sum(rooms, axis=0) == 0] = 0
+        sums = [np.bincount(counted.domains + 1, column) for column in usable.T]
+        self._amounts = {at: [int(each[at + 1]) for each in sums] for at in enough}
+        self._usable = dict(zip(rows.tolist(), usable[rows].tolist(), strict=True))
+        self.cost = units.CLASS + len(counted.free) + _PAIR * len(pairs)
+
+    def suffice(self) -> bool:
+        """Whether a domain has room for the members that are needed."""
+        return any(
+            sum(map(min, self._numbers, totals)) >= self._number
+            and not (self._several and any(map(lt, self._amounts[domain], self._least)))
+            for domain, totals in self._totals.items()
+        )
+
+    def stay(self, at: int) -> None:
+        """Let the unit stay."""
+        self.away.remove(at)
+        self._count(at, -1)
+
+    def leave(self, at: int) -> None:
+        """Let the unit leave again."""
+        self.away.add(at)
+        self._count(at, 1)
+
+    def price(self, at: int) -> int:
+        """What counting the unit again takes of the budget."""
+        return _PAIR * (1 + len(self._pairs.get(at, ())))
+
+    def _count(self, at: int, sign: int) -> None:
+        for row, freed, used in self._pairs.get(at, ()):
+            before, most = self._left[row]
+            after = [left + sign * more for left, more in zip(before, freed, strict=True)]
+            self._left[row] = after, most
+            users = self._users[row]
+            totals, rooms = self._totals[self._domain[row]], self._rooms[row]
+            for kind, requests in enumerate(self._requests):
+                users[kind] -= sign * used[kind]
+                room = 0 if users[kind] else self._room(requests, after, most, self._most[row][kind])
+                totals[kind] += room - rooms[kind]
+                rooms[kind] = room
+            if self._several:
+                self._count_amounts(row, after, most)
+
+    def _count_amounts(self, row: int, left: list[int], most: list[int]) -> None:
+        """Count what members can use there: nothing of a row that takes none, and no more than they can add up to."""
+        several = zip(left, most, self._units, strict=True)
+        usable = [max(0, min(free, all_)) // unit * unit for free, all_, unit in several]
+        if not any(self._rooms[row]):
+            usable = [0] * len(left)
+        sums, before = self._amounts[self._domain[row]], self._usable[row]
+        for at, amount in enumerate(usable):
+            sums[at] += amount - before[at]
+        self._usable[row] = usable
+
+    def _room(self, requests: list[tuple[int, int]], left: list[int], most: list[int], limit: int) -> int:
+        found = limit
+        for column, amount in requests:
+            found = min(found, min(left[column], most[column]) // amount)
+        return max(0, found)
+
+
+def spared(
+    counted: Counted,
+    chosen: Collection[int],
+    *,
+    by_work: bool = False,
+    limits: Sequence[IntArray] | None = None,
+) -> Generator[int, None, frozenset[int]]:
+    """Those of the chosen that must leave by the sums, once every other has been spared, the most important first, or
+    those first with which most work is lost (`by_work`). Yields what it takes of the budget.
+    """
+    sums, removable = Sums(counted, chosen, limits), counted.removable
+    yield sums.cost
+    order = removable.from_most_important(chosen, counted.costs)
+    if by_work:
+        order.sort(key=lambda at: -round(float(counted.costs[at]), 9))
+    before = -1
+    while len(sums.away) != before:
+        # Once a gang stays, what it would have taken along may stay as well.
+        before = len(sums.away)
+        for first in range(0, len(order), _AT_ONCE):
+            price = 0
+            for at in order[first : first + _AT_ONCE]:
+                if at in sums.away and sums.away.isdisjoint(removable.takers.get(at, ())):
+                    price += 2 * sums.price(at)
+                    sums.stay(at)
+                    if not sums.suffice():
+                        sums.leave(at)
+            yield price
+        order = [at for at in order if at in sums.away and at in removable.takers]
+    return frozenset(sums.away)
+
+
+def first_spared(
+    sums: Sums, left: Sequence[int], number: int, removable: Removable
+) -> Generator[int, None, tuple[list[int], int]]:
+    """Let the first of those left stay, at most so many, who can by the sums. Returns them, and how many were asked."""
+    several: list[int] = []
+    for first in range(0, len(left), _AT_ONCE):
+        price = 0
+        for asked, at in enumerate(left[first : first + _AT_ONCE], first + 1):
+            if not sums.away.isdisjoint(removable.takers.get(at, ())):
+                continue
+            price += 2 * sums.price(at)
+            sums.stay(at)
+            if sums.suffice():
+                several.append(at)
+            else:
+                sums.leave(at)
+            if len(several) == number:
+                yield price
+                return several, asked
+        yield price
+    return several, len(left)
