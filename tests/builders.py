@@ -8,7 +8,7 @@ from typing import Any
 from gangsched.core.objects.declaration import Declaration, GroupKey
 from gangsched.core.objects.devices import ExtendedUse
 from gangsched.core.objects.node import Node, Taint
-from gangsched.core.objects.pod import DeviceUse, Owner, Pod, PodPhase
+from gangsched.core.objects.pod import DeviceUse, Lifetime, Owner, Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup, Group, GroupSpec, SeenCondition, SeenPhase
 from gangsched.core.objects.quantity import Quantity, amount
 from gangsched.core.objects.shape import (
@@ -142,6 +142,10 @@ def pod(
     spread_if_possible: Iterable[Spread] = (),
     workload: Workload | None = None,
     gone_by: float = 0.0,
+    bound_at: float = 0.0,
+    preempts: bool = True,
+    ready: bool = False,
+    grace_s: int = 30,
 ) -> Pod:
     """A pending pod of 1 cpu that declares itself a member of group `a`; `group=""` makes a plain pod.
 
@@ -195,6 +199,8 @@ def pod(
         soft=soft(likes or {}, images, near or {}, spread_if_possible),
         workload=workload,
         gone_by=gone_by,
+        bound_at=bound_at,
+        lifetime=Lifetime(preempts=preempts, ready=ready, grace_s=grace_s),
     )
 
 

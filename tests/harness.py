@@ -71,6 +71,8 @@ from gangsched.core.objects.events import (
     PodGone,
     PodSeen,
     PodsReplaced,
+    PriorityClassesReplaced,
+    PriorityClassSeen,
     StorageGone,
     StorageReplaced,
     StorageSeen,
@@ -83,6 +85,7 @@ from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup, Group, SeenCondition, SeenPhase
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.prebindings import UseDevices
+from gangsched.core.objects.priority_class import PriorityClass
 from gangsched.core.objects.results import (
     BindRefused,
     EvictionRefused,
@@ -93,9 +96,11 @@ from gangsched.core.objects.results import (
     PrebindRefused,
     Refused,
     Result,
+    Spared,
     StatusRefused,
     StatusWritten,
 )
+from gangsched.core.objects.selectors import matches
 from gangsched.core.objects.shape import Labels
 from gangsched.core.objects.status import Condition, GroupStatus
 from gangsched.core.objects.volumes import (
@@ -215,6 +220,7 @@ class Harness:
         self.refuse_bind: Callable[[BindPod], BindRefused | None] = lambda _: None
         self.refuse_status: Callable[[PatchStatus], StatusWritten | StatusRefused | None] = lambda _: None
         self.devices: dict[DeviceKind, dict[ObjectKey, DeviceObject]] = {kind: {} for kind in DeviceKind}
+        self.classes: dict[str, PriorityClass] = {}
         self.disks = Disks(self)
         self.gadgets = Gadgets(self)
         self.refuse_prebinding: Callable[[Prebind], PrebindRefused | None] = lambda _: None
@@ -334,10 +340,15 @@ class Harness:
         self.report(NamespaceSeen(name, self.namespaces[name]))
 
     def put_budget(self, *found: DisruptionBudget) -> None:
-        """Create or replace PodDisruptionBudgets; what they allow stays as it is given."""
+        """Create or replace PodDisruptionBudgets; evictions alone change what they allow."""
         for each in found:
             self.budgets[each.key] = each
             self.report(BudgetSeen(each))
+
+    def put_class(self, name: str, value: int, *, preempts: bool = True) -> None:
+        """Create or replace a PriorityClass."""
+        self.classes[name] = PriorityClass(value, preempts=preempts)
+        self.report(PriorityClassSeen(name, self.classes[name]))
 
     def remove_budget(self, key: str) -> None:
         """Delete a PodDisruptionBudget, by namespace/name."""
@@ -557,6 +568,7 @@ class Harness:
             NodesReplaced(tuple(self.nodes.values())),
             GroupsReplaced(tuple(self.groups.values())),
             *([NamespacesReplaced(tuple(self.namespaces.items()))] if self.namespaces else []),
+            *([PriorityClassesReplaced(tuple(self.classes.items()))] if self.classes else []),
             *([self._all_budgets()] if self.budgets or self.budgets_hidden else []),
             *[
                 self.hidden.get(dialect) or self._all_of(dialect)
@@ -635,9 +647,11 @@ class Harness:
                 self._patch_status(effect)
             case MakeGroup() | DeleteGroup():
                 self._make_or_delete(effect)
-            case PatchPodCondition(uid, _, _, reason, message):
+            case PatchPodCondition(uid, _, _, reason, message, _, nominated):
                 if uid in self.pods:
-                    self.add(replace(self.pods[uid], condition_reason=reason, condition_message=message))
+                    nominated = self.pods[uid].nominated_node if nominated is None else nominated
+                    told = {"condition_reason": reason, "condition_message": message, "nominated_node": nominated}
+                    self.add(replace(self.pods[uid], **told))
             case EmitEvent():
                 (self.emitted_on_pods if effect.action == ACTION else self.emitted).append(effect)
             case PutDemand() | DropDemand() | PutPhase() | PutCondition():
@@ -698,12 +712,32 @@ class Harness:
     def _evict(self, effect: EvictPod) -> None:
         self.inbox.append(self.refuse_eviction(effect) or self._answer_eviction(effect))
 
-    def _answer_eviction(self, effect: EvictPod) -> PodEvicted:
+    def _answer_eviction(self, effect: EvictPod) -> PodEvicted | EvictionRefused:
         pod = self.pods.get(effect.uid)
         if pod is not None and not pod.terminating:
+            refused = self._disrupt(pod) if pod.lifetime.ready else None
+            if refused is not None:
+                return refused
             self.evicted.append(f"{pod.namespace}/{pod.name}")
-            self.add(replace(pod, terminating=True))
+            self.add(replace(pod, terminating=True, gone_by=self.server_time + pod.lifetime.grace_s))
         return PodEvicted(effect.uid)
+
+    def _disrupt(self, pod: Pod) -> EvictionRefused | None:
+        """Count an eviction with the budget of the pod, which may forbid it."""
+        found = [
+            each
+            for each in self.budgets.values()
+            if each.namespace == pod.namespace
+            and each.selector is not None
+            and matches(each.selector, dict(pod.labels))
+        ]
+        if len(found) > 1:
+            return EvictionRefused(pod.uid, Spared.FORBIDDEN, "there is more than one budget")
+        for each in found:
+            if each.allowed < 1:
+                return EvictionRefused(pod.uid, Spared.BUDGET, "the budget forbids it")
+            self.put_budget(replace(each, allowed=each.allowed - 1, disrupted=each.disrupted | {pod.name}))
+        return None
 
     def end_terminating(self) -> None:
         """Delete the terminating pods, as a kubelet would."""
@@ -776,7 +810,7 @@ class Harness:
         if version and version != group.resource_version:
             return StatusRefused(key, stale=True)
         self.add(replace(group, status=status_from_object(status_to_object(effect.status)["status"])))
-        return StatusWritten(key, self.groups[key].resource_version, effect.status.reservation is not None)
+        return StatusWritten(key, self.groups[key].resource_version, effect.status.is_relied_on)
 
     def _some_of(self, events: Iterable[Event], random: Random) -> list[Event]:
         """Some of the events, reordered across objects and some repeated; the rest stay in the inbox."""

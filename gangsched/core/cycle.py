@@ -8,7 +8,6 @@ shares one budget. What that does not reach keeps its place for the next call; s
 
 from __future__ import annotations
 
-from gangsched.core.cluster.ledger import Viewer
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.faults import FaultyStep
 from gangsched.core.outcome import Outcome
@@ -63,7 +62,10 @@ class Cycle:
         """Find the parked gangs that may be tried, now that the cluster has improved."""
         self._queue.wake(self._state.cluster)
         if self._queue.moves:
-            self._queue.open(self._placing.snapshot)
+            snapshot = self._placing.snapshot
+            # What is reserved for a group may be free for others, and for itself.
+            snapshot.stand_for(None)
+            self._queue.open(snapshot)
         # Those that were refused before may fit now.
         self._done = {each for each in self._done if not self._is_parked(each[0])}
 
@@ -126,7 +128,7 @@ class Cycle:
             return
         gang, snapshot = self._state.gangs[key], self._placing.snapshot
         try:
-            snapshot.stand_for(Viewer(self._state.assessments[key].terms.priority))
+            snapshot.stand_for(self._state.viewers.of(key, self._state.assessments[key], above=above))
             if not queue.worth_a_try(candidate, snapshot):
                 return
             if candidate.bucket is not None:

@@ -44,7 +44,7 @@ class Intake:
         self._state = state
         self._cluster = state.cluster
         self._members = state.members
-        self._answers = Answers(state.cluster, state.members, state.avoidance)
+        self._answers = Answers(state.cluster, state.members, state.avoidance, state.plans.note_result)
 
     def store(self, events: Iterable[Event], now: float) -> None:
         """Store the events, in order."""

@@ -8,13 +8,15 @@ give the same effects.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.composition import Composition
+from gangsched.core.contention.prospects import Prospect, Prospects
 from gangsched.core.cycle import Cycle
 from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.plan import Plan
 from gangsched.core.membership.installations import Elsewhere
 from gangsched.core.membership.rechecking import recheck_worsened
 from gangsched.core.objects.declaration import GroupKey
@@ -28,7 +30,7 @@ from gangsched.core.outcome import joined
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
 from gangsched.core.queueing.agenda import ALL, Due
-from gangsched.core.status import usage
+from gangsched.core.status import gang_events, usage
 from gangsched.core.upkeep import RECONCILE_PAUSE_S_PER_POD
 
 
@@ -117,10 +119,17 @@ class Machine:
         effects += joined(outcomes.values())
         for outcome in outcomes.values():
             self._refusals.update(outcome.refusals)
+        contain = partial(state.contain, now, FaultyStep.CYCLE)
+        effects += state.plans.go_on(now, partial(state.asking.proves, budget=budget, now=now), contain)
         state.note_sent(effects)
+        effects += [gang_events.on_preempted(pod, holder) for pod, holder in state.plans.take_told()]
+        for key, said in state.plans.take_lost():
+            if key in self.assessments:
+                effects += gang_events.on_plan_lost(self.gangs[key], self.assessments[key], said)
+        state.searching.go_on(budget, now, contain)
         self._passed(Stage.PLAN)
         self._write(effects, upkeep.unwritten(now), budget, now)
-        waiting = (state.dirty, state.queue.waits, state.unserved.waits)
+        waiting = (state.dirty, state.queue.waits, state.unserved.waits, state.searching.unfinished)
         unfinished = any(waiting) or state.cluster.relief or state.cluster.worsened
         self._due = now if unfinished else max(now, state.agenda.next())
         self._spent = budget.spent
@@ -142,6 +151,7 @@ class Machine:
             (Due.LEFTOVERS, state.leftovers.next_due()),
             (Due.AVOIDED, self._avoidance.next_end()),
             (Due.KEPT, state.restarts.next_end()),
+            (Due.PLANS, min(state.plans.next_due(), state.searching.next_due())),
         ):
             state.agenda.set(what, ALL, at)
         effects += state.unserved.decide(now, budget)
@@ -166,6 +176,17 @@ class Machine:
     def touched(self) -> Collection[GroupKey]:
         """The gangs that the last call has brought up to date or dropped; no other has another state than before it."""
         return self._touched
+
+    @property
+    def plans(self) -> Mapping[GroupKey, Plan]:
+        """The open plans of preemption, by the groups for which others leave; for reading only."""
+        return self._state.plans.opened()
+
+    def preemption_of(self, key: GroupKey) -> Prospect | None:
+        """What preemption means for the group at present; None if it does not wait for room that others could leave."""
+        state, gang = self._state, self.gangs[key]
+        prospects = Prospects(state.cluster, state.members, state.plans, state.searching, state.policy)
+        return prospects.of(gang, self.assessments[key], state.surroundings.priority_classes, self._called)
 
     def lacking(self, pod: Pod) -> tuple[GroupKey, int] | None:
         """The gang that this new pod belongs to and how many members it lacks; None if it is not known to lack any."""
@@ -197,6 +218,11 @@ class Machine:
             idle=usage.idle(self.gangs.values()),
             partial=sum(bool(gang.operations.partial_since) for gang in self.gangs.values()),
             set_aside=self._parts.quarantine.number(),
+            plans=len(self._state.plans.holders),
+            ended=self._state.plans.ended,
+            evictions=self._state.evictions,
+            lost=self._state.plans.lost,
+            trials=self._state.searching.trials,
         )
 
     def gang_of(self, uid: str) -> Gang | None:
@@ -217,7 +243,7 @@ class Machine:
 
     def take_measured(self) -> Measured:
         """What was measured since the last call."""
-        return self._upkeep.take_measured(self._spent / units.CALL)
+        return self._upkeep.take_measured(self._spent / units.CALL, self._state.plans.take_lasted())
 
     def take_rivals(self) -> list[tuple[str, str]]:
         """Pods of ours that another process has bound since the last call, as ("NAMESPACE/POD", node) pairs."""

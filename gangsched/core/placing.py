@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gangsched.core.cluster.ledger import Viewer
+from gangsched.core.cluster.claims import Viewer
 from gangsched.core.declarations.minima import Need
 from gangsched.core.gang import bindings, parts, placeholders, rollback
 from gangsched.core.gang.gang import Gang

@@ -5,12 +5,17 @@ Law: it creates the parts and connects them, and decides nothing.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from gangsched.core.autoscaling.scaling import Scaling
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.containment import Containment
+from gangsched.core.contention.asking import Asking
+from gangsched.core.contention.plans import Plans
+from gangsched.core.contention.searching import Searching
+from gangsched.core.contention.viewers import Viewers
 from gangsched.core.expired import Expired
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.caps import Caps
@@ -20,7 +25,7 @@ from gangsched.core.membership.members import Members
 from gangsched.core.membership.restarts import Restarts
 from gangsched.core.membership.surroundings import Surroundings
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.effects import BindPod, Effect
+from gangsched.core.objects.effects import BindPod, Effect, EvictPod
 from gangsched.core.objects.faults import FaultyStep
 from gangsched.core.objects.policy import Policy
 from gangsched.core.phases import Phases
@@ -38,6 +43,8 @@ from gangsched.core.status.writer import StatusWriter
 
 class State:
     """The cluster, the gangs and their `assessments`, the queue, and the writers of status.
+
+    `evictions` counts those that were decided, by cause.
 
     `agenda` says what is due when even without an event. The parked gangs and the bindings on their way of a `former`
     state are kept.
@@ -59,6 +66,21 @@ class State:
         self.starts = Starts()
         self.admission = Admission(policy.namespace_limits.waiting_groups)
         self.agenda = Agenda()
+        self.evictions: Counter[str] = Counter() if former is None else former.evictions
+        self.viewers = Viewers(self.cluster.ledger, self.gangs, self.assessments)
+        self.plans = Plans(
+            self.cluster,
+            self.members,
+            self.assessments,
+            a_minute=policy.preemption.victims_per_minute,
+            is_foreign=lambda pod: not self.members.ours(pod),
+        )
+        self.asking = Asking(
+            self.cluster, self.members, self.assessments, self.plans, self.viewers, avoidance=avoidance, policy=policy
+        )
+        self.searching = Searching(
+            self.cluster, self.members, self.assessments, self.plans, asking=self.asking, policy=policy
+        )
         self.unserved = Unserved(self.members.installations, policy, self.agenda)
         self.scaling = Scaling(self.cluster, policy, self.agenda)
         self.phases = Phases(policy, self.members.installations, self.agenda)
@@ -90,10 +112,12 @@ class State:
         return earliest(gang, foreign=self.members.foreign, policy=self.policy, priority_classes=classes)
 
     def note_sent(self, effects: Iterable[Effect]) -> None:
-        """The bindings among these effects are sent."""
+        """The bindings among these effects are sent; their evictions are counted."""
         for effect in effects:
             if isinstance(effect, BindPod):
                 self.cluster.flights.sent(effect.uid, effect.node)
+            elif isinstance(effect, EvictPod):
+                self.evictions[effect.cause] += 1
 
     def note_unsent(self, effects: Iterable[Effect]) -> None:
         """The bindings among these effects are not sent after all."""
@@ -113,7 +137,7 @@ class State:
 
     def leave(self, key: GroupKey) -> None:
         """Remove the gang from all queues: it no longer waits for anything."""
-        for room in (self.queue, self.admission, self.caps, self.starts):
+        for room in (self.queue, self.admission, self.caps, self.starts, self.searching, self.plans):
             room.drop(key)
         self.agenda.drop(Due.STATUS, key)
 
@@ -136,6 +160,7 @@ class State:
             *self.restarts.validate(),
             *self.surroundings.resting.validate(alive),
             *self.unserved.validate(),
+            *self.searching.validate(),
             *self.phases.validate(alive),
         ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import islice
 
@@ -49,9 +49,12 @@ class Upkeep:
         self._waits, self._partial_s = [*former_measured.waits], [*former_measured.partial_s]
         self._partial_since = former._partial_since
 
-    def take_measured(self, budget: float = 0.0) -> Measured:
-        """The measurements since the last call; `budget` is the share of its budget that the machine has spent."""
-        measured = Measured(waits=self._waits, partial_s=self._partial_s, budget=budget)
+    def take_measured(self, budget: float = 0.0, plans_s: Sequence[float] = ()) -> Measured:
+        """The measurements since the last call; `budget` is the share of its budget that the machine has spent.
+
+        `plans_s` is as in `Measured`.
+        """
+        measured = Measured(waits=self._waits, partial_s=self._partial_s, plans_s=plans_s, budget=budget)
         self._waits, self._partial_s = [], []
         return measured
 
@@ -65,6 +68,7 @@ class Upkeep:
             news.take_in(gang, news.Context(state.cluster, state.members.foreign, state.policy, now))
             if step is FaultyStep.RECOVERY:
                 state.admission.go_on(gang)
+                state.plans.take_up(gang)
         except Exception as error:  # noqa: BLE001 - a defect may raise anything
             state.contain(now, step, key, error)
         return units.GANG + units.POD * gang.observed.size if step is FaultyStep.RECOVERY else 0
@@ -154,6 +158,7 @@ class Upkeep:
         self._assessments[key] = assessment
         if outcome.tried:
             self._file(gang, assessment, now)
+        state.searching.note(gang, assessment, state.surroundings.priority_classes)
         state.agenda.set(Due.RECONCILE, key, assessment.due)
 
     def _file(self, gang: Gang, assessment: Assessment, now: float) -> None:

@@ -51,6 +51,7 @@ class MachineNumbers(Collector):
                 "Groups whose quorum is only partly bound; repairDeadline limits how long this lasts.",
                 stats and stats.partial,
             ),
+            ("gangsched_plans_open", "Open plans of preemption.", stats and stats.plans),
         ):
             yield GaugeMetricFamily(name, text, value=number or 0)
         yield from _capacity(stats)
@@ -72,6 +73,7 @@ class MachineNumbers(Collector):
             aside.add_metric([kind], number)
         yield groups
         yield refusals
+        yield from _preemption(stats)
         yield aside
         yield CounterMetricFamily(
             "gangsched_node_refusals",
@@ -83,6 +85,40 @@ class MachineNumbers(Collector):
             "Attempts of groups that ended because maxScheduleTime had passed.",
             value=stats.timeouts if stats is not None else 0,
         )
+
+
+def _preemption(stats: Stats | None) -> Iterator[Metric]:
+    """What has come of plans of preemption."""
+    ended = CounterMetricFamily(
+        "gangsched_plans_ended",
+        "Plans of preemption that have ended, by how: see docs/preemption.md.",
+        labels=["ending"],
+    )
+    for ending, number in (stats.ended if stats is not None else {}).items():
+        ended.add_metric([ending], number)
+    evictions = CounterMetricFamily(
+        "gangsched_evictions_decided",
+        "Evictions that were decided, by cause: Rollback, Restart or Preemption. gangsched_evictions counts results.",
+        labels=["cause"],
+    )
+    for cause, number in (stats.evictions if stats is not None else {}).items():
+        evictions.add_metric([cause], number)
+    lost = CounterMetricFamily(
+        "gangsched_lost_resource_seconds",
+        "Amounts that preempted pods had requested, times the seconds that they had run: cores, bytes, GPUs of all"
+        " kinds.",
+        labels=["resource"],
+    )
+    for resource, amount in _shown(stats.lost if stats is not None else {}).items():
+        lost.add_metric([resource], amount)
+    yield ended
+    yield evictions
+    yield lost
+    yield CounterMetricFamily(
+        "gangsched_victim_search_trials",
+        "How often searches for pods to preempt have tried to place a group.",
+        value=stats.trials if stats is not None else 0,
+    )
 
 
 def _capacity(stats: Stats | None) -> Iterator[Metric]:
@@ -108,6 +144,6 @@ def _capacity(stats: Stats | None) -> Iterator[Metric]:
         yield family
 
 
-def _shown(amounts: Mapping[str, int]) -> dict[str, float]:
+def _shown(amounts: Mapping[str, float]) -> dict[str, float]:
     gpus = sum(number for resource, number in amounts.items() if resource.endswith(GPU_SUFFIX))
     return {"cpu": amounts.get("cpu", 0) / _MILLI, "memory": amounts.get("memory", 0), "gpu": gpus}

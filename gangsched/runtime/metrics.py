@@ -130,6 +130,12 @@ class Metrics:
             buckets=_WAIT_BUCKETS,
             registry=registry,
         )
+        self._plans = Histogram(
+            "gangsched_plan_seconds",
+            "Time from opening a plan of preemption until its group is placed.",
+            buckets=_WAIT_BUCKETS,
+            registry=registry,
+        )
         self._partial = Histogram(
             "gangsched_partly_bound_seconds",
             "Time from the first binding of a quorum until it is completely bound or completely unbound, for quorums"
@@ -288,6 +294,8 @@ class Metrics:
             self._gang_wait.labels(_band(priority)).observe(waited_s)
         for lasted_s in measurements.partial_s:
             self._partial.observe(lasted_s)
+        for lasted_s in measurements.plans_s:
+            self._plans.observe(lasted_s)
         self._budget.add(measurements.budget)
 
     def stage_took(self, stage: str, duration_s: float) -> None:

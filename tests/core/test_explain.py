@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.cluster.ledger import Viewer
+from gangsched.core.cluster.claims import Viewer
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.cluster.ledger import Viewer
+from gangsched.core.cluster.claims import Viewer
 from gangsched.core.objects.quantity import MAX_AMOUNT
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import HostPort, PodTerm

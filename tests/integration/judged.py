@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.cluster.ledger import Viewer
+from gangsched.core.cluster.claims import Viewer
 from gangsched.core.declarations.volume_claims import NOT_SUPPORTED
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.volumes import StorageKind

@@ -8,7 +8,7 @@ import pytest
 
 from documentation.fidelity import FILTERS, filter_of, read
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.cluster.ledger import Viewer
+from gangsched.core.cluster.claims import Viewer
 from gangsched.core.constraints.constraint import Constraint
 from gangsched.core.constraints.registry import CONSTRAINTS
 from gangsched.core.planning.capacity_snapshot import Snapshot

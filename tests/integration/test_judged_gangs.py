@@ -12,7 +12,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace as renewed
 
-from gangsched.core.cluster.ledger import Viewer
+from gangsched.core.cluster.claims import Viewer
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.prebindings import UseDevices
 from gangsched.core.planning.capacity_snapshot import Snapshot

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.cluster.ledger import Viewer
+from gangsched.core.cluster.claims import Viewer
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import Preference, Topology
 from gangsched.core.objects.effects import BindPod

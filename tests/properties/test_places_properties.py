@@ -18,7 +18,14 @@ from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import GroupSpec, OnDegraded, TimeoutPolicy
 from gangsched.core.objects.policy import NamespaceLimits, Policy
 from gangsched.core.objects.record import Phase
-from gangsched.core.objects.results import BindRefused, GroupNotMade, PodEvicted, Refused, StatusRefused
+from gangsched.core.objects.results import (
+    BindRefused,
+    EvictionRefused,
+    GroupNotMade,
+    PodEvicted,
+    Refused,
+    StatusRefused,
+)
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import node, pod, shape
 from tests.harness import Harness
@@ -106,7 +113,7 @@ class Watched(Harness):
         """Restart the count: something keeps the machine from seeing or doing what it must."""
         self.partial = dict.fromkeys(self.partial, self.now)
 
-    def _answer_eviction(self, effect: EvictPod) -> PodEvicted:
+    def _answer_eviction(self, effect: EvictPod) -> PodEvicted | EvictionRefused:
         self.after(1.0, lambda: self._end(effect.uid))
         return super()._answer_eviction(effect)
 

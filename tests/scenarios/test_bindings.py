@@ -306,7 +306,7 @@ def test_a_restart_while_a_binding_is_owed_binds_the_member_and_nobody_twice(res
         assert harness.status("default/a").reservation is None
     assert len(harness.bound()) == 2
     harness.refuse_status = lambda _: None
-    harness.add(pod("thief", group="", created=-1.0, priority=10))
+    harness.add(pod("thief", group="", created=-1.0, priority=10, preempts=False))
     harness.restart()
     harness.settle()
     assert len(harness.bound("default/a-")) == 3

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import pytest
 
 from gangsched.core.machine import Machine
-from gangsched.core.objects.declaration import Role
+from gangsched.core.objects.declaration import Declaration, Role
 from gangsched.core.objects.devices import AllocatedDevice, Allocation
 from gangsched.core.objects.effects import (
     BindPod,
@@ -163,7 +164,7 @@ def places_held(harness: Living) -> None:
     harness.add(pod("a-0", owner=SET, role="driver"))
     harness.wait(3)
     if harness.bound("default/a-0"):
-        harness.add(pod("envious", group="", priority=10))
+        harness.add(pod("envious", group="", priority=10, preempts=False))
         harness.after(90, lambda: harness.delete(*(["default/envious"] if harness.evicted else [])))
     harness.refuse_bind = refuse("a-2")
     harness.add(*(pod(f"a-{number}", owner=SET, role="worker", created=harness.now) for number in (1, 2)))
@@ -276,6 +277,42 @@ def a_shared_claim_without_hope(harness: Living) -> None:
     harness.wait(10)
 
 
+def preempted(harness: Living, *, low: Sequence[Any], high: Sequence[Any]) -> None:
+    """The group `low` leaves for a more important one, `a`, and finds room elsewhere later."""
+    harness.put_class("high", 100)
+    harness.add(node("n1", cpu=4), *low)
+    harness.wait(2)
+    harness.add(*high)
+    harness.wait(10)
+    if harness.bound("default/a-"):
+        harness.add(node("n2", cpu=4))
+    else:
+        harness.after(60, lambda: harness.add(node("n2", cpu=4)))
+    harness.wait(10)
+
+
+def a_preemption(harness: Living) -> None:
+    """A member above the minimum and a pod without a group leave, and a whole group."""
+    surplus = [group("b", min_member=1), *pods("b", 2, owner=OTHER)]
+    loose = [pod("loose", group="", owner=OTHER)]
+    low = [group("low", min_member=1), pod("low-0", group="low", owner=SET)]
+    high = [group("a", min_member=3, priority_class="high"), *pods("a", 3, owner=SET)]
+    preempted(harness, low=[*surplus, *loose, *low], high=high)
+
+
+def a_preemption_of_a_group(harness: Living) -> None:
+    low = [group("low", min_member=4), *pods("low", 4, owner=OTHER)]
+    high = [group("a", min_member=3, priority_class="high"), *pods("a", 3, owner=SET)]
+    preempted(harness, low=low, high=high)
+
+
+def a_preemption_without_podgroups(harness: Living) -> None:
+    says = {name: Declaration(group=name, min_member=4) for name in ("a", "low")}
+    low = [pod(f"low-{at}", declaration=says["low"], owner=OTHER) for at in range(4)]
+    high = [pod(f"a-{at}", declaration=says["a"], owner=SET, priority=100) for at in range(4)]
+    preempted(harness, low=low, high=high)
+
+
 STORIES = {
     "five at once": Story(five_at_once, (("a", 5),), calm=True),
     "a binding refused": Story(a_binding_refused, (("a", 3),), calm=True),
@@ -294,6 +331,9 @@ STORIES = {
     "two Jobs": Story(two_jobs, (("a", 3), ("b", 3)), repaired=False),
     "a claim that a native group shares": Story(a_shared_claim, (("a", 3),), calm=True),
     "an undo with a claim that a native group shares": Story(an_undo_with_a_shared_claim, (("a", 3),)),
+    "a preemption": Story(a_preemption, (("a", 3), ("low", 1), ("b", 1)), repaired=False),
+    "a preemption of a group": Story(a_preemption_of_a_group, (("a", 3), ("low", 4)), repaired=False),
+    "a preemption without PodGroups": Story(a_preemption_without_podgroups, (("a", 4), ("low", 4)), repaired=False),
     "a claim of a native group that cannot be bound": Story(a_shared_claim_without_hope, ()),
 }
 TWICE = ("a binding refused", "an undo", "roles")
@@ -358,12 +398,15 @@ def ends_well(harness: Living, story: Story, crash: Crash | None = None) -> None
         left = crash.died + harness.policy.repair_deadline_s - harness.now
         harness.wait(max(0.0, left))
         assert harness.rule_one.partial() == [], "partly bound after the repair deadline"
+        assert len(harness.bound("default/low-")) in (0, dict(story.whole).get("low", 0)), "a part of the group is left"
         if story.repaired and crash.kept is not None:
             assert harness.evicted == crash.kept, "a group that was scheduled is repaired, not undone"
     harness.wait(400)
     if story.calm and not (crash is not None and crash.hopeless):
         assert harness.evicted == []
     assert claims_without_their_group(harness) == []
+    assert not harness.machine.cluster.ledger.reserved
+    assert not any(found.status.record and found.status.record.preempted_at for found in harness.groups.values())
     assert all(each.phase in (None, *TOLD) for each in harness.foreign.values())
     for name, count in story.whole:
         assert len(harness.bound(f"default/{name}-")) >= count

@@ -158,7 +158,7 @@ def test_a_degraded_group_is_still_degraded_after_a_restart_and_repaired():
 def test_a_group_partly_bound_without_ever_being_scheduled_is_completed_first_of_all_and_never_times_out():
     harness = Harness()
     harness.add(group("a", min_member=2, max_schedule_time_s=2.0), pod("a-0", node="n1"), pod("a-1", cpu=2))
-    harness.add(node("n1", cpu=2), pod("vip", group="", priority=100, created=-1.0, cpu=2))
+    harness.add(node("n1", cpu=2), pod("vip", group="", priority=100, created=-1.0, cpu=2, preempts=False))
     harness.wait(100)
     assert harness.bound() == ["default/a-0"]
     assert harness.machine.stats().timeouts == 0

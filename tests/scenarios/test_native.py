@@ -56,17 +56,20 @@ class TestPriority:
 
 
 @pytest.mark.parametrize(
-    ("mode", "named"),
-    [({"single": {}}, False), ("Pod", False), (None, False), ({"all": {}}, True), ("PodGroup", True)],
+    ("mode", "left"),
+    [({"single": {}}, 1), ("Pod", 1), (None, 1), ({"all": {}}, 2), ("PodGroup", 2)],
 )
-def test_a_disruption_mode_other_than_the_default_is_told_because_nothing_is_preempted_yet(mode, named):
+def test_the_disruption_mode_says_whether_all_members_are_preempted_together(mode, left):
+    """A pod of higher priority needs the room of one member."""
     harness = Harness()
+    harness.put_class("high", 100)
     harness.add(node(cpu=2), native(disruptionMode=mode), *members(2, "native"))
     harness.wait(5)
-    notes = [event.note for event in harness.emitted if event.reason == "FieldsIgnored"]
     assert len(bound(harness)) == 2
-    assert bool(notes) == named
-    assert all("spec.disruptionMode" in note for note in notes)
+    assert not [event for event in harness.emitted if event.reason == "FieldsIgnored"]
+    harness.add(group("high", min_member=1, priority_class="high"), *pods("high", 1))
+    harness.wait(5)
+    assert len(harness.evicted) == left
 
 
 def test_a_min_count_lowered_after_the_group_was_scheduled_applies_at_once():

@@ -119,9 +119,12 @@ def _ahead(gang: Gang) -> Binding | None:
 
 def unsecured(gang: Gang) -> bool:
     """Whether the gang has reservations that must be durable and are not yet."""
-    return bool(gang.durability.asked_at) and not all(
-        gang.durability.covers(each.pod.uid) for each in gang.operations.unconfirmed()
-    )
+    if not gang.durability.asked_at:
+        return False
+    plan = gang.operations.plan
+    reserved = [pod for pod, _ in plan.places] if plan is not None else []
+    there = [*(each.pod for each in gang.operations.unconfirmed()), *reserved]
+    return not all(gang.durability.covers(pod.uid) for pod in there)
 
 
 def note_bound(gang: Gang, cluster: Cluster, uid: str, node: str) -> None:
@@ -311,7 +314,7 @@ def reconcile(gang: Gang, cluster: Cluster) -> None:
             binding.renew(pod)
         elif not binding.placeholder:
             release(gang, cluster, uid)
-    if not gang.operations.has_unconfirmed():
+    if not gang.operations.has_unconfirmed() and gang.operations.plan is None:
         gang.durability.end()
     if gang.operations.barred:
         there = {pod.uid for pod in gang.live() if not pod.node}

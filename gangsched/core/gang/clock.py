@@ -56,7 +56,15 @@ def runs_out(gang: Gang, census: Census, terms: Terms, policy: Policy) -> float:
     if not gang.record.clock_start or census.bound or sent:
         return NEVER
     longer_s = int(_jitter(gang, policy.seed, gang.record.timeouts) * terms.jitter_s) if terms.jitter_s else 0
-    return gang.record.clock_start + terms.max_schedule_time_s + longer_s
+    plan = gang.operations.plan
+    paused_s = plan.paused_s(gang.record.timeouts, NEVER) if plan is not None else 0.0
+    return gang.record.clock_start + terms.max_schedule_time_s + longer_s + paused_s
+
+
+def go_on_after(gang: Gang, paused_s: float) -> None:
+    """The clock has stood still for so many seconds."""
+    if gang.record.clock_start:
+        gang.change(clock_start=gang.record.clock_start + paused_s)
 
 
 def back_off(gang: Gang, *, now: float, policy: Policy) -> None:

@@ -31,6 +31,8 @@ class Cause(StrEnum):
     """A quorum, or a part, is bound in part and cannot be completed."""
     RESTART = "Restart"
     """The group fell below its minimum, and onDegraded is Restart."""
+    PREEMPTION = "Preemption"
+    """A group of higher priority needs their nodes."""
 
     @property
     def spares(self) -> bool:
@@ -130,6 +132,14 @@ class Evictions:
         """Those of these pods that are left in place for now; `spared` says why."""
         return [pod for pod in pods if pod.uid in self.spared]
 
+    def is_asked(self, uid: str) -> bool:
+        """Whether the pod's eviction is in flight."""
+        return uid in self._evictions and self._evictions[uid].asked
+
+    def refusal(self, uid: str) -> EvictionRefused | None:
+        """Why the API server has last refused to evict the pod; None if it has not."""
+        return self._evictions[uid].refused_with if uid in self._evictions else None
+
     def refusals(self, pods: Iterable[Pod]) -> Sequence[EvictionRefused]:
         """The refusals that prevent evictions of these pods at present."""
         there = (self._evictions[pod.uid].refused_with for pod in pods if pod.uid in self._evictions)
@@ -156,7 +166,7 @@ class Evictions:
         if eviction.asked or now < eviction.retry_at:
             return []
         eviction.ask()
-        return [EvictPod(pod.uid, pod.namespace, pod.name)]
+        return [EvictPod(pod.uid, pod.namespace, pod.name, self.cause)]
 
     def _why_spared(self, owner: Owner | None) -> str | None:
         """Why pods of this owner are spared (rule 13); empty if they are evicted, None if their Job is unknown."""

@@ -90,7 +90,13 @@ class Gang:
     def begin_run(self, past: Iterable[str]) -> None:
         """Begin another run, or end the last one that was not scheduled; the `past` members (by UID) are not in it."""
         old = self.record
-        self.record = replace(NO_RECORD, phase=old.phase, rollback_note=old.rollback_note, workload=old.workload)
+        self.record = replace(
+            NO_RECORD,
+            phase=old.phase,
+            rollback_note=old.rollback_note,
+            workload=old.workload,
+            preemptions=old.preemptions,
+        )
         self.roster.begin_run(past)
         self.written.another_run()
 
@@ -106,6 +112,9 @@ class Gang:
             rollback_note=old.rollback_note,
             quorum=old.quorum,
             quorum_done=old.quorum_done,
+            preempted_at=old.preempted_at,
+            preempted_by=old.preempted_by,
+            preemptions=old.preemptions,
         )
         self.wait.try_again()
         self.roster.begin_run(self.roster.past)
@@ -175,6 +184,16 @@ class Gang:
         """
         begun, now = self.operations.bindings.get(pod.uid), self.observed.pods.get(pod.uid, pod)
         return pod.node or (begun.node if begun is not None else now.node)
+
+    def has_told_places(self) -> bool:
+        """Whether the API server has what is reserved for its plan: in its status or, without a group, on the pod."""
+        plan = self.operations.plan
+        if plan is None:
+            return True
+        if not self.plain:
+            return all(self.durability.covers(pod.uid) for pod, _ in plan.places)
+        there = self.observed.pods
+        return all(pod.uid in there and there[pod.uid].nominated_node == node for pod, node in plan.places)
 
     def lives(self, pod: Pod) -> bool:
         """Whether this pod of the gang is one of the `live` members."""

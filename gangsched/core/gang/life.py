@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from gangsched.core.gang import bindings, caps, parts, placeholders, prebinding, rollback, runs, waiting
+from gangsched.core.gang import bindings, caps, parts, placeholders, prebinding, preempted, rollback, runs, waiting
 from gangsched.core.gang.turn import Changes, Turn
 
 MOST_ROUNDS = 20
@@ -100,6 +100,16 @@ TABLE = (
         (
             Row("parts end with the gang", parts.are_to_end, parts.end_all),
             Row("a part goes on", parts.are_unsettled, parts.settle),
+        ),
+    ),
+    Chapter(
+        "What leaves for another group",
+        preempted.concern,
+        (
+            Row("all of it is to leave", preempted.is_to_leave, preempted.leave, changes=PLANS),
+            Row("nobody of it can be evicted", preempted.is_refused, preempted.stay, changes=PLANS),
+            Row("all of it has left", preempted.is_over, preempted.end, changes=PLANS),
+            Row("single members have left", preempted.have_parted, preempted.end_parting, changes=NOTHING),
         ),
     ),
     Chapter(

@@ -32,7 +32,13 @@ def wanted(gang: Gang, terms: Terms) -> bool:
         return False
     if gang.operations.placeholders():
         return True
-    if gang.durability.unmade or gang.record.scheduled_at or OBJECT_NAME.fullmatch(gang.key.name) is None:
+    if OBJECT_NAME.fullmatch(gang.key.name) is None:
+        return False
+    if gang.record.preempted_at and not gang.operations.unmarkable:
+        return True
+    if gang.operations.plan is not None and not gang.durability.unmade:
+        return True
+    if gang.durability.unmade or gang.record.scheduled_at:
         return False
     held = any(binding.state is BindState.HELD for binding in gang.operations.bindings.values())
     return held and bool(gang.bound())
@@ -66,6 +72,7 @@ def note_refused(gang: Gang, message: str) -> None:
         gang.operations.attempt.hear(message)
     elif gang.operations.made_at:
         gang.durability.could_not()
+        gang.operations.unmarkable = True
 
 
 def due(gang: Gang) -> float:

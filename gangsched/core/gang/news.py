@@ -138,6 +138,8 @@ def _enter(gang: Gang, left: Sequence[Pod], context: Context) -> None:
     # A standby does not examine members that are bound meanwhile, so find those that began a quorum again.
     gang.roster.inherit_only()
     _resume(gang, left, context)
+    if gang.plain:
+        recovery.resume_plan_of_pod(gang, context.cluster, context.now)
     unrecorded.find_begun(gang, foreign=context.foreign, policy=context.policy, now=context.now)
     _adopt_all(gang, context.cluster)
 
@@ -258,7 +260,8 @@ def _undeclared(gang: Gang, group: Group, cluster: Cluster) -> None:
         gang.roster.inherit_only()
     if not goes_on:
         gang.forget_run()
-    if gang.operations.rollback is not None and gang.operations.rollback.restart is not None:
+    doing = gang.operations.rollback
+    if doing is not None and doing.restart is not None and not rollback.is_preemption(doing):
         rollback.end(gang)
     gang.durability.drop()
     forget_written(gang)
@@ -280,6 +283,8 @@ def _answered(gang: Gang, result: results.Result, tries: Tries, context: Context
             if result.reserved and gang.written.awaited is not None:
                 # A member that is to be bound elsewhere meanwhile is not secured by what was written.
                 held = {(uid, binding.node) for uid, binding in gang.operations.bindings.items()}
+                if gang.operations.plan is not None:
+                    held |= {(pod.uid, node) for pod, node in gang.operations.plan.places}
                 gang.durability.written(uid for uid, _ in gang.written.take_awaited() & held)
         case results.PrebindRefused():
             prebinding.note_refused(gang, result, now)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gangsched.core.gang.attempt import Attempt
+from gangsched.core.gang.plan import Plan
 from gangsched.core.gang.writes import Barred, Binding, BindState, Part, Rollback
+from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod
 
 # A module constant, because gangs of thousands of members compare each binding with it.
@@ -35,7 +37,19 @@ class Operations:
     """When a part of the quorum was first bound while the rest was not (contract rule 1), 0.0 if that is not so
     (`gang.rollback`)."""
     rollback: Rollback | None = None
-    """What rolls such a quorum back, or restarts the gang (`gang.rollback`)."""
+    """What rolls such a quorum back, or restarts the gang, or evicts all of it for another (`gang.rollback`)."""
+    parting: Rollback | None = None
+    """What evicts single members for another group (`gang.preempted`)."""
+    preempted_for: GroupKey | None = None
+    """The group for which all members leave, None if it is not known or none do (`gang.preempted`)."""
+    awaits_plan: bool = False
+    """Nobody is evicted for it yet: its plan is proven once more when all has been written (`gang.preempted`)."""
+    unmarkable: bool = False
+    """There is no PodGroup to write to that all members are to leave, and none can be created (`gang.making`)."""
+    paused_at_attempt: int = -1
+    """The attempt during which the clock last stood still for victims: at most once for each (`core.contention`)."""
+    plan: Plan | None = None
+    """What is open for it: the places that are reserved while others leave (`core.contention`)."""
     parts: list[Part] = field(default_factory=list)
     """What else is bound together or not at all (`gang.parts`)."""
     complete_since: float = 0.0
@@ -46,6 +60,22 @@ class Operations:
     """All members were lost and are there again: the quorum is planned before others (`membership.restarts`)."""
     contradicted: bool = False
     """Members declare the gang differently (contract rule 15), so that nothing more is sent."""
+
+    def wait_for(self, plan: Plan | None) -> None:
+        """This plan is open for the gang; None if none is any more."""
+        self.plan = plan
+
+    def leave_for(self, holder: GroupKey) -> None:
+        """All members are to leave for this group, once its plan says so."""
+        self.preempted_for, self.awaits_plan = holder, True
+
+    def may_leave(self) -> None:
+        """The plan says so."""
+        self.awaits_plan = False
+
+    def note_pause(self, attempt: int) -> None:
+        """The clock stands still for victims during this attempt."""
+        self.paused_at_attempt = attempt
 
     def note_contradiction(self, *, contradicted: bool) -> None:
         """Note whether members declare the gang differently."""
@@ -64,8 +94,8 @@ class Operations:
         self.short_since = since
 
     def rollbacks(self, *, retried: bool = False) -> list[Rollback]:
-        """The rollbacks and the restart under way and, if asked for, those whose rest is being `retried`."""
-        several = (self.rollback, *(part.rollback for part in self.parts))
+        """What evicts members at present and, if asked for, rollbacks whose rest is being `retried`."""
+        several = (self.rollback, self.parting, *(part.rollback for part in self.parts))
         return [doing for doing in several if doing is not None and (retried or not doing.retried)]
 
     def part_of(self, uid: str) -> Part | None:

@@ -15,7 +15,18 @@ from gangsched.core.declarations.automatic import idle_of, recreates_all
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.resolution import resolve
 from gangsched.core.declarations.waves import lowered_to, wave_of
-from gangsched.core.gang import bindings, life, making, parts, placeholders, prebinding, rollback, runs, wants
+from gangsched.core.gang import (
+    bindings,
+    life,
+    making,
+    parts,
+    placeholders,
+    prebinding,
+    preempted,
+    rollback,
+    runs,
+    wants,
+)
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.clock import NEVER, runs_out
 from gangsched.core.gang.gang import Census, Gang
@@ -128,7 +139,7 @@ def conclude(
     effects += bindings.resend_due(gang, now)
     minimum = gang.record.minimum if gang.record.scheduled_at else assessment.terms.spec.minimum
     # Once all that is left is spared, the gang is planned again.
-    due = now if evicts and rollback.may_plan(gang, now) else _due(gang, assessment, facts, policy)
+    due = now if evicts and rollback.may_plan(gang, now) else _due(gang, assessment, facts, policy, now)
     return replace(assessment, facts=facts, minimum=minimum, due=due), effects
 
 
@@ -191,7 +202,7 @@ def _facts(gang: Gang, census: Census, *, complete: bool, now: float, policy: Po
     )
 
 
-def _due(gang: Gang, assessment: Assessment, facts: Facts, policy: Policy) -> float:
+def _due(gang: Gang, assessment: Assessment, facts: Facts, policy: Policy, now: float) -> float:
     """When, in epoch seconds, the gang must be reconciled even without an event."""
     record, census, terms = gang.record, assessment.census, assessment.terms
     expires, held_until = placeholders.expires(gang, terms), placeholders.held_until(gang, terms)
@@ -205,6 +216,9 @@ def _due(gang: Gang, assessment: Assessment, facts: Facts, policy: Policy) -> fl
         making.due(gang),
         prebinding.next_due(gang, policy),
     ]
+    given_up_at = preempted.given_up_at(gang)
+    if given_up_at > now:
+        due.append(given_up_at)
     if held_until < expires:
         due.append(held_until)
     if gang.operations.rollback is not None and not facts.degraded:

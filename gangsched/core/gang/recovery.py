@@ -18,6 +18,7 @@ from gangsched.core.declarations.minima import chosen, minima, missing_of
 from gangsched.core.declarations.resolution import declared_spec
 from gangsched.core.gang import bindings, caps, clock, placeholders, rollback
 from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.plan import Plan
 from gangsched.core.gang.runs import leads
 from gangsched.core.gang.wants import placed_of
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
@@ -25,10 +26,13 @@ from gangsched.core.objects.podgroup import GroupSpec, OnDegraded
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Outcome
-from gangsched.core.objects.status import Condition, GroupStatus, Reservation
+from gangsched.core.objects.status import PREEMPTION, Condition, GroupStatus, Reservation
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.filling import classify
 from gangsched.core.planning.needed_prebindings import prebindings
+
+_POD_S = 60.0
+"""For so many seconds a new leader reserves the place that a pod without a group was to have, if nobody leaves it."""
 
 
 def resume(gang: Gang, cluster: Cluster, left: Sequence[Pod], *, foreign: Foreign, policy: Policy, now: float) -> None:
@@ -57,9 +61,12 @@ def resume(gang: Gang, cluster: Cluster, left: Sequence[Pod], *, foreign: Foreig
         gang.begin_run(pod.uid for pod in ended)
         return
     _count_ended(gang, [pod for pod in ended if pod.uid not in gang.roster.past])
-    if group.status.reservation is not None:
+    reservation = group.status.reservation
+    if reservation is not None and reservation.kind == PREEMPTION:
+        _resume_plan(gang, cluster, reservation, declared_spec(gang.key, group, gang.live(), foreign), now)
+    elif reservation is not None:
         spec = declared_spec(gang.key, group, gang.live(), foreign)
-        _hold_or_give_up(gang, cluster, spec, group.status, group.status.reservation, policy=policy, now=now)
+        _hold_or_give_up(gang, cluster, spec, group.status, reservation, policy=policy, now=now)
     _resume_rollback(gang, group.spec, degraded, now)
 
 
@@ -81,6 +88,27 @@ def _resume_rollback(gang: Gang, spec: GroupSpec | None, degraded: Condition | N
     if restarting and spec is not None and spec.on_degraded is OnDegraded.RESTART:
         old = frozenset(pod.uid for pod in gang.live() if pod.node)
         rollback.go_on_with(gang, rollback.begun(now, rollback.RESTART_NOTE, now, restart=old))
+
+
+def _resume_plan(gang: Gang, cluster: Cluster, reservation: Reservation, spec: GroupSpec | None, now: float) -> None:
+    """Reserve the places again while others leave them. Who does is found out by `core.contention`."""
+    waiting = {pod.name: pod for pod in gang.live() if not pod.node}
+    places = [(waiting[name], each.node) for each in reservation.placements for name in each.pods if name in waiting]
+    for each in reservation.placements:
+        places += [(pod, each.node) for pod in placeholders.again(gang, spec, each, each.count - len(each.pods))]
+    if reservation.expires > now and places:
+        gang.operations.wait_for(Plan(places=places, opened_at=now, expires=reservation.expires, former=True))
+        cluster.ledger.reserve(gang.key, places, ())
+        gang.durability.found((pod.uid for pod, _ in places), asked_at=now)
+
+
+def resume_plan_of_pod(gang: Gang, cluster: Cluster, now: float) -> None:
+    """Reserve again the place of a pod without a group, which its status names while others leave for it."""
+    for pod in gang.live():
+        if pod.condition_reason == Reason.WAITS_FOR_VICTIMS and pod.nominated_node and not pod.node:
+            places = [(pod, pod.nominated_node)]
+            gang.operations.wait_for(Plan(places=places, opened_at=now, expires=now + _POD_S, former=True))
+            cluster.ledger.reserve(gang.key, places, ())
 
 
 def _another_has_begun(gang: Gang) -> bool:

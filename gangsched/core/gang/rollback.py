@@ -66,7 +66,7 @@ def end_restart(turn: Turn) -> None:
 def is_restart_off(turn: Turn) -> bool:
     """Whether the spec asks for the restart no longer, or the group is whole before any member has left."""
     gang, doing = turn.gang, turn.gang.operations.rollback
-    if doing is None or doing.restart is None:
+    if doing is None or doing.restart is None or is_preemption(doing):
         return False
     known = turn.terms.minimum_known
     asked = known and gang.record.scheduled_at and turn.terms.spec.on_degraded is OnDegraded.RESTART
@@ -151,9 +151,14 @@ def begin(turn: Turn) -> None:
 
 
 def is_restart_due(turn: Turn) -> bool:
-    """Whether a group with onDegraded Restart has been below its minimum for too long."""
+    """Whether a group with onDegraded Restart has been below its minimum for too long, unless it leaves for another."""
     gang, since = turn.gang, turn.gang.operations.short_since
-    if not since or turn.terms.spec.on_degraded is not OnDegraded.RESTART or gang.record.late:
+    if (
+        not since
+        or gang.record.preempted_at
+        or turn.terms.spec.on_degraded is not OnDegraded.RESTART
+        or gang.record.late
+    ):
         return False
     return under_way(gang) is None and turn.now >= since + turn.policy.degraded_after_s
 
@@ -187,11 +192,30 @@ def _begin(gang: Gang, note: str, now: float, restart: frozenset[str] | None = N
     gang.operations.rollback = begun(since, note, now, restart=restart)
 
 
+def begin_preemption(gang: Gang, note: str, now: float, members: frozenset[str]) -> None:
+    """Evict all of these members for another group."""
+    gang.operations.rollback = begun(now, note, now, restart=members, cause=Cause.PREEMPTION)
+
+
+def is_preemption(doing: Rollback | None) -> bool:
+    """Whether it evicts members for another group."""
+    return doing is not None and doing.evictions.cause is Cause.PREEMPTION
+
+
 def begun(
-    since: float, note: str, now: float, *, restart: frozenset[str] | None = None, part: frozenset[str] | None = None
+    since: float,
+    note: str,
+    now: float,
+    *,
+    restart: frozenset[str] | None = None,
+    part: frozenset[str] | None = None,
+    cause: Cause | None = None,
 ) -> Rollback:
-    """A rollback that has lasted `since` then, of a quorum or of this `part`, or a restart of these members."""
-    cause = Cause.ROLLBACK if restart is None else Cause.RESTART
+    """A rollback that has lasted `since` then, of a quorum or of this `part`, or a restart of these members.
+
+    With another `cause`, these members are evicted for that.
+    """
+    cause = cause or (Cause.ROLLBACK if restart is None else Cause.RESTART)
     return Rollback(since, note, Evictions(cause, review_at=now + REVIEW_S), restart, part)
 
 
@@ -242,13 +266,13 @@ def count_on(gang: Gang, since: float) -> None:
 
 
 def may_plan(gang: Gang, now: float) -> bool:
-    """Whether the gang may be planned: not while members are being evicted.
+    """Whether the gang may be planned: not while all of its members are being evicted, or are to be.
 
     A rollback that can do no more for now, because every remaining member is spared or its eviction was refused, does
     not prevent planning. But the back-off after a rollback always runs to its end, so that rollbacks do not follow each
     other.
     """
-    if gang.record.rollback_note and now < gang.record.retry_at:
+    if gang.record.preempted_at or (gang.record.rollback_note and now < gang.record.retry_at):
         return False
     rollback = under_way(gang)
     if rollback is None:

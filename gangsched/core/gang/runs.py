@@ -139,7 +139,7 @@ def end(turn: Turn) -> None:
         pod.uid for pod in gang.observed.pods.values() if pod.uid not in outside and not gang.lives(pod)
     }
     if record.scheduled_at and not record.late:
-        gang.change(outcome=_outcome(gang))
+        gang.change(outcome=_outcome(gang), preempted_at=0.0, preempted_by="")
         gang.drop_quorum()
         gang.roster.end_run(past)
     else:

@@ -22,6 +22,7 @@ class Written:
     these Events are due at `pods_at`; `has_slot`: the gang's turn to emit them is allotted, otherwise it has to
     request one. `passed_over` is the group of Kubernetes' own API of which an Event says that it does not count, and
     `ignored` are the fields of which an Event says that they are not honoured.
+    Events have said `preemptions` times that all members leave for another group.
     `version` is the resourceVersion that was known when `status` was decided. `reason` and `message` are what was last
     said of the gang as a whole, wherever it was written. At `write_at` the next write is due.
     """
@@ -43,6 +44,7 @@ class Written:
     pods_at: float = float("inf")
     has_slot: bool = False
     foreign_pods: set[str] = field(default_factory=set)
+    preemptions: int = 0
     passed_over: str = ""
     ignored: frozenset[str] = frozenset()
     reason: str = ""
@@ -83,6 +85,10 @@ class Written:
         """An Event was emitted saying that the pod is not a member."""
         self.foreign_pods.add(uid)
 
+    def preemption_reported(self, times: int) -> None:
+        """Events were emitted saying so often that all members leave."""
+        self.preemptions = times
+
     def ignored_group_reported(self, group: str) -> None:
         """An Event was emitted saying that this group of Kubernetes' own API does not count."""
         self.passed_over = group
@@ -111,6 +117,7 @@ class Written:
         """Restore what a former leader wrote: this status, and an Event with this reason."""
         self.status = status
         self.event = event
+        self.preemptions = status.record.preemptions if status.record is not None else 0
 
     def overwritten_in(self, status: GroupStatus) -> bool:
         """Whether another has replaced our status with this one: an installation which owned the group before, or a
@@ -132,6 +139,12 @@ class Written:
         self.unwritten = False
         if awaited is not None:
             self.awaited = awaited
+
+    @property
+    def marked(self) -> float:
+        """Since when all members are to leave for another group, as the API server knows it; 0.0 if it does not."""
+        known = self.status.record if self.status is not None and not self.unwritten and self.awaited is None else None
+        return known.preempted_at if known is not None else 0.0
 
     def not_written(self, status: GroupStatus) -> None:
         """This status would be written if there were a PodGroup."""

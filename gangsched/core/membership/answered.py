@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec.structs import replace
 
 from gangsched.core.cluster.avoidance import Avoidance, Tries
@@ -12,11 +14,15 @@ from gangsched.core.membership.members import Members
 from gangsched.core.objects import results
 from gangsched.core.objects.results import BindRefused, PodBound, Refused
 
+NoteEvicted = Callable[[results.PodEvicted | results.EvictionRefused, float], object]
+
 
 class Answers:
     """Stores results for all gangs."""
 
-    def __init__(self, cluster: Cluster, members: Members, avoidance: Avoidance) -> None:
+    def __init__(self, cluster: Cluster, members: Members, avoidance: Avoidance, note_evicted: NoteEvicted) -> None:
+        """`note_evicted` is called with the results of evictions of pods without a group."""
+        self._note_evicted = note_evicted
         self._cluster = cluster
         self._members = members
         self._avoidance = avoidance
@@ -41,6 +47,8 @@ class Answers:
                 asking = members.gang_of(uid)
                 if asking is not None:
                     members.tell(asking, Answered(event))
+                elif not isinstance(event, results.PrebindRefused):
+                    self._note_evicted(event, now)
 
     def _written(self, event: results.StatusWritten | results.StatusRefused) -> None:
         gang = self._members.gangs.get(event.key)

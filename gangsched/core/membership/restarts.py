@@ -19,10 +19,11 @@ from functools import partial
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.cluster.claims import Viewer
 from gangsched.core.cluster.holdings import asked_by
 from gangsched.core.declarations.resolution import declared_spec
 from gangsched.core.declarations.waves import owed_by, pods_of
-from gangsched.core.gang import caps, runs
+from gangsched.core.gang import caps, preempted, runs
 from gangsched.core.gang.gang import Gang
 from gangsched.core.membership.members import Members
 from gangsched.core.membership.rechecking import Contain, TakeIn
@@ -37,6 +38,10 @@ HOUR_S = 3600.0
 MOST_S = 300.0
 """Longest time in seconds that a group may hold placeholders of lost members within HOUR_S; that hour begins with the
 first hold."""
+
+
+_ANYBODY = Viewer(1 << 31)
+"""Sees everything that is reserved, and no pod that another scheduler has nominated."""
 
 
 @dataclass(slots=True)
@@ -90,7 +95,9 @@ class Restarts:
         elif pod.terminating and pod.uid not in self._leaving:
             gang = self._members.gang_of(pod.uid)
             # It is not a member any more, and the run ends with the last one, but its capacity is not free yet.
-            if gang is not None and not gang.plain and pod.uid in gang.observed.pods and pod.workload is not None:
+            if gang is None or gang.plain or preempted.leaves(gang, pod.uid):
+                return
+            if pod.uid in gang.observed.pods and pod.workload is not None:
                 self._leaving[pod.uid] = gang.record.minimum
 
     def pod_gone(self, uid: str) -> None:
@@ -106,7 +113,7 @@ class Restarts:
         if pod is None or pod.workload is None or not pod.node or pod.terminal:
             return None
         gang = self._members.gang_of(uid)
-        if gang is None or uid not in gang.observed.pods or gang.plain:
+        if gang is None or uid not in gang.observed.pods or gang.plain or preempted.leaves(gang, uid):
             return None
         return gang, pod, least or gang.record.minimum
 
@@ -125,15 +132,21 @@ class Restarts:
         for key in (*lost, *self._held):
             take_in(key)
         # One for all groups: when a node is lost, hundreds of groups may lose members in one call.
-        snapshot = Snapshot(self._cluster) if lost else None
+        snapshot = self._snapshot() if lost else None
         for key, each in lost.items():
             gang = self._members.gangs.get(key)
             if gang is None or snapshot is None:
                 continue
             if not self._contained(key, partial(self._hold, gang, each, now, snapshot), contain):
-                snapshot = Snapshot(self._cluster)
+                snapshot = self._snapshot()
         for key in list(self._held):
             self._contained(key, partial(self._review, key, now), contain)
+
+    def _snapshot(self) -> Snapshot:
+        """The cluster, of which nothing is kept that is reserved for groups for which others are preempted."""
+        snapshot = Snapshot(self._cluster)
+        snapshot.stand_for(_ANYBODY)
+        return snapshot
 
     def next_end(self) -> float:
         """When the next placeholders are given up, in epoch seconds; infinity if none are held."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from gangsched.core.cluster.ledger import Kind
+from gangsched.core.cluster.claims import Kind
 from gangsched.core.gang.gang import Gang
 from gangsched.core.objects.declaration import GroupKey
 

@@ -56,11 +56,12 @@ class WithdrawBinding(Effect, frozen=True):
 
 
 class EvictPod(Effect, frozen=True):
-    """Evict the pod with this UID through the Eviction API, which respects PodDisruptionBudgets."""
+    """Evict the pod with this UID through the Eviction API, which respects PodDisruptionBudgets; `cause` says why."""
 
     uid: str
     namespace: str
     name: str
+    cause: str = ""
 
 
 class LookUpOwner(Effect, frozen=True):
@@ -106,7 +107,8 @@ class DeleteGroup(Effect, frozen=True):
 class PatchPodCondition(Effect, frozen=True):
     """Set `PodScheduled=False` with this reason and message on the pod, if it still has this UID.
 
-    `since` is when the condition became False, in epoch seconds; 0.0 if it was False already.
+    `since` is when the condition became False, in epoch seconds; 0.0 if it was False already. `nominated` is the node
+    that others leave for it, empty if none does any more; None leaves what the pod says of that.
     """
 
     uid: str
@@ -115,6 +117,7 @@ class PatchPodCondition(Effect, frozen=True):
     reason: str
     message: str
     since: float = 0.0
+    nominated: str | None = None
 
 
 class EmitEvent(Effect, frozen=True):

@@ -203,6 +203,28 @@ class Reason(StrEnum):
     Do: Delete the members that the message names to free their nodes, or make room so that the rest can be bound. The
     message says why they stay.
     """
+    WAITS_FOR_VICTIMS = "WaitsForVictims"
+    """Complete, and its places are reserved; pods of lower priority leave them.
+
+    Do: Nothing: it is bound as soon as they have left, which takes at most their grace periods. docs/preemption.md has
+    the rules.
+    """
+    PREEMPTION_REFUSED = "PreemptionRefused"
+    """The reason of an Event: pods were to leave for the group, and the API server refuses to evict one of them.
+
+    Do: The note quotes the API server. Others are looked for; most often a PodDisruptionBudget forbids the eviction.
+    """
+    ROOM_LOST = "RoomLost"
+    """The reason of an Event: pods have left for the group, but another scheduler has taken their room.
+
+    Do: Keep other schedulers off these nodes, for example with a taint; the group is planned again after a pause.
+    """
+    PREEMPTED = "Preempted"
+    """All members leave, because a group of higher priority needs their nodes.
+
+    Do: Nothing: members that their controller creates again are bound as a whole as soon as there is room. A
+    PriorityClass decides who is before whom.
+    """
     EVICTION_REFUSED = "EvictionRefused"
     """Members have to be evicted, but the API server refuses, most often because of a PodDisruptionBudget.
 

@@ -103,7 +103,7 @@ class OwnerSeen(Result, frozen=True):
 class StatusWritten(Result, frozen=True):
     """A status patch of a PodGroup was accepted and gave it this resourceVersion.
 
-    `reserved`: the patch contained a reservation, which is now durable.
+    `reserved`: the patch contained what others rely on (`GroupStatus.is_relied_on`), which is now durable.
     """
 
     key: GroupKey

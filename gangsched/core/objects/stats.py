@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -25,12 +25,14 @@ class Measured:
     """The measurements since they were last taken.
 
     `waits` are, for each group whose minimum was bound, its priority and the seconds from complete to bound.
+    `plans_s` are the seconds for which plans of preemption were open until their groups had their places.
     `partial_s` are the seconds for which quorums were partly bound that are now completely bound or unbound. `budget`
     is the share of its budget that the last call has spent; it may exceed 1.
     """
 
     waits: Sequence[tuple[int, float]] = ()
     partial_s: Sequence[float] = ()
+    plans_s: Sequence[float] = ()
     budget: float = 0.0
 
 
@@ -40,6 +42,9 @@ class Stats:
 
     `held` are the amounts reserved for members that are not bound, `idle` those that bound members take in groups with
     fewer than the minimum bound: by resource, in the core's units. `partial` is the number of partly bound quorums.
+    `plans` is the number of open plans of preemption, `ended` counts those that have ended, by how, and `evictions` the
+    evictions that were decided, by cause; `lost` are the resource-seconds of pods that were told to leave for others,
+    in the core's units, and `trials` is how often searches for them have tried to place a group.
     `set_aside` are the numbers of objects, by kind, over which an exception occurred that concerns no gang.
     """
 
@@ -56,3 +61,8 @@ class Stats:
     idle: Mapping[str, int]
     partial: int
     set_aside: Mapping[str, int]
+    plans: int = 0
+    ended: Mapping[str, int] = field(default_factory=dict)
+    evictions: Mapping[str, int] = field(default_factory=dict)
+    lost: Mapping[str, float] = field(default_factory=dict)
+    trials: int = 0

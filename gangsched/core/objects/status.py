@@ -103,6 +103,11 @@ class GroupStatus(Struct, frozen=True, gc=False, cache_hash=True):
     finished_at: float = 0.0
 
     @property
+    def is_relied_on(self) -> bool:
+        """Whether something waits until it is written: a reservation, or evictions of all members for another group."""
+        return self.reservation is not None or (self.record is not None and bool(self.record.preempted_at))
+
+    @property
     def phase(self) -> str:
         """The phase; empty before the status was first written."""
         return self.record.phase if self.record is not None else ""

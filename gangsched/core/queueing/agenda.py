@@ -25,6 +25,8 @@ class Due(StrEnum):
     """Report a pod that no scheduler has noticed."""
     KEPT = "Kept"
     """Give up places that are kept for lost members."""
+    PLANS = "Plans"
+    """Go on with plans of preemption, and search for others."""
     LEFTOVERS = "Leftovers"
     """Undo pre-bindings that no reservation needs."""
     AVOIDED = "Avoided"

@@ -83,6 +83,8 @@ def _waiting_reason(gang: Gang) -> Reason:
         return Reason.NAMESPACE_LIMIT
     if gang.wait.behind is not None:
         return Reason.NOT_ITS_TURN
+    if gang.operations.plan is not None:
+        return Reason.WAITS_FOR_VICTIMS
     if gang.wait.refusal is not None:
         return gang.wait.refusal.reason
     return Reason.PODS_FAIL if gang.wait.pause.everywhere else Reason.UNSCHEDULABLE
@@ -140,6 +142,7 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         ),
         Reason.PRE_BINDING: lambda: _prebinding(gang),
         Reason.BINDING: lambda: f"{number_is(gang.operations.under_way(), 'binding')} under way.",
+        Reason.WAITS_FOR_VICTIMS: lambda: _waits_for_victims(gang),
         Reason.NOT_ITS_TURN: lambda: _in_line(gang, assessment),
         Reason.PLACES_HELD: lambda: _held(gang, assessment),
         Reason.MEMBERS_MISSING: lambda: late_message(gang, assessment),
@@ -204,6 +207,24 @@ def _in_line(gang: Gang, assessment: Assessment) -> str:
     return (
         f"Groups of the instance group {assessment.terms.instance_group} are bound in the order of their age, and "
         f"{name} waits for room before this one."
+    )
+
+
+def _waits_for_victims(gang: Gang) -> str:
+    """How many pods leave for it, and of how many groups; none is named, because they may be of other namespaces."""
+    plan = gang.operations.plan
+    if plan is None:
+        return ""
+    before = gang.written.status.conditions if plan.former and gang.written.status is not None else ()
+    for each in before:
+        # Who leaves for the plan of a former leader is not known yet; that leader has said it.
+        if each.reason == Reason.WAITS_FOR_VICTIMS:
+            return each.message
+    groups = f", {counted(len(plan.whole), 'whole group', 'is', 'are')} among them" if plan.whole else ""
+    pods = counted(len(plan.leaving), "pod", "leaves", "leave")
+    return (
+        f"Its {number_of(len(plan.places), 'member')} will be bound once there is room: {pods} for it, because its "
+        f"priority is higher{groups}."
     )
 
 

@@ -22,7 +22,7 @@ def degraded_reason(gang: Gang, assessment: Assessment) -> Reason | None:
         if rollback.refusals(gang, doing):
             return Reason.EVICTION_REFUSED
         if doing.restart is not None:
-            return Reason.RESTARTING
+            return Reason.PREEMPTED if rollback.is_preemption(doing) else Reason.RESTARTING
         return Reason.PARTLY_BOUND if rollback.spared(gang, doing) else Reason.BINDING_UNDONE
     if not gang.record.scheduled_at or gang.record.ended:
         return None

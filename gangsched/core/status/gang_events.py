@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 from gangsched.core.declarations.trees import TREE_KINDS
+from gangsched.core.gang import preempted
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
+from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect, EmitEvent
 from gangsched.core.objects.pod import Pod, by_age
 from gangsched.core.objects.reasons import Reason
@@ -15,6 +17,7 @@ from gangsched.core.status.conditions import NAMES_SHOWN, NO_ROOM, QUIET_REASONS
 
 NODES_SHOWN = 30
 """The number of nodes that the Scheduled Event names; an Event's note holds 1,024 characters."""
+_NORMAL = QUIET_REASONS | {Reason.WAITS_FOR_VICTIMS, Reason.PREEMPTED}
 FIELDS_SHOWN = 8
 """The number of fields that one Event names."""
 
@@ -28,8 +31,43 @@ def emit(gang: Gang, assessment: Assessment, reason: Reason, note: str) -> list[
         kind, name, uid = "Pod", oldest.name, oldest.uid
     else:
         return []
-    severity = "Normal" if reason in QUIET_REASONS else "Warning"
+    severity = "Normal" if reason in _NORMAL else "Warning"
     return [EmitEvent(kind, gang.key.namespace, name, uid, severity, reason, "Scheduling", note)]
+
+
+def _is_newly_preempted(gang: Gang) -> bool:
+    """Whether no Event has said yet that all members leave; none does before it is certain."""
+    return gang.record.preemptions > gang.written.preemptions and not preempted.is_awaited(gang)
+
+
+def on_plan_lost(gang: Gang, assessment: Assessment, said: str) -> list[Effect]:
+    """The Event on a group whose plan has come to nothing.
+
+    The API server has `said` why it evicts one of those that were to leave or, if that is empty, another has taken the
+    room that they left.
+    """
+    if not said:
+        note = "Pods have left for this group, but another scheduler has taken their room: it is planned again later."
+        return emit(gang, assessment, Reason.ROOM_LOST, note)
+    note = f"The API server refuses to evict a pod that was to leave for this group, so others are looked for: {said}"
+    return emit(gang, assessment, Reason.PREEMPTION_REFUSED, note)
+
+
+def on_preempted(pod: Pod, holder: GroupKey) -> EmitEvent:
+    """The Event on a pod that leaves for this group without the rest of its own, or that has none."""
+    note = preempted_note(GroupKey(pod.namespace, ""), holder)
+    return EmitEvent("Pod", pod.namespace, pod.name, pod.uid, "Normal", Reason.PREEMPTED, "Preempting", note)
+
+
+def preempted_note(key: GroupKey, holder: GroupKey | None) -> str:
+    """Why these leave; a group of another namespace is not named."""
+    whom = f"the group {holder.name}" if holder is not None and holder.namespace == key.namespace else "a group"
+    what = "All members are evicted together" if key.name else "The pod is evicted"
+    return (
+        f"{what}, because {whom} of higher priority needs their nodes."
+        if key.name
+        else (f"{what}, because {whom} of higher priority needs its node.")
+    )
 
 
 def events_of(gang: Gang, assessment: Assessment, reason: Reason, message: str, *, scheduler: str) -> list[Effect]:
@@ -41,6 +79,9 @@ def events_of(gang: Gang, assessment: Assessment, reason: Reason, message: str, 
     for pod in _new_foreign_pods(gang):
         gang.written.foreign_pod_reported(pod.uid)
         effects += _on_foreign_pod(gang, assessment, pod, scheduler)
+    if _is_newly_preempted(gang):
+        gang.written.preemption_reported(gang.record.preemptions)
+        effects += emit(gang, assessment, Reason.PREEMPTED, preempted_note(gang.key, gang.operations.preempted_for))
     # Once for the same owners, until all members are gone.
     if not assessment.census.live:
         gang.written.named_owners = frozenset()
@@ -71,6 +112,8 @@ def events_of(gang: Gang, assessment: Assessment, reason: Reason, message: str, 
 
 def has_news(gang: Gang, assessment: Assessment) -> bool:
     """Whether an Event is due about a pod of another scheduler, a further owner, an ignored group or ignored fields."""
+    if _is_newly_preempted(gang):
+        return True
     news = _new_foreign_pods(gang) or _has_new_owners(gang) or _passed_over(gang) or _ignored(gang, assessment)
     return bool(news)
 

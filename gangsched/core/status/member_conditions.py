@@ -33,10 +33,19 @@ def write(gang: Gang, assessment: Assessment, group_message: str, policy: Policy
         text = message(gang, assessment, pod, reason, group_message)
         gang.written.member_condition_written(pod.uid, reason, now)
         since = 0.0 if pod.condition_reason else now
-        effects.append(PatchPodCondition(pod.uid, pod.namespace, pod.name, reason, text, since))
+        nominated = _nominated(gang, pod, reason)
+        effects.append(PatchPodCondition(pod.uid, pod.namespace, pod.name, reason, text, since, nominated))
     if effects and now + EVENT_AFTER_S < gang.written.pods_at:
         gang.written.pods_due(now + EVENT_AFTER_S)
     return effects
+
+
+def _nominated(gang: Gang, pod: Pod, reason: Reason) -> str | None:
+    """The node that others leave for the member, which the same write says; None if there is nothing to say."""
+    plan = gang.operations.plan
+    if reason is Reason.WAITS_FOR_VICTIMS and plan is not None:
+        return next((node for other, node in plan.places if other.uid == pod.uid), None)
+    return "" if pod.condition_reason == Reason.WAITS_FOR_VICTIMS else None
 
 
 def owed(gang: Gang, assessment: Assessment, policy: Policy, now: float) -> list[tuple[Pod, Reason]]:

@@ -11,18 +11,17 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.terms import Terms
-from gangsched.core.gang import bindings, placeholders, prebinding, rollback
+from gangsched.core.gang import bindings, placeholders, prebinding, preempted, rollback
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.effects import Effect, PatchStatus
-from gangsched.core.objects.pod import role_of
+from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import FINISHED, NO_RECORD, Outcome, Phase, Record
 from gangsched.core.objects.shape import Amounts
-from gangsched.core.objects.status import Condition, GroupStatus, Place, Reservation
+from gangsched.core.objects.status import PREEMPTION, Condition, GroupStatus, Place, Reservation
 from gangsched.core.status import explanation, member_conditions, pod_events, remedies
 from gangsched.core.status.ahead import Ahead
 from gangsched.core.status.conditions import WAITS_FOR_NODES, demand_of, message_of
@@ -59,9 +58,15 @@ class StatusWriter:
         newly_scheduled = bool(gang.record.scheduled_at) and not gang.record.late and not old.scheduled_time
         if written.awaited is not None:
             due = float("inf")
-        elif (bindings.unsecured(gang) and gang.observed.group is not None) or decided or newly_scheduled:
+        elif (
+            (bindings.unsecured(gang) and gang.observed.group is not None)
+            or decided
+            or newly_scheduled
+            or (gang.plain and reason is Reason.WAITS_FOR_VICTIMS and self._owes(gang, assessment, now))
+            or (preempted.is_awaited(gang) and gang.observed.group is not None and not preempted.is_marked(gang))
+        ):
             due = now
-        elif changed or has_news(gang, assessment) or member_conditions.owed(gang, assessment, self._policy, now):
+        elif changed or has_news(gang, assessment) or self._owes(gang, assessment, now):
             fold_s = OWNER_S if reason is Reason.OWNER_UNKNOWN else self._policy.fold_s
             due = max(min(written.write_at, now + fold_s), gang.reason_since + fold_s)
         elif written.unwritten and gang.observed.group is not None:
@@ -70,6 +75,9 @@ class StatusWriter:
             stale_at = now if written.behind or _basis_changed(gang, assessment) else written.message_until
             due = min(max(stale_at, written.message_at + self._policy.message_interval_s), written.pods_at)
         written.write_at = max(due, written.write_again_at)
+
+    def _owes(self, gang: Gang, assessment: Assessment, now: float) -> bool:
+        return bool(member_conditions.owed(gang, assessment, self._policy, now))
 
     def write(self, gang: Gang, assessment: Assessment, now: float) -> list[Effect]:
         """The writes that are due now; empty if everything has been written."""
@@ -89,7 +97,9 @@ class StatusWriter:
                 )
                 awaited = None
                 if status.reservation is not None:
-                    awaited = frozenset((each.pod.uid, each.node) for each in gang.operations.unconfirmed())
+                    awaited = frozenset((pod.uid, node) for pod, node in _reserved(gang))
+                elif preempted.is_awaited(gang):
+                    awaited = frozenset()
                 written.wrote(status, gang.observed.resource_version, awaited)
         else:
             written.not_written(self._build(gang, assessment, reason))
@@ -227,17 +237,26 @@ def _finished_at(record: Record, last: GroupStatus, now: float) -> float:
 def _reservation(gang: Gang, terms: Terms, policy: Policy) -> Reservation | None:
     """The places of members whose binding is not confirmed yet, and of members that do not exist yet."""
     held: dict[tuple[str, str, Amounts], list[str]] = {}
-    for binding in gang.operations.bindings.values():
-        if binding.state is not BindState.BOUND:
-            key = (binding.node, role_of(binding.pod), binding.pod.shape.requests)
-            held.setdefault(key, []).append(binding.pod.name)
+    for pod, node in _reserved(gang):
+        held.setdefault((node, role_of(pod), pod.shape.requests), []).append(pod.name)
     if not held:
         return None
+    plan = gang.operations.plan if not gang.operations.has_unconfirmed() else None
     expires = min(placeholders.expires(gang, terms), placeholders.held_until(gang, terms))
+    if plan is not None:
+        expires = plan.expires
     return Reservation(
         expires=expires if expires < NEVER else gang.durability.asked_at + policy.repair_deadline_s,
         placements=tuple(
             Place(node=node, role=role, count=len(pods), pods=tuple(sorted(filter(None, pods))), requests=requests)
             for (node, role, requests), pods in sorted(held.items())
         ),
+        kind=PREEMPTION if plan is not None else "",
     )
+
+
+def _reserved(gang: Gang) -> list[tuple[Pod, str]]:
+    """The members with reserved places: those that are not bound yet or, while others leave for it, all of its plan."""
+    unconfirmed = [(each.pod, each.node) for each in gang.operations.unconfirmed()]
+    plan = gang.operations.plan
+    return unconfirmed or ([*plan.places] if plan is not None else [])

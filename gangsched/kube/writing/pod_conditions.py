@@ -1,4 +1,4 @@
-"""Writes the condition PodScheduled of pods that wait."""
+"""Writes the condition PodScheduled of pods that wait, and the node that others leave for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ async def patch_condition(session: ApiSession, effect: PatchPodCondition) -> Wri
     condition = {"type": "PodScheduled", "status": "False", "reason": effect.reason, "message": message}
     if effect.since:
         condition["lastTransitionTime"] = format_time(effect.since, to_the_second=True)
-    body = {"metadata": {"uid": effect.uid}, "status": {"conditions": [condition]}}
+    status: dict[str, object] = {"conditions": [condition]}
+    if effect.nominated is not None:
+        status["nominatedNodeName"] = effect.nominated or None
+    body = {"metadata": {"uid": effect.uid}, "status": status}
     path = f"{pod_path(effect.namespace, effect.name)}/status"
     answer = await send(session, "PATCH", path, body, content_type=STRATEGIC_MERGE_PATCH)
     return WriteResult(Outcome.GONE) if has_another_uid(answer) else answered(answer)

@@ -42,8 +42,7 @@ async def patch_status(session: ApiSession, effect: PatchStatus) -> WriteResult:
             version = _VERSIONED.decode(answer.body).metadata.resource_version
         except UNREADABLE as error:
             return WriteResult(Outcome.UNAVAILABLE, refused, message=f"the answer cannot be read: {error}")
-        reserved = effect.status.reservation is not None
-        return WriteResult(Outcome.WRITTEN, StatusWritten(effect.key, version or "", reserved=reserved))
+        return WriteResult(Outcome.WRITTEN, StatusWritten(effect.key, version or "", effect.status.is_relied_on))
     if isinstance(answer, ApiError) and answer.status == HTTPStatus.CONFLICT and effect.resource_version:
         return WriteResult(Outcome.STALE, StatusRefused(effect.key, stale=True))
     if (

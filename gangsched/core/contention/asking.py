@@ -1,0 +1,97 @@
+"""What a group asks for, and on which snapshot: with it searches begin, and a plan is proven once more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from gangsched.core.cluster.avoidance import Avoidance
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.cluster.claims import Claim
+from gangsched.core.contention.plans import Plans
+from gangsched.core.contention.units import Collector
+from gangsched.core.contention.viewers import Viewers
+from gangsched.core.gang.assessment import Assessment
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.plan import Plan
+from gangsched.core.membership.members import Members
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.policy import Policy
+from gangsched.core.planning import budget as units
+from gangsched.core.planning.ask import Ask
+from gangsched.core.planning.budget import Budget
+from gangsched.core.planning.capacity_snapshot import Snapshot
+from gangsched.core.planning.placement import fits
+
+
+class Asking:
+    """What groups ask for that others may leave for."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        members: Members,
+        assessments: Mapping[GroupKey, Assessment],
+        plans: Plans,
+        viewers: Viewers,
+        *,
+        avoidance: Avoidance,
+        policy: Policy,
+    ) -> None:
+        self._cluster = cluster
+        self._members = members
+        self._assessments = assessments
+        self._plans = plans
+        self._viewers = viewers
+        self._avoidance = avoidance
+        self._policy = policy
+
+    def of(self, gang: Gang, assessment: Assessment) -> Ask | None:
+        """What the group asks for; None if its pods fail wherever they are."""
+        pause = self._avoidance.failures.closed(gang.key, gang.live())
+        if assessment.want.quorum is None or pause.everywhere:
+            return None
+        refused = self._avoidance.by_gang(gang.key) | pause.nodes
+        avoided = self._avoidance.by_all() | refused | pause.doubted
+        return replace(assessment.want.quorum, start=None, avoided=avoided, refused=refused, pause=pause)
+
+    def snapshot(
+        self, gang: Gang, assessment: Assessment, leaving: Iterable[Claim], budget: Budget
+    ) -> tuple[Snapshot, Sequence[Claim]]:
+        """The cluster as the group sees it, without pods that leave; and their claims.
+
+        Those that leave for a group before it stay: what they leave is reserved.
+        """
+        budget.charge(units.CLASS + len(self._cluster.nodes))
+        snapshot = Snapshot(self._cluster, budget=budget)
+        viewer = self._viewers.of(gang.key, assessment)
+        snapshot.stand_for(viewer)
+        reserved = self._cluster.ledger.reserved
+        promised = {uid for key, each in reserved.items() if key not in viewer.hidden for uid in each.leaving}
+        claims = self._cluster.ledger.claims
+        gone = [each for each in leaving if each.pod.uid not in promised and claims.get(each.pod.uid) is each]
+        snapshot.leave(gone)
+        return snapshot, gone
+
+    def proves(self, gang: Gang, plan: Plan, budget: Budget, now: float) -> bool:
+        """Whether an open plan of the group is right still: all that leave for it may, and it fits once they have."""
+        assessment = self._assessments[gang.key]
+        ask, arguments = self.of(gang, assessment), (self._cluster, self._members, self._assessments)
+        pool = Collector(*arguments, policy=self._policy, now=now, plan=plan).collect()
+        levels = {unit.name: unit.level for unit in pool.removable.units}
+        claims = self._cluster.ledger.claims
+        for name, uids in plan.units.items():
+            there = [claims[uid] for uid in uids if uid in claims and claims[uid].counts]
+            if (
+                not all(claim.pod.terminating for claim in there)
+                and levels.get(name, assessment.terms.priority) >= assessment.terms.priority
+            ):
+                return False
+        if ask is None or not {pod.uid for pod in ask.members} >= plan.members:
+            return False
+        if not self._policy.preemption.exceeds_budgets and any(left < 0 for left in self._plans.allowed().values()):
+            return False
+        leaving = [claims[uid] for uid in plan.leaving if uid in claims]
+        snapshot, _ = self.snapshot(gang, assessment, leaving, budget)
+        return fits(snapshot, ask)

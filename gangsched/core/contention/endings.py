@@ -1,0 +1,108 @@
+"""The ways in which a plan ends, each a row of `ENDINGS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.gang.assessment import Assessment
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.plan import Plan
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.record import Outcome
+
+
+class Look(NamedTuple):
+    """A plan as it stands: its group, and what else its end depends on.
+
+    Evictions of the `refused` units fail. `is_foreign` tells pods of other schedulers.
+    """
+
+    gang: Gang
+    assessment: Assessment | None
+    plan: Plan
+    cluster: Cluster
+    refused: Sequence[str]
+    is_foreign: Callable[[Pod], bool]
+    now: float
+
+    @property
+    def left(self) -> bool:
+        """Whether none of those that leave is on a node any more."""
+        claims = self.cluster.ledger.claims
+        return not any(uid in claims and claims[uid].counts for uid in self.plan.leaving)
+
+
+class Ending(NamedTuple):
+    """A way in which a plan ends: it `pauses` the group's next plan, or `passes` over those who could not leave."""
+
+    name: str
+    fact: Callable[[Look], bool]
+    pauses: bool = False
+    passes: bool = False
+
+
+def _is_started(look: Look) -> bool:
+    # A group that was scheduled before has a larger minimum now.
+    return look.gang.operations.has_unconfirmed() or look.gang.record.scheduled_at >= look.plan.opened_at
+
+
+def _is_gone(look: Look) -> bool:
+    gang, assessment = look.gang, look.assessment
+    if assessment is None or gang.deserted():
+        return True
+    return gang.record.outcome is Outcome.OUT_OF_TIME or not assessment.complete or assessment.want.quorum is None
+
+
+def _has_changed(look: Look) -> bool:
+    asked = look.gang.wait.asked
+    if not look.plan.allowed:
+        return True
+    return not look.plan.former and asked is not look.plan.asked and asked != look.plan.asked
+
+
+def _has_lost_a_node(look: Look) -> bool:
+    return any(node not in look.cluster.nodes for _, node in look.plan.places)
+
+
+def _is_refused(look: Look) -> bool:
+    return bool(look.refused)
+
+
+def _is_without_room(look: Look) -> bool:
+    return not look.plan.former and look.plan.tried_when_left and look.left and look.gang.wait.parked
+
+
+def _has_lost_its_room(look: Look) -> bool:
+    """Another scheduler has taken it; otherwise a group before this one in the order has."""
+    return _is_without_room(look) and bool(
+        foreign_on(look.plan.places, look.cluster, look.is_foreign) - look.plan.beside
+    )
+
+
+def foreign_on(places: Sequence[tuple[Pod, str]], cluster: Cluster, is_foreign: Callable[[Pod], bool]) -> set[str]:
+    """The pods of other schedulers, by UID, that are on the nodes of these places."""
+    nodes = {node for _, node in places}
+    there = [claim.pod for node in nodes for claim in cluster.on_node.get(node, {}).values()]
+    return {pod.uid for pod in there if is_foreign(pod)}
+
+
+def _has_expired(look: Look) -> bool:
+    return look.now >= look.plan.expires
+
+
+STARTED, REFUSED, ROOM_LOST = "Started", "Refused", "RoomLost"
+CHANGED = Ending("Changed", _has_changed)
+"""Also if the plan turns out to be wrong before anybody is evicted."""
+ENDINGS = (
+    Ending(STARTED, _is_started),
+    Ending("Gone", _is_gone),
+    CHANGED,
+    Ending("NodeLost", _has_lost_a_node),
+    Ending(REFUSED, _is_refused, passes=True),
+    Ending(ROOM_LOST, _has_lost_its_room, pauses=True),
+    Ending("Overtaken", _is_without_room),
+    Ending("Expired", _has_expired, pauses=True, passes=True),
+)
+"""The endings in order of precedence."""

@@ -1,0 +1,56 @@
+"""Marks on groups of which all members are to leave: written before the first eviction, and taken back in time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from gangsched.core.gang import preempted
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.plan import Plan
+from gangsched.core.membership.members import Members
+from gangsched.core.objects.declaration import GroupKey
+
+
+class Marks:
+    """The groups that were marked here. Those that a former leader has marked leave in any case."""
+
+    def __init__(self, members: Members) -> None:
+        self._members = members
+        self._marked: dict[GroupKey, None] = {}
+
+    def __bool__(self) -> bool:
+        """Whether any group is marked."""
+        return bool(self._marked)
+
+    def hold(self, holder: Gang, plan: Plan, now: float) -> bool:
+        """Mark the groups that leave entirely for this plan. Returns whether it is written of all of them."""
+        marked = True
+        for key in plan.whole:
+            gang = self._members.gangs.get(key)
+            if gang is None:
+                continue
+            if not gang.record.preempted_at:
+                preempted.mark(gang, now, holder.key)
+                self._marked[key] = None
+                self._members.dirty.note(key)
+            marked &= preempted.is_marked(gang)
+        return marked
+
+    def missing(self, plan: Plan) -> list[str]:
+        """The units, by name, of which it could not be written that they leave."""
+        gangs = self._members.gangs
+        whole = {uids: gangs[key] for key, uids in plan.whole.items() if key in gangs}
+        return [
+            name
+            for name, uids in plan.units.items()
+            if uids in whole and preempted.is_awaited(whole[uids]) and not preempted.is_marked(whole[uids])
+        ]
+
+    def keep(self, wanted: Collection[GroupKey]) -> None:
+        """Let all others stay: no plan wants them to leave any more, whatever became of it."""
+        for key in self._marked.keys() - wanted:
+            del self._marked[key]
+            victim = self._members.gangs.get(key)
+            if victim is not None and preempted.is_awaited(victim):
+                preempted.spare(victim)
+                self._members.dirty.note(key)

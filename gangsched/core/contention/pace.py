@@ -1,0 +1,85 @@
+"""How fast others are preempted: so many pods a minute, and no plan for a while where the last one was in vain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.retry import doubled
+
+PASSED_S = 300.0
+"""For so many seconds, nobody whose eviction was refused is part of a plan again."""
+FIRST_PAUSE_S = 10.0
+LONGEST_PAUSE_S = 300.0
+"""After a plan that lost its room to others, its group has no plan for FIRST_PAUSE_S, doubled up to LONGEST_PAUSE_S."""
+_ROUNDING = 1e-6
+
+
+@dataclass(slots=True)
+class _Pause:
+    """How often in a row a group lost the room of its plans, and until when it opens no other."""
+
+    times: int
+    until: float
+
+
+@dataclass(slots=True)
+class Tokens:
+    """A bucket of evictions: it fills with so many `a_minute`, up to as many, and is empty after a start."""
+
+    a_minute: int
+    there: float = 0.0
+    at: float = 0.0
+
+    def fill(self, now: float) -> None:
+        """Add what has come since the last call."""
+        gained = self.a_minute * (now - self.at) / 60.0 if self.at else 0.0
+        self.there, self.at = min(float(self.a_minute), self.there + gained), now
+
+    def take(self, number: int) -> None:
+        """Spend this many; what is missing is made up later."""
+        self.there -= number
+
+    def __bool__(self) -> bool:
+        """Whether there is one."""
+        return self.there >= 1 - _ROUNDING
+
+    def next(self) -> float:
+        """When there is one again, in epoch seconds."""
+        return self.at if self else self.at + (1 - self.there) * 60.0 / self.a_minute
+
+
+class Pace:
+    """Which groups have no plan for now, and who is part of none; `tokens` limit all evictions."""
+
+    def __init__(self, a_minute: int) -> None:
+        self.tokens = Tokens(a_minute)
+        self._pauses: dict[GroupKey, _Pause] = {}
+        self._passed: dict[str, float] = {}
+
+    def allowed_from(self, key: GroupKey) -> float:
+        """From when on the group may have a plan, in epoch seconds; 0.0 if it may."""
+        return self._pauses[key].until if key in self._pauses else 0.0
+
+    def pause(self, key: GroupKey, now: float) -> None:
+        """The group's plan was in vain."""
+        times = self._pauses[key].times + 1 if key in self._pauses else 1
+        self._pauses[key] = _Pause(times, now + doubled(FIRST_PAUSE_S, times, longest=LONGEST_PAUSE_S))
+
+    def forget(self, key: GroupKey) -> None:
+        """The group has its places, or is gone."""
+        self._pauses.pop(key, None)
+
+    def pass_over(self, names: Iterable[str], now: float) -> None:
+        """These units could not be evicted."""
+        self._passed.update(dict.fromkeys(names, now + PASSED_S))
+
+    def passed_until(self) -> float:
+        """When somebody may be part of a plan again, in epoch seconds; infinity if nobody is passed over."""
+        return min(self._passed.values(), default=float("inf"))
+
+    def passed(self, now: float) -> set[str]:
+        """The names of units that are part of no plan for now."""
+        self._passed = {name: until for name, until in self._passed.items() if now < until}
+        return {*self._passed}

@@ -1,0 +1,44 @@
+"""What of a gang may leave without the rest, and when nobody knows what will be left of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gangsched.core.cluster.claims import Claim
+from gangsched.core.declarations.resolution import OBJECT
+from gangsched.core.declarations.terms import Terms
+from gangsched.core.gang.gang import Gang
+from gangsched.core.objects.declaration import NATIVE
+from gangsched.core.objects.pod import member_order
+from gangsched.core.planning.search import Slots
+
+_OF_KUBERNETES = OBJECT.format(NATIVE)
+"""`Terms.source` of a group that only a PodGroup of Kubernetes declares."""
+
+
+def is_in_flight(gang: Gang, *, marked: bool = False) -> bool:
+    """Whether the gang is being bound, rolled back or preempted, so that nobody knows yet what will be left of it.
+
+    It may be `marked` as one that is to leave.
+    """
+    doing = gang.operations
+    if doing.rollback is not None or doing.parting is not None or (gang.record.preempted_at and not marked):
+        return True
+    return doing.has_unconfirmed()
+
+
+def divided(gang: Gang, terms: Terms, claims: Sequence[Claim]) -> tuple[Sequence[Claim], Sequence[Claim]]:
+    """The claims of those that the gang needs, and of members that may leave one by one.
+
+    Those above the minimum may, the last in the order in which members are tried, but none of a tree, whose parts are
+    bound as a whole. Of a native group whose members are preempted one by one all may.
+    """
+    if gang.plain or terms.spec.tree is not None or not gang.record.scheduled_at:
+        return claims, []
+    if terms.source == _OF_KUBERNETES and not terms.spec.preempted_whole:
+        return [], [*claims]
+    by_uid = {each.pod.uid: each for each in claims}
+    least = gang.record.satisfied
+    needed = Slots.of(least.total, dict(least.roles)).first_of(sorted((c.pod for c in claims), key=member_order))
+    kept = [by_uid.pop(pod.uid) for pod in needed]
+    return kept, [*by_uid.values()]

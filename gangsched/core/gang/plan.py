@@ -1,0 +1,64 @@
+"""An open plan of preemption, as the group for which others leave knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.pod import Pod
+
+
+@dataclass(slots=True, kw_only=True)
+class Plan:
+    """Where the group will be once others have left. `core.contention.plans` changes it, and nobody else."""
+
+    places: Sequence[tuple[Pod, str]]
+    """The members, each with the node that is reserved for it."""
+    opened_at: float
+    expires: float
+    """When the plan is given up if those that are to leave are still there, in epoch seconds."""
+    whole: Mapping[GroupKey, frozenset[str]] = field(default_factory=dict)
+    """The groups that leave entirely, and their members by UID."""
+    single: Mapping[GroupKey, frozenset[str]] = field(default_factory=dict)
+    """Groups of which only these members leave, by UID."""
+    loose: frozenset[str] = frozenset()
+    """Pods without a group that leave, by UID."""
+    units: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """What leaves together, by name: the UIDs of its pods."""
+    former: bool = False
+    """A former leader opened it. Who leaves for it is found out anew, by another search if that is not enough."""
+    allowed: bool = True
+    """Whether others may still be preempted for the group."""
+    asked: tuple[object, ...] = ()
+    """What the group asked for (`gang.wait.Wait.asked`)."""
+    beside: frozenset[str] = frozenset()
+    """The pods of other schedulers, by UID, that were on its nodes already."""
+    evicting_since: float = 0.0
+    """When the first pods were told to leave; 0.0 before that."""
+    paused_until: float = 0.0
+    """Until when the group's clock stands still, in epoch seconds: the victims' grace periods (contract rule 4)."""
+    attempt: int = -1
+    """The attempt of the group during which its clock stands still."""
+    refused_since: dict[str, float] = field(default_factory=dict)
+    """Since when the API server has refused these evictions, by the pods' UIDs."""
+    there: int = -1
+    """How many of those that leave were there when the group was last tried."""
+    tried_when_left: bool = False
+    """All have left, and the group is or was tried since."""
+
+    def paused_s(self, attempt: int, now: float) -> float:
+        """How many seconds the group's clock has stood still in this attempt, or will have by then."""
+        if not self.evicting_since or attempt != self.attempt:
+            return 0.0
+        return max(0.0, min(now, self.paused_until) - self.evicting_since)
+
+    @property
+    def members(self) -> frozenset[str]:
+        """The UIDs of the members that it has places for."""
+        return frozenset(pod.uid for pod, _ in self.places)
+
+    @property
+    def leaving(self) -> frozenset[str]:
+        """The UIDs of all pods that leave."""
+        return frozenset().union(*self.units.values())
