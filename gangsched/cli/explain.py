@@ -55,10 +55,10 @@ def add_parser(commands: Commands) -> None:
         "explain",
         help="show why a group waits, or list all that wait",
         description="Show why a group waits: how many of its members fit and where, what refuses the others on which "
-        "nodes, which resources are missing and which pods and groups hold them, which groups are ahead, and what "
-        "would help. Nodes are grouped by pool, machine and zone, in at most ten groups. The command runs the "
-        "scheduler on the cluster's current state, by the settings of the operator that leads, and writes nothing. "
-        "Without a name it lists all that wait in the namespace, in scheduling "
+        "nodes, which resources are missing and which pods and groups hold them, which groups are ahead, who leaves "
+        "for it or why nobody does, and what would help. Nodes are grouped by pool, machine and zone, in at most ten "
+        "groups. The command runs the scheduler on the cluster's current state, by the settings of the operator that "
+        "leads, and writes nothing. Without a name it lists all that wait in the namespace, in scheduling "
         "order, and says whether an operator leads. It needs the right to list nodes, pods, "
         "PodGroups, namespaces, "
         "PriorityClasses, PersistentVolumeClaims, PersistentVolumes, StorageClasses, CSINodes, CSIDrivers, "

@@ -6,6 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from gangsched.api.times import format_time
 from gangsched.cli.output import UNWRAPPED, USUAL, wrapped
+from gangsched.core.contention.bars import Bar
+from gangsched.core.contention.pool import Obstacle as Staying
+from gangsched.core.contention.prospects import Prospect
 from gangsched.core.objects.status import Fitting
 from gangsched.core.objects.wording import number_of
 from gangsched.core.planning.refusal import Obstacle
@@ -17,6 +20,24 @@ from gangsched.views.resource_names import GANG, OWN
 
 _NAMED = 8
 _REASONS = 3
+_BARS = {
+    Bar.DISABLED: "preemption.enabled is false in the operator's settings",
+    Bar.NEVER: "its preemptionPolicy is Never",
+    Bar.NUMBER: "its priority is a bare number, which only orders groups: name a PriorityClass instead",
+    Bar.CLASS: "the preemptionPolicy of its PriorityClass is Never",
+    Bar.MEMBERS: "the preemptionPolicy of a member that has its priority is Never",
+}
+_OBSTACLES = {
+    Staying.PRIORITY: "of equal or higher priority",
+    Staying.BUDGET: "kept by a PodDisruptionBudget",
+    Staying.REFUSED: "that the API server refused to evict",
+    Staying.SCHEDULER: "of other schedulers or installations",
+    Staying.NODE: "of nodes, of DaemonSets or critical for the system",
+    Staying.BUDGETS: "under more than one PodDisruptionBudget, which are never evicted",
+    Staying.PROTECTED: "of groups that have not run for long enough",
+    Staying.UNCONTROLLED: "that no controller would create again",
+    Staying.IN_FLIGHT: "of groups that are being bound, or leave already",
+}
 _WRITTEN = "this is what the operator wrote into the PodGroup's status, because you may not read the rest"
 
 
@@ -38,6 +59,8 @@ def lines(
         rows += [("fits" if not number else "", _fitting(kind)) for number, kind in enumerate(diagnosis.fitting)]
     else:
         rows += _shortfall_rows(diagnosis.shortfall)
+    if diagnosis.preemption is not None:
+        rows.append(("preempts", _preemption(diagnosis.preemption)))
     rows += [("besides", sentence) for sentence in diagnosis.besides]
     if diagnosis.demand:
         rows.append(("new nodes", f"would need room for {demanded(diagnosis.demand)}"))
@@ -49,6 +72,36 @@ def lines(
         yield from wrapped(text, width, head=f"  {head:<10}  ")
     if diagnosis.shortfall is not None and diagnosis.shortfall.groups:
         yield from _table(diagnosis.shortfall, width if width < UNWRAPPED else USUAL)
+
+
+def _preemption(found: Prospect) -> str:
+    """The open plan, or who leaves next, or why nobody does."""
+    if found.plan is not None:
+        plan = found.plan
+        since = f" since {format_time(plan.since, to_the_second=True)}" if plan.since else ""
+        until = format_time(plan.expires, to_the_second=True)
+        leave = _leaving(plan.pods, plan.groups)
+        return f"{leave}{since}; the plan is given up if they are still there at {until}"
+    if found.bar is not None:
+        return f"nobody, because {_BARS[found.bar]}"
+    due = f", not before {format_time(found.due, to_the_second=True)}" if found.due else ""
+    if found.pods:
+        return f"{_leaving(found.pods, found.groups)} next{due}"
+    if found.fits:
+        return "nobody, because it fits once the pods that terminate are gone"
+    said = [f"{number_of(number, 'pod')} {_OBSTACLES[why]}" for why, number in found.obstacles.items()]
+    if found.protected_until:
+        said.append(f"the first protection ends at {format_time(found.protected_until, to_the_second=True)}")
+    if found.exhausted:
+        said.append("there may be a way, which was not found within the limit of the search")
+    if not said:
+        said.append("it would not fit even if all pods of lower priority left")
+    return f"nobody{due}: {'; '.join(said)}"
+
+
+def _leaving(pods: int, groups: int) -> str:
+    of = f" of {number_of(groups, 'group')}" if groups else ""
+    return f"{number_of(pods, 'pod')}{of} {'leaves' if pods == 1 else 'leave'} for it"
 
 
 def _object(diagnosis: Diagnosis) -> str:

@@ -60,6 +60,12 @@ def add_parser(commands: Commands) -> None:
         action="append",
         help="placement strategy; may be repeated, to compare several (default: Pack)",
     )
+    parser.add_argument(
+        "--preempt",
+        action="store_true",
+        help="preempt gangs of lower priority, as if priorities were those of PriorityClasses; without it they only "
+        "order gangs",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object, with samples over time")
     parser.add_argument(
         "--plots", metavar="DIR", type=Path, help="draw the figures as SVG files in this folder (needs matplotlib)"
@@ -89,7 +95,9 @@ def _execute(arguments: argparse.Namespace) -> int:
     results = []
     for name in strategies:
         with _Progress(name, len(trace.gangs)) as progress:
-            results.append(measure(replay(trace, nodes, policy, strategy=name, progress=progress.show)))
+            results.append(
+                measure(replay(trace, nodes, policy, strategy=name, preempt=arguments.preempt, progress=progress.show))
+            )
     if arguments.plots is not None:
         from gangsched.whatif.plots import draw  # noqa: PLC0415 - see the package
 
@@ -204,7 +212,7 @@ class _Progress:
 def _time(seconds: float) -> str:
     from gangsched.core.objects.duration import format_duration  # noqa: PLC0415 - see the package
 
-    return format_duration(seconds)
+    return format_duration(round(seconds, 1))
 
 
 def _text(results: Sequence[Measures]) -> Iterator[str]:
@@ -218,6 +226,9 @@ def _text(results: Sequence[Measures]) -> Iterator[str]:
     rows += [
         (f"{name} fragmented", *(f"{result.fragmented[name]:.1%}" for result in results)) for name in results[0].used
     ]
+    if any(result.preemptions for result in results):
+        rows.append(("gangs preempted", *(str(result.preemptions) for result in results)))
+        rows.append(("work lost", *(f"{result.lost:.1%}" for result in results)))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for head, *cells in rows:
         filled = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
@@ -242,6 +253,8 @@ def _json(result: Measures) -> dict[str, object]:
         "neverBound": list(result.never),
         "waitSeconds": dict(result.wait_s),
         "makespanSeconds": result.makespan_s,
+        "preemptions": result.preemptions,
+        "lost": result.lost,
         "used": dict(result.used),
         "fragmented": dict(result.fragmented),
         "samples": [

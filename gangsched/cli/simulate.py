@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gangsched.cli import Commands
     from gangsched.config.settings import Settings
     from gangsched.views.findings import Finding
+    from gangsched.whatif.departures import Leaving
     from gangsched.whatif.simulation import Decision, Outcome
     from gangsched.whatif.world.contents import World
 
@@ -49,10 +50,11 @@ def add_parser(commands: Commands) -> None:
         "containers, labels and terms of the controllers. Pods of workloads that name no group are gangs where the "
         "namespace in the files has the label gangsched.io/gang: auto, or the workload that annotation. Run the "
         "scheduler on a simulated clock until the longest maxScheduleTime has passed, and print its decisions in "
-        "order. All objects exist from the start. "
-        "Objects are ordered by age as in the files, unless creationTimestamps say otherwise. An object with only a "
-        "generateName is named by it and a number. The settings are those of the operator that leads in the current "
-        "context's cluster, if it answers within 3 seconds; nothing else is read there.",
+        "order, with who leaves for groups of higher priority: evicted pods use their whole grace periods, "
+        "PodDisruptionBudgets are applied as the API server does, and nothing creates pods again. All objects "
+        "exist from the start. Objects are ordered by age as in the files, unless creationTimestamps say otherwise. "
+        "An object with only a generateName is named by it and a number. The settings are those of the operator that "
+        "leads in the current context's cluster, if it answers within 3 seconds; nothing else is read there.",
         epilog="Exit status: 0 for success, 1 with --fail-on-waiting if a group is not completely bound, 2 for wrong "
         "usage or for files that are unreadable or that the API server would refuse, 3 if the files contain nothing to "
         "decide, or something that may change the answer and cannot be applied, which a sentence on standard error "
@@ -116,7 +118,7 @@ def _simulate(arguments: argparse.Namespace, settings: Settings) -> int:
         print(structured(arguments.output, _as_object(outcome)))
     else:
         width = min(max(shutil.get_terminal_size((100, 24)).columns, NARROWEST), WIDEST)
-        for line in _text(outcome, width):
+        for line in text_of(outcome, width):
             print(shown(line))
     if world.doubts or not outcome.decisions:
         return UNKNOWN
@@ -146,19 +148,26 @@ def _remarks(world: World) -> Iterator[str]:
         yield f"nodes without cpu or pods in status.allocatable, on which pods that request them do not fit: {named}"
 
 
-def _text(outcome: Outcome, width: int) -> Iterator[str]:
+def text_of(outcome: Outcome, width: int) -> Iterator[str]:
+    """The lines that a person reads."""
     rows = [_HEADS, *map(_row, outcome.decisions)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS) - 1)]
     for row, decision in zip(rows, (None, *outcome.decisions), strict=True):
         cells = [row[0].rjust(widths[0]), *(cell.ljust(size) for cell, size in zip(row[1:-1], widths[1:], strict=True))]
         yield "  ".join([*cells, row[-1]]).rstrip()
         if decision is not None:
-            for sentence in (decision.finding.message, *decision.finding.besides):
+            for sentence in _sentences(decision):
                 yield from textwrap.wrap(
                     sentence, width, initial_indent=_INDENT, subsequent_indent=_INDENT, break_on_hyphens=False
                 )
     yield ""
     yield from textwrap.wrap(_summary(outcome), width, break_on_hyphens=False)
+
+
+def _sentences(decision: Decision) -> Iterator[str]:
+    yield from (decision.finding.message, *decision.finding.besides)
+    if decision.victims:
+        yield f"For it leave: {', '.join(each.described for each in decision.victims)}."
 
 
 def _row(decision: Decision) -> tuple[str, ...]:
@@ -226,9 +235,18 @@ def _events_json(decisions: Sequence[Decision]) -> list[dict[str, object]]:
             "name": decision.finding.key.name,
             "verdict": decision.finding.phase,
             "reason": decision.finding.reason,
-            "message": " ".join((decision.finding.message, *decision.finding.besides)),
+            "message": " ".join(_sentences(decision)),
             "nodes": decision.nodes,
             "placements": dict(decision.placed),
+            "preemptedBy": _holder_json(decision.leaving),
+            "leaving": dict(decision.leaving.pods) if decision.leaving is not None else {},
         }
         for decision in decisions
     ]
+
+
+def _holder_json(leaving: Leaving | None) -> dict[str, object] | None:
+    if leaving is None:
+        return None
+    key, priority = leaving.holder
+    return {"namespace": key.namespace, "name": key.name, "priority": priority}

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
-from gangsched.core.cluster.ledger import Claims
+from gangsched.core.cluster.claims import Claims
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
 from gangsched.core.machine import Machine

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gangsched.api.conversion import SCHEDULER
+from gangsched.core.contention.prospects import Prospect
 from gangsched.core.membership.installations import Elsewhere
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.podgroup import Group
@@ -53,6 +54,7 @@ class Diagnosis:
     """The state of a group and its cause. `besides` says why members above the minimum wait; `helps` lists remedies.
 
     `source` says how the group was declared; empty for a pod without a group. `demand` is what new nodes must provide.
+    `preemption` is the group's plan, or why it has none; None if it does not wait for room that others could leave.
     `since` and `fitting` come from a status alone: when the group began to wait or was scheduled (0.0 if unknown), and
     where members fit, which a `shortfall` says in more detail.
     """
@@ -71,6 +73,7 @@ class Diagnosis:
     demand: Sequence[Demand] = ()
     since: float = 0.0
     fitting: Sequence[Fitting] = ()
+    preemption: Prospect | None = None
 
     @property
     def resource(self) -> str:

@@ -95,6 +95,7 @@ class _Examination:
         self._gang: Gang = machine.gangs[key]
         self._assessment: Assessment = machine.assessments[key]
         self._findings = Findings(machine)
+        self._machine = machine
 
     def diagnose(self) -> Diagnosis:
         gang, finding = self._gang, self._findings.of(self._gang.key)
@@ -113,6 +114,7 @@ class _Examination:
         ):
             # The copy tries at once what the operator tries at the end of the back-off.
             phase, reason = Phase.TIMED_OUT, Reason.TIMED_OUT
+        preemption = self._machine.preemption_of(gang.key)
         helps = self._completing() if refusal is None or shortfall is None else self._helping(refusal, shortfall)
         return Diagnosis(
             key=finding.key,
@@ -127,6 +129,7 @@ class _Examination:
             shortfall=shortfall,
             helps=tuple(helps),
             demand=refusal.demand if refusal is not None else (),
+            preemption=preemption,
         )
 
     def _unreadable_by_operator(self, member: Pod) -> Diagnosis:

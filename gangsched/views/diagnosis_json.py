@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from gangsched.api.times import format_time
+from gangsched.core.contention.prospects import Prospect
 from gangsched.core.objects.quantity import format_amount
 from gangsched.core.objects.status import Demand, Fitting
 from gangsched.core.planning.refusal import Obstacle
@@ -59,12 +60,32 @@ def as_object(
         "shortfall": None if diagnosis.shortfall is None else _shortfall_json(diagnosis.shortfall),
         "helps": list(diagnosis.helps),
         "demand": [_demand_json(demand) for demand in diagnosis.demand],
-        "since": format_time(diagnosis.since, to_the_second=True) if diagnosis.since else None,
+        "preemption": None if diagnosis.preemption is None else _preemption_json(diagnosis.preemption),
+        "since": _time(diagnosis.since),
         "fitting": [_fitting_json(kind) for kind in diagnosis.fitting],
         "fromStatusAlone": reading.forbidden or None,
         "hidden": reading.hidden,
         "noOperator": list(no_operator),
         "settings": list(notes),
+    }
+
+
+def _time(at: float) -> str | None:
+    return format_time(at, to_the_second=True) if at else None
+
+
+def _preemption_json(found: Prospect) -> dict[str, object]:
+    plan = found.plan
+    opened = None if plan is None else {"pods": plan.pods, "groups": plan.groups, "since": _time(plan.since)}
+    return {
+        "plan": None if plan is None or opened is None else {**opened, "expires": _time(plan.expires)},
+        "never": found.bar,
+        "notBefore": _time(found.due),
+        "wouldLeave": {"pods": found.pods, "groups": found.groups},
+        "fitsWithoutTerminating": found.fits,
+        "obstacles": {why.value: number for why, number in found.obstacles.items()},
+        "protectedUntil": _time(found.protected_until),
+        "searchExhausted": found.exhausted,
     }
 
 

@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.cluster.ledger import Viewer
+from gangsched.core.cluster.claims import Viewer
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.status import Shared
 from gangsched.core.objects.wording import number_of

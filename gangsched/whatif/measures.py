@@ -41,7 +41,8 @@ class Measures:
 
     `wait_s` has the mean and the 50th, 95th, 99th and 100th percentile of the gangs that were bound. `used` and
     `fragmented` are means over time, by resource, from the first arrival to the last end, which is `makespan_s` later.
-    `never` are the names of the gangs that were not bound.
+    `never` are the names of the gangs that were not bound. Gangs were preempted `preemptions` times, which lost `lost`:
+    a share of the time that members held their places.
     """
 
     strategy: str
@@ -52,6 +53,8 @@ class Measures:
     used: Mapping[str, float]
     fragmented: Mapping[str, float]
     never: Sequence[str]
+    preemptions: int
+    lost: float
     samples: Sequence[Sample]
 
 
@@ -70,8 +73,16 @@ def measure(replay: Replay) -> Measures:
         used=tally.mean_use(end),
         fragmented={name: _mean([sample.fragmented[name] for sample in samples]) for name in tally.resources},
         never=[f"{played.gang.namespace}/{played.gang.name}" for played in replay.gangs if played.bound_s is None],
+        preemptions=sum(played.preemptions for played in replay.gangs),
+        lost=_lost(replay),
         samples=samples,
     )
+
+
+def _lost(replay: Replay) -> float:
+    lost_s = sum(played.lost_s for played in replay.gangs)
+    done_s = sum(played.gang.members * played.gang.run_s for played in replay.gangs if played.ended_s is not None)
+    return lost_s / (lost_s + done_s) if lost_s else 0.0
 
 
 def _percentiles(waits: Sequence[float]) -> dict[str, float]:

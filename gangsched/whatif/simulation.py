@@ -1,8 +1,10 @@
 """Runs the core for a `World`, with a simulated clock and an executor in memory.
 
 Every binding of a pod or a volume succeeds and is observed at once, every requested volume is provisioned, and every
-device is allocated. Nothing else changes, and bound pods do not end. The clock jumps from one deadline of the machine
-to the next until the longest maxScheduleTime has passed.
+device is allocated. Evictions are answered as `eviction_api` says, and terminating pods are gone at their
+deletionTimestamps. Nothing else changes: bound pods do not end, and no pod is created again. The clock jumps from one
+deadline to the next until the longest maxScheduleTime has passed, also since the last pod was gone, and since a plan
+of preemption may have been given up.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from msgspec.structs import replace
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.devices import DeviceKind, ResourceClaim
-from gangsched.core.objects.effects import BindPod, Effect, MakeGroup, PatchStatus, Prebind
+from gangsched.core.objects.effects import BindPod, Effect, EvictPod, MakeGroup, PatchStatus, Prebind
 from gangsched.core.objects.events import (
     BudgetsHidden,
     BudgetsReplaced,
@@ -30,6 +32,7 @@ from gangsched.core.objects.events import (
     GroupsReplaced,
     NamespacesReplaced,
     NodesReplaced,
+    PodGone,
     PodSeen,
     PodsReplaced,
     PriorityClassesReplaced,
@@ -45,20 +48,27 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, UseDevices, reserved
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Phase
-from gangsched.core.objects.results import PodBound, StatusWritten
+from gangsched.core.objects.results import PodBound, PodEvicted, StatusWritten
 from gangsched.core.objects.volumes import StorageKind, Volume, VolumeClaim
 from gangsched.core.status.holders import stuck_since
 from gangsched.views.findings import Finding, Findings
+from gangsched.whatif.departures import Departures, Leaving
+from gangsched.whatif.eviction_api import Evictions
 from gangsched.whatif.world.contents import World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """The state of one group `at` seconds after the start. `placed` are the members bound then, with their nodes."""
+    """The state of one group `at` seconds after the start. `placed` are the members bound then, with their nodes.
+
+    `leaving` are its members that begin to leave then for another group, `victims` those of others that do for it.
+    """
 
     at: float
     finding: Finding
     placed: Mapping[str, str]
+    leaving: Leaving | None = None
+    victims: Sequence[Leaving] = ()
 
     @property
     def nodes(self) -> dict[str, int]:
@@ -91,10 +101,10 @@ def simulate(world: World, policy: Policy, *, today: float | None = None) -> Out
 
 
 def _as_of(pod: Pod, today: float, start: float) -> Pod:
-    """The pod on the simulated clock. Nothing ends in a simulation, so a pod that is not overdue does not become so."""
-    if stuck_since(pod, today) is None:
-        return replace(pod, gone_by=0.0) if pod.gone_by else pod
-    return replace(pod, gone_by=pod.gone_by - today + start)
+    """The pod on the simulated clock. One that should be gone already, but is not stuck yet, does not become so."""
+    if pod.gone_by and pod.gone_by <= today and stuck_since(pod, today) is None:
+        return replace(pod, gone_by=0.0)
+    return replace(pod, gone_by=pod.gone_by - today + start) if pod.gone_by else pod
 
 
 class _Simulation:
@@ -123,6 +133,13 @@ class _Simulation:
             PodsReplaced(tuple(world.pods)),
             Synced(),
         ]
+        self._evictions = Evictions(world.budgets.values())
+        for pod in world.pods:
+            if pod.terminating and pod.gone_by > self._start:
+                self._evictions.await_end(pod)
+        self._end = self._start
+        self._departures = Departures(self._machine)
+        self._preempted: dict[GroupKey, Finding] = {}
         self._decisions: list[Decision] = []
         self._bound_alone: list[Finding] = []
         self._placed = {(pod.namespace, pod.name) for pod in world.pods if pod.node}
@@ -130,21 +147,33 @@ class _Simulation:
 
     def run(self) -> Outcome:
         self._settle()
-        end = self._start + self._longest_wait_s()
-        while (deadline := self._machine.next_deadline()) is not None and deadline <= end:
-            self._now = max(self._now, deadline)
+        self._go_on_until(self._start)
+        while (at := self._next()) <= self._end:
+            self._now = max(self._now, at)
+            for uid in self._evictions.take_ended(self._now):
+                self._inbox.append(PodGone(uid))
+                self._forget(uid)
             self._settle()
         for fault in self._machine.take_faults():
             if isinstance(fault, SetAside):
                 # The answer would not hold, and nobody watches a log.
                 raise fault.error
-        groups = [finding for finding in Findings(self._machine).all() if not finding.plain]
+        groups = [self._preempted.get(each.key, each) for each in Findings(self._machine).all() if not each.plain]
         keys = {group.key for group in self._groups}
         keys |= {GroupKey(pod.namespace, pod.declaration.group) for pod in self._pods.values() if pod.declaration}
         candidates = ((key, self._machine.elsewhere(key.namespace, key.name)) for key in sorted(keys))
         elsewhere = {key: other.owner for key, other in candidates if other is not None}
         group_of = {uid: key for key, gang in self._machine.gangs.items() for uid in gang.observed.pods}
         return Outcome(decisions=self._decisions, groups=groups, elsewhere=elsewhere, group_of=group_of)
+
+    def _next(self) -> float:
+        """When something happens next, in epoch seconds; infinity if nothing does."""
+        deadline = self._machine.next_deadline()
+        return min(float("inf") if deadline is None else deadline, self._evictions.next_end())
+
+    def _go_on_until(self, at: float) -> None:
+        """Do not end before every group that waits since then has timed out."""
+        self._end = max(self._end, at + self._longest_wait_s())
 
     def _longest_wait_s(self) -> float:
         times = (
@@ -161,6 +190,8 @@ class _Simulation:
             self._inbox = []
             effects = self._machine.handle(events, self._now)
             touched.update(dict.fromkeys(self._machine.touched))
+            for plan in self._departures.note_plans():
+                self._go_on_until(plan.expires)
             for effect in effects:
                 self._carry_out(effect)
             deadline = self._machine.next_deadline()
@@ -170,7 +201,7 @@ class _Simulation:
 
     def _carry_out(self, effect: Effect) -> None:
         if isinstance(effect, BindPod):
-            pod = self._pods[effect.uid] = replace(self._pods[effect.uid], node=effect.node)
+            pod = self._pods[effect.uid] = replace(self._pods[effect.uid], node=effect.node, bound_at=self._now)
             self._inbox += (PodBound(effect.uid, effect.node), PodSeen(pod))
             gang = self._machine.gang_of(effect.uid)
             if gang is not None and gang.plain:
@@ -180,11 +211,38 @@ class _Simulation:
                 self._inbox.append(PodSeen(created))
         elif isinstance(effect, Prebind):
             self._prepare(effect.what)
+        elif isinstance(effect, EvictPod):
+            self._evict(effect)
         elif isinstance(effect, PatchStatus):
-            self._inbox.append(StatusWritten(effect.key, "1", effect.status.reservation is not None))
+            self._inbox.append(StatusWritten(effect.key, "1", effect.status.is_relied_on))
         elif isinstance(effect, MakeGroup):
             group = Group(effect.key, f"made/{effect.key}", "1", 1, self._now, effect.spec, made=True)
             self._inbox.append(GroupSeen(group))
+
+    def _evict(self, effect: EvictPod) -> None:
+        pod = self._pods.get(effect.uid)
+        if pod is None:
+            self._inbox.append(PodEvicted(effect.uid))
+            return
+        left, events = self._evictions.evict(pod, self._now)
+        if left is not pod:
+            self._departures.note_leaving(pod, self._alone)
+            self._go_on_until(self._now if left is None else left.gone_by)
+        self._inbox += events
+        if left is None:
+            self._forget(effect.uid)
+        else:
+            self._pods[effect.uid] = left
+
+    def _forget(self, uid: str) -> None:
+        """The pod is gone: its controllers release its claims."""
+        del self._pods[uid]
+        claims = self._devices.get(DeviceKind.CLAIM, {})
+        for key, claim in list(claims.items()):
+            if isinstance(claim, ResourceClaim) and uid in claim.reserved:
+                users = tuple(each for each in claim.reserved if each != uid)
+                claims[key] = replace(claim, reserved=users, allocation=claim.allocation if users else None)
+                self._inbox.append(DeviceObjectSeen(DeviceKind.CLAIM, claims[key]))
 
     def _following(self, pod: Pod, node: str) -> Pod:
         """The pod as it is created once its predecessor has that node, whose domain some pods must share."""
@@ -241,18 +299,43 @@ class _Simulation:
         )
 
     def _note(self, touched: Iterable[GroupKey]) -> None:
-        """Record news of these gangs: newly placed members, or a state not yet recorded since one was last placed."""
+        """Record news of these gangs: newly placed members, or a state not yet recorded since one was last placed.
+
+        Who begins to leave, and for which group, is recorded in any case.
+        """
         alone, self._bound_alone = self._bound_alone, []
+        leaving = self._departures.take()
         findings = Findings(self._machine)
-        touched_findings = [findings.of(key) for key in touched if key in self._machine.gangs]
-        for finding in sorted([*touched_findings, *alone], key=lambda finding: finding.order):
-            namespace = finding.key.namespace
-            placed = {pod: node for pod, node in finding.placements.items() if (namespace, pod) not in self._placed}
-            self._placed.update((namespace, pod) for pod in placed)
-            states = self._states.setdefault(finding.key, set())
-            if placed:
-                states.clear()
-            state = (finding.phase, finding.reason, *finding.besides)
-            if state not in states:
-                states.add(state)
-                self._decisions.append(Decision(at=self._now - self._start, finding=finding, placed=placed))
+        victims = {each.group for each in leaving}
+        left = [(self._left(each, findings), each) for each in leaving]
+        keys = dict.fromkeys((*touched, *(each.holder.key for each in leaving)))
+        found = [findings.of(key) for key in keys if key in self._machine.gangs and key not in victims]
+        news = [*left, *((finding, None) for finding in (*found, *alone))]
+        for finding, departure in sorted(news, key=lambda each: each[0].order):
+            self._record(finding, departure, [each for each in leaving if each.holder.key == finding.key])
+
+    def _left(self, leaving: Leaving, findings: Findings) -> Finding:
+        """The finding for a group of which members begin to leave, or for a pod without a group that does."""
+        before = leaving.finding
+        now = findings.of(leaving.group) if leaving.group in self._machine.gangs else None
+        gone = dataclasses.replace(before, phase=Phase.PENDING, members=0, placements={})
+        told = dataclasses.replace(now or gone, reason=Reason.PREEMPTED, message=leaving.sentence, besides=())
+        if leaving.whole:
+            # Nothing creates its members again.
+            self._preempted[leaving.group] = told
+        return told
+
+    def _record(self, finding: Finding, departure: Leaving | None, victims: Sequence[Leaving]) -> None:
+        namespace = finding.key.namespace
+        placed = {pod: node for pod, node in finding.placements.items() if (namespace, pod) not in self._placed}
+        self._placed.update((namespace, pod) for pod in placed)
+        states = self._states.setdefault(finding.key, set())
+        if placed:
+            states.clear()
+        state = (finding.phase, finding.reason, *finding.besides)
+        over = departure is None and finding.key in self._preempted
+        if over or (state in states and not victims and departure is None):
+            return
+        states.add(state)
+        at = self._now - self._start
+        self._decisions.append(Decision(at=at, finding=finding, placed=placed, leaving=departure, victims=victims))

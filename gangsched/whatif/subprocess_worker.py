@@ -11,7 +11,7 @@ import pickle
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -98,6 +98,7 @@ def tried(manifests: bytes, events: Sequence[Any], settings: Any, now: float) ->
         "elsewhere": {str(key): name for key, name in outcome.elsewhere.items() if key in mine},
         "ignored": dict(new.ignored),
         "nodes": len(new.nodes),
+        "leaving": _leaving(outcome.decisions, mine),
     }
 
 
@@ -134,6 +135,13 @@ def _results_by_group(decisions: Iterable[Decision]) -> list[dict[str, object]]:
         }
         for key, decision in by_group.items()
     ]
+
+
+def _leaving(decisions: Iterable[Decision], mine: Collection[GroupKey]) -> dict[str, int]:
+    """How many pods of how many groups leave for these. None is named, because they may be of other namespaces."""
+    found = [each.leaving for each in decisions if each.leaving is not None and each.leaving.holder.key in mine]
+    groups = {each.group for each in found if not each.group.pod_uid}
+    return {"pods": sum(len(each.pods) for each in found), "groups": len(groups)}
 
 
 def _is_whole(finding: Finding) -> bool:

@@ -1,7 +1,9 @@
 """Plays a trace on nodes: the core decides as it would in a cluster, on a simulated clock.
 
 A gang arrives with all its members, a PodGroup and its priority. Its bindings succeed at once; it ends `run_s` seconds
-after its last member was bound, and its pods and PodGroup are deleted then. Nothing fails, and nothing else happens.
+after its last member was bound, and its pods and PodGroup are deleted then. If it is preempted before that, its members
+are created again at once, and it runs from the beginning once it is bound again. Nothing fails, and nothing else
+happens.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from msgspec.structs import replace
 
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import Declaration, GroupKey, Role
-from gangsched.core.objects.effects import BindPod, Effect, PatchStatus
+from gangsched.core.objects.effects import BindPod, Effect, EvictPod, PatchStatus
 from gangsched.core.objects.events import (
     Event,
     GroupGone,
@@ -33,8 +35,10 @@ from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group, GroupSpec
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.priority_class import PriorityClass
 from gangsched.core.objects.results import PodBound, StatusWritten
 from gangsched.core.objects.shape import Shape
+from gangsched.whatif.eviction_api import Evictions
 from gangsched.whatif.trace import Gang, Trace
 
 START = 946684800.0
@@ -46,13 +50,16 @@ _FOREVER_S = 7 * 24 * 3600.0
 class Played:
     """The course of one gang, in seconds since the start; `bound_s` and `ended_s` are None until that happens.
 
-    `nodes` counts its members by node.
+    `nodes` counts its members by node, where it was bound last. It was preempted `preemptions` times, which lost
+    `lost_s` seconds of its members' work.
     """
 
     gang: Gang
     bound_s: float | None = None
     ended_s: float | None = None
     nodes: dict[str, int] = field(default_factory=dict)
+    preemptions: int = 0
+    lost_s: float = 0.0
 
     @property
     def waited_s(self) -> float | None:
@@ -95,13 +102,16 @@ def replay(
     *,
     strategy: str = "Pack",
     scheduler: str = "gangsched",
+    preempt: bool = False,
     progress: Callable[[int, float], None] | None = None,
 ) -> Replay:
     """Play the trace until every gang that fits has ended.
 
-    `progress` is called regularly with the number of gangs that have ended and the seconds since the start.
+    With `preempt`, the priority of a gang is that of a PriorityClass, so that others are preempted for it; else it only
+    orders gangs. `progress` is called regularly with the number of gangs that have ended and the seconds since the
+    start.
     """
-    return _Player(trace, nodes, policy, strategy, scheduler, progress).play()
+    return _Player(trace, nodes, policy, strategy, scheduler, preempt=preempt, progress=progress).play()
 
 
 class _Player:
@@ -112,6 +122,8 @@ class _Player:
         policy: Policy,
         strategy: str,
         scheduler: str,
+        *,
+        preempt: bool,
         progress: Callable[[int, float], None] | None,
     ) -> None:
         # A replay does not use the reasons why gangs wait, and finding them would take longer than all decisions.
@@ -120,44 +132,50 @@ class _Player:
         self._nodes = nodes
         self._strategy = strategy
         self._scheduler = scheduler
+        self._preempt = preempt
         self._progress = progress
         self._played = [Played(gang=gang) for gang in trace.gangs]
         self._pods: dict[str, tuple[Pod, int, int]] = {}
         self._left = [gang.members for gang in trace.gangs]
         self._members: dict[int, list[str]] = {}
-        self._agenda = [(gang.arrival_s, _Kind.ARRIVAL, number) for number, gang in enumerate(trace.gangs)]
+        self._runs = [0 for _ in trace.gangs]
+        self._evictions = Evictions()
+        self._agenda = [(gang.arrival_s, _Kind.ARRIVAL, number, 0) for number, gang in enumerate(trace.gangs)]
         heapq.heapify(self._agenda)
         self._changes: list[Change] = []
         self._now = 0.0
         self._ended = 0
 
     def play(self) -> Replay:
+        classes = {_class_of(played.gang): PriorityClass(played.gang.priority) for played in self._played}
         namespaces = {played.gang.namespace for played in self._played}
         self._decide(
             [
                 NamespacesReplaced(tuple((name, (("kubernetes.io/metadata.name", name),)) for name in namespaces)),
-                PriorityClassesReplaced(()),
+                PriorityClassesReplaced(tuple(sorted(classes.items()))),
                 NodesReplaced(tuple(self._nodes)),
                 PodsReplaced(()),
                 Synced(),
             ]
         )
-        while self._agenda:
-            due = self._machine.next_deadline()
-            at = self._agenda[0][0]
-            if due is not None and due - START < at:
-                self._now = max(self._now, due - START)
-                self._decide([TimePassed()])
-                continue
+        while (at := self._next()) < float("inf"):
             self._now = max(self._now, at)
-            events: list[Event] = []
+            events: list[Event] = [*self._gone()]
             while self._agenda and self._agenda[0][0] <= self._now:
-                _, kind, number = heapq.heappop(self._agenda)
-                events += self._arrive(number) if kind is _Kind.ARRIVAL else self._end(number)
-            self._decide(events)
+                _, kind, number, run = heapq.heappop(self._agenda)
+                events += self._arrive(number) if kind is _Kind.ARRIVAL else self._end(number, run)
+            self._decide(events or [TimePassed()])
             if self._progress is not None:
                 self._progress(self._ended, self._now)
         return Replay(strategy=self._strategy, gangs=self._played, changes=self._changes, nodes=self._nodes)
+
+    def _next(self) -> float:
+        """When something happens next, in seconds since the start; infinity if no gang arrives or ends any more."""
+        first = min(self._agenda[0][0] if self._agenda else float("inf"), self._evictions.next_end() - START)
+        if first == float("inf") and not self._machine.plans:
+            return first
+        due = self._machine.next_deadline()
+        return first if due is None else min(first, due - START)
 
     def _decide(self, events: list[Event]) -> None:
         """Let the machine decide until nothing is left to do at this time."""
@@ -173,11 +191,14 @@ class _Player:
     def _carry_out(self, effect: Effect) -> Iterator[Event]:
         if isinstance(effect, BindPod):
             pod, number, part = self._pods[effect.uid]
-            self._pods[effect.uid] = replace(pod, node=effect.node), number, part
+            bound = replace(pod, node=effect.node, bound_at=START + self._now)
+            self._pods[effect.uid] = bound, number, part
             self._take(number, part, effect.node)
-            yield PodBound(effect.uid, effect.node)
+            yield from (PodBound(effect.uid, effect.node), PodSeen(bound))
+        elif isinstance(effect, EvictPod):
+            yield from self._evict(effect.uid)
         elif isinstance(effect, PatchStatus):
-            yield StatusWritten(effect.key, "1", effect.status.reservation is not None)
+            yield StatusWritten(effect.key, "1", effect.status.is_relied_on)
 
     def _take(self, number: int, part: int, node: str) -> None:
         played = self._played[number]
@@ -186,31 +207,63 @@ class _Player:
         self._left[number] -= 1
         if not self._left[number]:
             played.bound_s = self._now
-            heapq.heappush(self._agenda, (self._now + played.gang.run_s, _Kind.END, number))
+            heapq.heappush(self._agenda, (self._now + played.gang.run_s, _Kind.END, number, self._runs[number]))
+
+    def _evict(self, uid: str) -> Iterator[Event]:
+        """Evict a member; once all of its gang are evicted, they are created again."""
+        pod, number, part = self._pods[uid]
+        left, events = self._evictions.evict(pod, START + self._now)
+        yield from events
+        if left is not None:
+            self._pods[uid] = left, number, part
+        if left is pod or uid not in self._members[number]:
+            return
+        played = self._played[number]
+        played.lost_s += START + self._now - pod.bound_at
+        self._members[number].remove(uid)
+        if not self._members[number]:
+            played.bound_s, played.nodes = None, {}
+            played.preemptions += 1
+            self._runs[number] += 1
+            self._left[number] = played.gang.members
+            yield from self._create(number)
+
+    def _gone(self) -> Iterator[Event]:
+        """The evicted members that are gone by now."""
+        for uid in self._evictions.take_ended(START + self._now):
+            pod, number, part = self._pods.pop(uid)
+            self._changes.append(Change(self._now, pod.node, number, part, taken=False))
+            yield PodGone(uid)
 
     def _arrive(self, number: int) -> Iterator[Event]:
         gang = self._played[number].gang
-        name = f"{gang.name}-{number}"
-        created = START + self._now
         roles = tuple(Role(part.role, part.members) for part in gang.parts if part.role)
         spec = GroupSpec(
             min_member=gang.members,
             max_schedule_time_s=_FOREVER_S,
-            priority=gang.priority,
+            priority=None if self._preempt else gang.priority,
+            priority_class=_class_of(gang) if self._preempt else "",
             roles=roles,
             strategy=self._strategy,
         )
-        yield GroupSeen(Group(GroupKey(gang.namespace, name), f"group-{number}", "1", 1, created, spec))
+        key = GroupKey(gang.namespace, _name_of(gang, number))
+        yield GroupSeen(Group(key, f"group-{number}", "1", 1, START + self._now, spec))
+        yield from self._create(number)
+
+    def _create(self, number: int) -> Iterator[Event]:
+        """The members of a run."""
+        gang = self._played[number].gang
+        name, created = _name_of(gang, number), START + self._now
         uids = self._members[number] = []
         for place, part in enumerate(gang.parts):
             shape = Shape(requests=part.requests)
             declaration = Declaration(name, part.role)
             for member in range(part.members):
-                uid = f"{number}.{place}.{member}"
+                uid = f"{number}.{self._runs[number]}.{place}.{member}"
                 pod = Pod(
                     uid=uid,
                     namespace=gang.namespace,
-                    name=f"{name}-{place}-{member}",
+                    name=f"{name}-{place}-{member}-{self._runs[number]}",
                     shape=shape,
                     created=created,
                     scheduler=self._scheduler,
@@ -220,7 +273,9 @@ class _Player:
                 uids.append(uid)
                 yield PodSeen(pod)
 
-    def _end(self, number: int) -> Iterator[Event]:
+    def _end(self, number: int, run: int) -> Iterator[Event]:
+        if run != self._runs[number]:
+            return
         played = self._played[number]
         played.ended_s = self._now
         self._ended += 1
@@ -228,4 +283,13 @@ class _Player:
             pod, _, part = self._pods.pop(uid)
             self._changes.append(Change(self._now, pod.node, number, part, taken=False))
             yield PodGone(uid)
-        yield GroupGone(GroupKey(played.gang.namespace, f"{played.gang.name}-{number}"))
+        yield GroupGone(GroupKey(played.gang.namespace, _name_of(played.gang, number)))
+
+
+def _name_of(gang: Gang, number: int) -> str:
+    return f"{gang.name}-{number}"
+
+
+def _class_of(gang: Gang) -> str:
+    """The name of the PriorityClass of the gang's priority."""
+    return f"priority-{gang.priority}"

@@ -809,3 +809,43 @@ def test_what_nobody_can_follow_ends_with_2_and_a_sentence(run, text):
     assert found.status == 2
     [said] = found.errors
     assert "error: FILE" in said
+
+
+class TestPreemption:
+    OBJECTS = (
+        node(),
+        priority_class("urgent", 100),
+        group("low", 4),
+        *(pod(f"low-{at}", "low", nodeName="n1", terminationGracePeriodSeconds=10) for at in range(4)),
+        group("high", 4, priorityClassName="urgent"),
+        *(pod(f"high-{at}", "high") for at in range(4)),
+    )
+
+    def test_a_program_reads_who_leaves_when_and_for_whom(self, run):
+        found = run(*self.OBJECTS)
+        left = [each for each in found.answer["events"] if each["reason"] == "Preempted"]
+        assert [(each["name"], each["leaving"], each["placements"]) for each in left] == [
+            ("low", {f"low-{at}": "n1" for at in range(4)}, {})
+        ]
+        assert left[0]["preemptedBy"] == {"namespace": "default", "name": "high", "priority": 100}
+        others = [each for each in found.answer["events"] if each["reason"] != "Preempted"]
+        assert {(each["preemptedBy"], len(each["leaving"])) for each in others} == {(None, 0)}
+        assert (found.group("low")["reason"], found.group("low")["bound"]) == ("Preempted", 0)
+        assert found.group("high")["bound"] == 4
+        [bound] = [each for each in others if each["placements"]]
+        assert bound["time"] - left[0]["time"] == pytest.approx(10)
+
+    def test_a_person_reads_it_in_the_order_of_decisions(self, capsys, tmp_path):
+        file = tmp_path / "objects.yaml"
+        file.write_text(yaml.safe_dump_all(self.OBJECTS))
+        assert main(["simulate", str(file)]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        heads = [line.split()[1:4] for line in lines if "default/" in line and not line.startswith(" " * 8)]
+        waits, leaves, bound = (
+            heads.index(["default/high", "Queued", "WaitsForVictims"]),
+            heads.index(["default/low", "Pending", "Preempted"]),
+            heads.index(["default/high", "Scheduled", "Scheduled"]),
+        )
+        assert waits < leaves < bound
+        assert any("default/low as a whole (4 members)" in line for line in lines)
+        assert any("default/high" in line and "priority 100" in line for line in lines)

@@ -63,7 +63,7 @@ def facts() -> list[Event]:
     waits = [pod(f"waits-{number}", group="waits", cpu="2", created=NOW - 60) for number in range(2)]
     return [
         NamespacesReplaced((("default", ()),)),
-        PriorityClassesReplaced((("high", PriorityClass(1000)),)),
+        PriorityClassesReplaced((("high", PriorityClass(1000)), ("gentle", PriorityClass(1000, preempts=False)))),
         NodesReplaced((node("n1", cpu="4"),)),
         GroupsReplaced((group("runs", min_member=1), group("waits", min_member=2))),
         PodsReplaced((pod("runs-0", group="runs", node="n1", cpu="2"), *waits)),
@@ -113,16 +113,24 @@ async def test_what_fits_would_be_bound_on_a_named_node():
 
 
 def test_what_does_not_fit_would_wait_and_the_reason_is_told(answer):
-    found = answer(JOB.replace("CPU", "2"))
+    found = answer(JOB.replace("CPU", "2").replace("high", "gentle"))
     [new] = found["groups"]
     assert (new["whole"], new["reason"], new["nodes"]) == (False, "Unschedulable", {})
+    assert found["leaving"] == {"pods": 0, "groups": 0}
     assert "Only 1 of 2 members fit" in new["message"]
 
 
 def test_what_is_bound_though_no_watch_has_shown_it_is_not_bound_again(answer):
     bound = [PodBound(uid, "n1") for uid in ("uid-default/waits-0", "uid-default/waits-1")]
-    found = answer(JOB.replace("CPU", "1"), pieces([*facts(), *bound]))
+    found = answer(JOB.replace("CPU", "1").replace("high", "gentle"), pieces([*facts(), *bound]))
     assert not found["groups"][0]["whole"]
+
+
+def test_it_is_counted_who_would_leave_for_what_fits_nowhere_else(answer):
+    found = answer(JOB.replace("CPU", "2"))
+    [new] = found["groups"]
+    assert (new["whole"], new["reason"], new["nodes"]) == (True, "Scheduled", {"n1": 2})
+    assert found["leaving"] == {"pods": 1, "groups": 1}
 
 
 def test_new_nodes_in_the_manifest_count(answer):

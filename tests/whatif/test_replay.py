@@ -27,8 +27,9 @@ def gang(name: str, at: float, members: int, *, run: float = 10, cpu: int = 1, p
     return Gang(name=name, arrival_s=at, run_s=run, parts=(TraceRole(members, requests),), priority=priority)
 
 
-def play(*gangs: Gang, nodes: list[Node], strategy: str = "Pack"):
-    return replay(Trace(sorted(gangs, key=lambda each: each.arrival_s)), nodes, POLICY, strategy=strategy)
+def play(*gangs: Gang, nodes: list[Node], strategy: str = "Pack", preempt: bool = False):
+    trace = Trace(sorted(gangs, key=lambda each: each.arrival_s))
+    return replay(trace, nodes, POLICY, strategy=strategy, preempt=preempt)
 
 
 def times(found) -> dict[str, tuple[float | None, float | None]]:
@@ -72,6 +73,26 @@ def test_strategies_differ_where_they_should():
     assert [each.nodes for each in play(*trace, nodes=nodes, strategy="Spread").gangs] == [{"x": 1, "y": 1}] * 2
 
 
+def test_a_gang_that_is_preempted_runs_from_the_beginning_behind_the_one_that_it_left_for():
+    trace = [gang("low", 0, 4, run=100), gang("high", 10, 4, run=50, priority=5)]
+    assert times(play(*trace, nodes=[node("n", 4)])) == {"low": (0, 100), "high": (100, 150)}
+    found = play(*trace, nodes=[node("n", 4)], preempt=True)
+    low, high = found.gangs
+    assert [high.bound_s, high.ended_s] == pytest.approx([40, 90], abs=0.2)
+    assert [low.bound_s, low.ended_s] == pytest.approx([90, 190], abs=0.2)
+    assert (low.preemptions, high.preemptions) == (1, 0)
+    assert low.lost_s == pytest.approx(4 * 10, abs=1)
+    measures = measure(found)
+    assert measures.preemptions == 1
+    assert measures.lost == pytest.approx(40 / (40 + 600), abs=0.01)
+
+
+def test_equal_priorities_preempt_nobody():
+    trace = [gang("first", 0, 4, run=100, priority=5), gang("second", 10, 4, run=50, priority=5)]
+    found = play(*trace, nodes=[node("n", 4)], preempt=True)
+    assert [each.preemptions for each in found.gangs] == [0, 0]
+
+
 GANGS = st.lists(
     st.builds(
         gang,
@@ -88,9 +109,10 @@ GANGS = st.lists(
 
 
 @settings(deadline=None)
-@given(GANGS, st.lists(st.integers(1, 8), min_size=1, max_size=4), st.sampled_from(list(STRATEGIES)))
-def test_every_gang_is_bound_whole_at_one_time_and_no_node_holds_more_than_it_has(gangs, sizes, strategy):
-    found = play(*gangs, nodes=[node(f"n{number}", size) for number, size in enumerate(sizes)], strategy=strategy)
+@given(GANGS, st.lists(st.integers(1, 8), min_size=1, max_size=4), st.sampled_from(list(STRATEGIES)), st.booleans())
+def test_every_gang_is_bound_whole_at_one_time_and_no_node_holds_more_than_it_has(gangs, sizes, strategy, preempt):
+    nodes = [node(f"n{number}", size) for number, size in enumerate(sizes)]
+    found = play(*gangs, nodes=nodes, strategy=strategy, preempt=preempt)
     bound: dict[int, set[float]] = {}
     used: Counter[str] = Counter()
     for change in found.changes:
@@ -102,7 +124,8 @@ def test_every_gang_is_bound_whole_at_one_time_and_no_node_holds_more_than_it_ha
     assert not any(used.values())
     for number, played in enumerate(found.gangs):
         if played.bound_s is not None:
-            assert bound[number] == {played.bound_s}
+            assert len(bound[number]) == 1 + played.preemptions
+            assert max(bound[number]) == played.bound_s
             assert played.ended_s == played.bound_s + played.gang.run_s
             assert sum(played.nodes.values()) == played.gang.members
         else:
@@ -110,9 +133,9 @@ def test_every_gang_is_bound_whole_at_one_time_and_no_node_holds_more_than_it_ha
 
 
 @settings(deadline=None)
-@given(GANGS, st.lists(st.integers(1, 8), min_size=1, max_size=4))
-def test_what_is_never_bound_does_not_fit_the_empty_nodes(gangs, sizes):
-    found = play(*gangs, nodes=[node(f"n{number}", size) for number, size in enumerate(sizes)])
+@given(GANGS, st.lists(st.integers(1, 8), min_size=1, max_size=4), st.booleans())
+def test_what_is_never_bound_does_not_fit_the_empty_nodes(gangs, sizes, preempt):
+    found = play(*gangs, nodes=[node(f"n{number}", size) for number, size in enumerate(sizes)], preempt=preempt)
     for played in found.gangs:
         [part] = played.gang.parts
         room = sum(size * 1000 // dict(part.requests)["cpu"] for size in sizes)

@@ -23,6 +23,7 @@ from gangsched.kube.dialects.dialect import Dialect
 from gangsched.kube.dialects.dialect_fields import honoured, needless, refused, told
 from gangsched.kube.dialects.dialect_kind import MOST_ROLES, Kind, roles, total
 
+_PREEMPTED = "priorities decide who is preempted, also of groups that KAI never preempts"
 _QUEUE = "queues and their quota are not enforced"
 _SHARED = "a pod that asks for a part of a GPU in this way is refused, in any group or none"
 
@@ -69,7 +70,7 @@ _FIELDS = (
     told("subGroups[].topologyConstraint.preferredTopologyLevel", "subgroups are not kept together"),
     needless("subGroups[].topologyConstraint.topology", "the levels are node labels"),
     told("queue", _QUEUE),
-    needless("preemptibility", "gangsched preempts nothing"),
+    told("preemptibility", _PREEMPTED, usual=("preemptible",)),
     needless("markUnschedulable", "gangsched always says on the pods why they wait"),
     needless("schedulingBackoff", "gangsched's own back-off applies"),
 )
@@ -84,7 +85,7 @@ _TEXTS = (
         "the pool's nodes are not singled out: use a nodeSelector",
         usual=("default",),
     ),
-    needless(Key("kai.scheduler/preemptibility", label=True), "gangsched preempts nothing"),
+    told(Key("kai.scheduler/preemptibility", label=True), _PREEMPTED, usual=("preemptible",)),
 )
 
 

@@ -19,7 +19,7 @@ from gangsched.core.objects.pod import DeviceUse
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import Dialect
-from gangsched.kube.dialects.dialect_fields import honoured, needless, told
+from gangsched.kube.dialects.dialect_fields import honoured, needless
 from gangsched.kube.dialects.dialect_kind import Kind, at_least_one
 from gangsched.kube.dialects.native_condition import read_condition
 
@@ -80,12 +80,8 @@ class _TreeSpec(_Common, gc=False, rename="camel"):
 
 
 _DISRUPTION = (
-    told(
-        "disruptionMode",
-        "`all`: kept for preemption, as gangsched preempts nothing yet; kube-scheduler honours it here too",
-        usual=({"single": {}}, "Pod"),
-    ),
-    honoured("preemptionPolicy", "kept for preemption: gangsched preempts nothing yet, as with `Never`"),
+    honoured("disruptionMode", "`all`: if it is preempted, all members leave together; `single`: one by one"),
+    honoured("preemptionPolicy", "`Never`: nobody is preempted for the group"),
 )
 _FIELDS = (
     honoured("schedulingPolicy.gang.minCount", "the minimum, from 1"),

@@ -52,8 +52,15 @@ _BOTH = (
         for suffix in ("affinity", "anti-affinity", "task-order")
     ),
     *(
-        needless(Key(f"volcano.sh/{name}"), "gangsched preempts nothing")
-        for name in ("preemptable", "cooldown-time", "jdb-min-available", "jdb-max-unavailable")
+        told(
+            Key(f"volcano.sh/{name}"), "priorities decide who is preempted; PodDisruptionBudgets limit it", usual=usual
+        )
+        for name, usual in (
+            ("preemptable", ("true",)),
+            ("cooldown-time", ()),
+            ("jdb-min-available", ()),
+            ("jdb-max-unavailable", ()),
+        )
     ),
 )
 """Annotations of pods and of PodGroups; Volcano's controllers copy them from one to the other."""

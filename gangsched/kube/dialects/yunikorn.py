@@ -50,7 +50,7 @@ _TEXTS = (
         )
     ),
     needless(Key("yunikorn.apache.org/user.info"), "who submitted the application, for queues"),
-    needless(Key("yunikorn.apache.org/allow-preemption"), "gangsched preempts nothing"),
+    told(Key("yunikorn.apache.org/allow-preemption"), "priorities decide who is preempted", usual=("true",)),
     honoured(_ROLE, "for a Spark driver, places are held until the members of the other task groups exist"),
     honoured("task-groups[].name", "a role"),
     honoured("task-groups[].minMember", "the role's minimum, from 1"),

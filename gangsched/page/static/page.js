@@ -307,6 +307,7 @@ function told(name, found) {
   const ignored = Object.entries(found.ignored).map(([kind, number]) => `${number} ${kind}`).join(", ");
   const whole = found.groups.filter((group) => group.whole).length;
   return [found.groups.length ? `${name}: ${whole} of ${found.groups.length + found.more} would be bound now.` : `${name} has no pods for gangsched: set schedulerName: gangsched in them.`,
+    found.leaving.pods && `First, ${found.leaving.pods} pods would leave because their priority is lower; groups among them: ${found.leaving.groups}.`,
     ...elsewhere, ignored && `Ignored: ${ignored}.`, found.more && `${found.more} more are not shown.`].filter(Boolean).join(" ");
 }
 
