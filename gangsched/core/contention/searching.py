@@ -24,6 +24,7 @@ from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
 from gangsched.core.membership.members import Members
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.priority_class import PriorityClasses
 from gangsched.core.planning import budget as units
@@ -111,7 +112,8 @@ class Searching:
             and gang.wait.parked
             and assessment.want.quorum is not None
             and refusal is not None
-            and not (refusal.never or refusal.paused)
+            # One that waits for a sum of resources before its first member is placed waits for others to end.
+            and not (refusal.never or refusal.paused or refusal.start)
         )
         if self._line.file(gang.key, order_key(gang, assessment) if searched else None):
             self._forget(gang.key)
@@ -211,17 +213,30 @@ class Searching:
             self._await(until)
 
     def _open(self, gang: Gang, found: After, pool: Pool, terminating: Sequence[Claim], now: float) -> None:
-        """Open the plan that was found; also if nobody leaves for it but pods that terminate already."""
+        """Open the plan that was found; also if nobody leaves for it but pods that terminate, some of them of others
+        that would leave for it.
+        """
         names, places = [unit.name for unit in found.leaving], found.placement.assignments
         nodes = {node for _, node in places}
         leaving = [claim.pod for claim in terminating if claim.node in nodes]
-        if names or leaving:
+        priority = self._assessments[gang.key].terms.priority
+        if names or any(self._priority_of(pod) < priority for pod in leaving):
             self._plans.open(gang, places, {name: pool.victims[name] for name in names}, leaving, now)
             self._taken.update(names)
-        else:
-            # It fits by now.
+        elif not leaving:
+            # It fits by now; if it is refused all the same, once in this state is enough.
+            self._looked[gang.key] = _Looked(self._pool_state, now, pool.until, NoWay())
             gang.wait.try_again()
             self._members.dirty.note(gang.key)
+        else:
+            self._looked[gang.key] = _Looked(self._pool_state, now, pool.until, NoWay())
+            self._await(pool.until)
+
+    def _priority_of(self, pod: Pod) -> int:
+        """The priority that orders the pod's gang or, without one, the pod."""
+        gang = self._members.gang_of(pod.uid)
+        assessment = self._assessments.get(gang.key) if gang is not None else None
+        return assessment.terms.priority if assessment is not None else min(pod.priority, self._policy.max_priority)
 
     def searched(self, gang: Gang, now: float) -> tuple[Pool, After | NoWay | None]:
         """Who may leave, and the result of a whole search for the group out of turn; nothing of it is kept.
