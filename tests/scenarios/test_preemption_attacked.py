@@ -266,6 +266,7 @@ def test_nobody_leaves_for_a_node_that_was_cordoned_meanwhile():
     assert evicted(harness) == []
 
 
+@pytest.mark.slow
 @pytest.mark.without("all", why="compares processes that run one course")
 def test_evictions_do_not_depend_on_hashes():
     """The same events give the same effects in the same order in each process."""
