@@ -562,3 +562,19 @@ def test_a_gang_that_its_own_budget_keeps_is_not_left_in_part_for_ever(exceeds):
     harness.add(pod(gone, group="low", owner=SET, uid="again", ready=True))
     harness.wait(3600)
     assert len(harness.bound("default/low-")) in (0, 4)
+
+
+@pytest.mark.without("all", why="a new leader opens plans anew, and the order in which pods leave matters")
+def test_a_group_with_a_plan_of_its_own_does_not_take_the_room_that_others_leave_for_a_later_one():
+    """Others leave for two groups. Those of the second one have left first: the first group, which is before it in the
+    order, took their room, so that its own victims had left in vain, and the second one's too."""
+    harness = cluster(node("n1", cpu=1), node("n2", cpu=1), alone("a"), alone("b"))
+    (one,) = victims(harness, *holder(1, created=1.0))
+    other = next(each for each in victims(harness, *holder(1, name="later", created=2.0)) if each != one)
+    harness.delete(f"default/{other}")
+    harness.wait(1)
+    assert is_whole(harness, "later", 1)
+    assert not harness.bound("default/high-")
+    harness.delete(f"default/{one}")
+    harness.wait(1)
+    assert is_whole(harness, "high", 1)
