@@ -6,7 +6,6 @@ All of a quorum is placed, or nothing (contract rule 7). A gang that does not fi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -112,7 +111,7 @@ class Placing:
             self._outcome.refuse(Reason.PODS_FAIL)
             return False
         start = self._state.starts.start_of(ask.start.asked) if ask.start is not None else None
-        ask = replace(ask, start=start, **self._avoided(gang, pause))
+        ask = self._avoiding(gang, replace(ask, start=start), pause)
         mark = self.snapshot.mark()
         found = self._place(ask)
         if isinstance(found, Unfinished):
@@ -187,7 +186,7 @@ class Placing:
             gang.wait.refuse(None, pause)
         if pause.everywhere or len(members) < len(ask.members):
             return True
-        found = self._place(replace(ask, members=members, **self._avoided(gang, pause)))
+        found = self._place(self._avoiding(gang, replace(ask, members=members), pause))
         if isinstance(found, Placement):
             parts.begin(gang, [pod for pod, _ in found.assignments])
             self._bind(gang, found.assignments, above=True)
@@ -204,9 +203,9 @@ class Placing:
             gang.wait.refuse(None, pause)
         elif members:
             nodes = (pod.node or self._cluster.node_of(pod.uid) for pod in gang.live())
-            terms, avoided = self._assessments[gang.key].terms, self._avoided(gang, pause)
-            ask = whole(gang, terms, members, need=Need(1), nodes=filter(None, nodes), **avoided)
-            found = place_each(self.snapshot, ask, self._state.recent_requests)
+            terms = self._assessments[gang.key].terms
+            ask = whole(gang, terms, members, need=Need(1), nodes=filter(None, nodes))
+            found = place_each(self.snapshot, self._avoiding(gang, ask, pause), self._state.recent_requests)
             gang.wait.refuse_members(found.refused, pause)
             for refusal in found.refused.values():
                 self._outcome.refuse(refusal.reason)
@@ -220,10 +219,9 @@ class Placing:
             gang.wait.park()
         return members
 
-    def _avoided(self, gang: Gang, pause: Pause) -> dict[str, Any]:
-        """The fields of an ask that name nodes which the gang avoids for now."""
-        refused = self._state.avoidance.by_gang(gang.key) | pause.nodes
-        return {"avoided": self._avoided_by_all | refused | pause.doubted, "refused": refused, "pause": pause}
+    def _avoiding(self, gang: Gang, ask: Ask, pause: Pause) -> Ask:
+        """The ask, avoiding the nodes that the gang avoids for now."""
+        return ask.avoiding(self._avoided_by_all, self._state.avoidance.by_gang(gang.key), pause)
 
     def _allowed(self, gang: Gang, members: Sequence[Pod]) -> list[Pod]:
         """These members, without the placeholders that exceed the namespace's limit."""

@@ -22,7 +22,7 @@ from gangsched.core.objects.requests import of_plugin
 from gangsched.core.objects.shape import PODS, Shape
 
 MOST_WITHHELD = 1 << 52
-"""Upper limit for the amount of a resource that is withheld on a node for a group."""
+"""Upper limit for the amount of a resource that counts on a node for a pod or a group that is not there yet."""
 _SAFE = 1 << 61
 """Sums of three amounts below this one need no clipping."""
 

@@ -52,9 +52,12 @@ class Asking:
         pause = self._avoidance.failures.closed(gang.key, gang.live())
         if assessment.want.quorum is None or pause.everywhere:
             return None
-        refused = self._avoidance.by_gang(gang.key) | pause.nodes
-        avoided = self._avoidance.by_all() | refused | pause.doubted
-        return replace(assessment.want.quorum, start=None, avoided=avoided, refused=refused, pause=pause)
+        ask = replace(assessment.want.quorum, start=None)
+        return ask.avoiding(self._avoidance.by_all(), self._avoidance.by_gang(gang.key), pause)
+
+    def collector(self, now: float, plan: Plan | None = None) -> Collector:
+        """Collects all that may leave or, with a `plan`, those of it that still may."""
+        return Collector(self._cluster, self._members, self._assessments, policy=self._policy, now=now, plan=plan)
 
     def snapshot(
         self, gang: Gang, assessment: Assessment, leaving: Iterable[Claim], budget: Budget
@@ -77,8 +80,7 @@ class Asking:
     def proves(self, gang: Gang, plan: Plan, budget: Budget, now: float) -> bool:
         """Whether an open plan of the group is right still: all that leave for it may, and it fits once they have."""
         assessment = self._assessments[gang.key]
-        ask, arguments = self.of(gang, assessment), (self._cluster, self._members, self._assessments)
-        pool = Collector(*arguments, policy=self._policy, now=now, plan=plan).collect()
+        ask, pool = self.of(gang, assessment), self.collector(now, plan).collect()
         levels = {unit.name: unit.level for unit in pool.removable.units}
         claims = self._cluster.ledger.claims
         for name, uids in plan.units.items():

@@ -187,12 +187,9 @@ class Plans:
         there = [self._cluster.pods[uid] for uid in plan.leaving if uid in self._cluster.pods]
         ends = [pod.gone_by for pod in there if pod.terminating and pod.gone_by]
         plan.expires = max([plan.expires, *(end + OVERDUE_S for end in ends)])
-        if len(there) != plan.there:
+        if len(there) != plan.there or (look.left and not plan.tried_when_left):
             plan.there = len(there)
-            gang.wait.try_again()
-            self._members.dirty.note(gang.key)
-        if look.left and not plan.tried_when_left:
-            plan.tried_when_left = True
+            plan.tried_when_left |= look.left
             gang.wait.try_again()
             self._members.dirty.note(gang.key)
 

@@ -223,14 +223,14 @@ class Searching:
         if names or any(self._priority_of(pod) < priority for pod in leaving):
             self._plans.open(gang, places, {name: pool.victims[name] for name in names}, leaving, now)
             self._taken.update(names)
-        elif not leaving:
-            # It fits by now; if it is refused all the same, once in this state is enough.
-            self._looked[gang.key] = _Looked(self._pool_state, now, pool.until, NoWay())
+            return
+        # Also if it fits by now and is refused all the same, once in this state is enough.
+        self._looked[gang.key] = _Looked(self._pool_state, now, pool.until, NoWay())
+        if leaving:
+            self._await(pool.until)
+        else:
             gang.wait.try_again()
             self._members.dirty.note(gang.key)
-        else:
-            self._looked[gang.key] = _Looked(self._pool_state, now, pool.until, NoWay())
-            self._await(pool.until)
 
     def _priority_of(self, pod: Pod) -> int:
         """The priority that orders the pod's gang or, without one, the pod."""
@@ -243,8 +243,7 @@ class Searching:
 
         There is none if the group's pods fail wherever they are.
         """
-        collector = Collector(self._cluster, self._members, self._assessments, policy=self._policy, now=now)
-        pool, assessment = collector.collect(), self._assessments[gang.key]
+        pool, assessment = self._asking.collector(now).collect(), self._assessments[gang.key]
         ask = self._asking.of(gang, assessment)
         found = None
         for exceeds in (False, True) if ask is not None and self._policy.preemption.exceeds_budgets else (False,):
@@ -276,8 +275,7 @@ class Searching:
             return pool
         if self._collector is None or pool is not None:
             self._pool, self._pool_state = None, self._state
-            arguments = (self._cluster, self._members, self._assessments)
-            self._collector, self._calls = Collector(*arguments, policy=self._policy, now=now), 0
+            self._collector, self._calls = self._asking.collector(now), 0
         self._calls += 1
         self._pool = self._collector.go_on(budget)
         if self._pool is not None:

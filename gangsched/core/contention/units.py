@@ -221,7 +221,7 @@ class Collector:
     def _draws(self, pod: Pod) -> list[str]:
         """The budgets that count an eviction of the pod; they do not count one that is not ready."""
         budgets = self._cluster.budgets.of(pod) if pod.lifetime.ready else ()
-        return [f"{each.namespace}/{each.name}" for each in budgets]
+        return [each.key for each in budgets]
 
     def _lost_s(self, pod: Pod) -> float:
         """The seconds of work that are lost with the pod, twofold if nothing creates it again or its Job may fail."""

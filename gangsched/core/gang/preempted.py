@@ -85,7 +85,7 @@ def given_up_at(gang: Gang) -> float:
 def stay(turn: Turn) -> None:
     """Evict no more: whoever is left stays, and the gang is made whole again."""
     rollback.end(turn.gang)
-    turn.gang.change(preempted_at=0.0, preempted_by="")
+    end(turn)
 
 
 def is_awaited(gang: Gang) -> bool:

@@ -63,6 +63,11 @@ class Ask(Struct, frozen=True, kw_only=True):
         in_parts = self.choices or self.levels or any(self.role_needs.values())
         return not (in_parts or self.topology or self.start)
 
+    def avoiding(self, by_all: frozenset[str], by_gang: frozenset[str], pause: Pause) -> Ask:
+        """The same, avoiding nodes that all gangs or this one avoid at present, and those of the `pause`."""
+        refused = by_gang | pause.nodes
+        return replace(self, avoided=by_all | refused | pause.doubted, refused=refused, pause=pause)
+
 
 def asked_for(snapshot: Snapshot, ask: Ask) -> Hashable:
     """A key of everything, except the nodes, that decides whether the quorum fits."""

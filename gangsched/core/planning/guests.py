@@ -17,15 +17,13 @@ from msgspec.structs import replace
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Claims, Reserved, Viewer
 from gangsched.core.constraints.constraint import Plan
-from gangsched.core.constraints.node_resources import ResourcesPlan
+from gangsched.core.constraints.node_resources import MOST_WITHHELD, ResourcesPlan
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import PODS, Shape
 from gangsched.core.planning.classes import MemberClass, Taken
 
-MOST_NOMINATED = 1 << 52
-"""Upper limit for the amount of a resource that a nominated pod counts for."""
 _Change = Callable[[Taken, int, Sequence[Plan]], None]
 
 
@@ -94,7 +92,7 @@ class Guests:
         overflow.
         """
         requests = tuple(
-            (resource, min(amount, MOST_NOMINATED))
+            (resource, min(amount, MOST_WITHHELD))
             for resource, amount in pod.shape.requests
             if self._resources.column(resource) is not None
         )
