@@ -83,7 +83,6 @@ def test_members_above_the_minimum_preempt_nobody():
     assert is_whole(harness, "high", 2)
 
 
-@pytest.mark.xfail(strict=True, reason="members that replace lost ones are no quorum, for which alone is searched")
 def test_a_repair_of_a_quorum_preempts():
     harness = cluster(node(cpu=2), *holder(2))
     harness.delete("default/high-1")

@@ -15,6 +15,7 @@ from gangsched.core.contention.viewers import Viewers
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.plan import Plan
+from gangsched.core.gang.wants import as_a_whole
 from gangsched.core.membership.members import Members
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.policy import Policy
@@ -23,6 +24,15 @@ from gangsched.core.planning.ask import Ask
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.placement import fits
+from gangsched.core.planning.refusal import Refusal
+
+
+def refused(gang: Gang, assessment: Assessment) -> Refusal | None:
+    """Why there is no room for what others may leave for; None if there is nothing, or it was not refused."""
+    ask = as_a_whole(gang, assessment.terms, assessment.want)
+    if ask is None or ask is assessment.want.quorum:
+        return gang.wait.refusal if ask is not None else None
+    return next(filter(None, (gang.wait.refused_members.get(pod.uid) for pod in ask.members)), None)
 
 
 class Asking:
@@ -48,12 +58,12 @@ class Asking:
         self._policy = policy
 
     def of(self, gang: Gang, assessment: Assessment) -> Ask | None:
-        """What the group asks for; None if its pods fail wherever they are."""
+        """What others may leave for; None if there is nothing, or the group's pods fail wherever they are."""
         pause = self._avoidance.failures.closed(gang.key, gang.live())
-        if assessment.want.quorum is None or pause.everywhere:
+        ask = as_a_whole(gang, assessment.terms, assessment.want)
+        if ask is None or pause.everywhere:
             return None
-        ask = replace(assessment.want.quorum, start=None)
-        return ask.avoiding(self._avoidance.by_all(), self._avoidance.by_gang(gang.key), pause)
+        return replace(ask, start=None).avoiding(self._avoidance.by_all(), self._avoidance.by_gang(gang.key), pause)
 
     def collector(self, now: float, plan: Plan | None = None) -> Collector:
         """Collects all that may leave or, with a `plan`, those of it that still may."""

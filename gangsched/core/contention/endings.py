@@ -9,6 +9,7 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.plan import Plan
+from gangsched.core.gang.wants import as_a_whole
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.record import Outcome
 
@@ -52,7 +53,8 @@ def _is_gone(look: Look) -> bool:
     gang, assessment = look.gang, look.assessment
     if assessment is None or gang.deserted():
         return True
-    return gang.record.outcome is Outcome.OUT_OF_TIME or not assessment.complete or assessment.want.quorum is None
+    nothing = as_a_whole(gang, assessment.terms, assessment.want) is None
+    return gang.record.outcome is Outcome.OUT_OF_TIME or not assessment.complete or nothing
 
 
 def _has_changed(look: Look) -> bool:

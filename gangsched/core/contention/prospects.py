@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.contention.asking import refused
 from gangsched.core.contention.bars import Bar, bar_of
 from gangsched.core.contention.plans import Plans
 from gangsched.core.contention.pool import Obstacle, Pool
@@ -62,10 +63,10 @@ class Prospects:
 
     def of(self, gang: Gang, assessment: Assessment, classes: PriorityClasses, now: float) -> Prospect | None:
         """The prospect of the group; None if it does not wait for room, or nobody is there who could leave."""
-        plan, refusal = gang.operations.plan, gang.wait.refusal
+        plan, refusal = gang.operations.plan, refused(gang, assessment)
         if plan is not None:
             return Prospect(plan=self._opened(plan))
-        if assessment.want.quorum is None or refusal is None or refusal.never or refusal.paused:
+        if refusal is None or refusal.never or refusal.paused:
             return None
         bar = bar_of(gang, assessment, classes, self._policy)
         if bar is not None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Claim
-from gangsched.core.contention.asking import Asking
+from gangsched.core.contention.asking import Asking, refused
 from gangsched.core.contention.bars import bar_of
 from gangsched.core.contention.line import Line
 from gangsched.core.contention.plans import Plans
@@ -104,17 +104,12 @@ class Searching:
         """Note whether the group, which was just brought up to date or tried, may be searched for."""
         if not gang.wait.parked and gang.key not in self._line:
             return
-        refusal, may = gang.wait.refusal, bar_of(gang, assessment, classes, self._policy) is None
+        may = bar_of(gang, assessment, classes, self._policy) is None
         if gang.operations.plan is not None:
             gang.operations.plan.allowed = may
-        searched = (
-            may
-            and gang.wait.parked
-            and assessment.want.quorum is not None
-            and refusal is not None
-            # One that waits for a sum of resources before its first member is placed waits for others to end.
-            and not (refusal.never or refusal.paused or refusal.start)
-        )
+        refusal = refused(gang, assessment) if may and gang.wait.parked else None
+        # One that waits for a sum of resources before its first member is placed waits for others to end.
+        searched = refusal is not None and not (refusal.never or refusal.paused or refusal.start)
         if self._line.file(gang.key, order_key(gang, assessment) if searched else None):
             self._forget(gang.key)
 
@@ -142,7 +137,8 @@ class Searching:
             if not budget:
                 self.unfinished = True
                 return
-            if self._is_due(key, now):
+            # What one that is to be brought up to date asks for may be another thing then.
+            if key not in self._members.dirty and self._is_due(key, now):
                 try:
                     self._search(self._members.gangs[key], budget, now)
                 except Exception as error:  # noqa: BLE001 - a defect may raise anything
@@ -158,7 +154,7 @@ class Searching:
         if not self._plans.may_open(key, now):
             self._await(self._plans.next_for(key))
             return False
-        since = gang.operations.complete_since + self._policy.preemption.delay_s
+        since = self._delayed_until(gang)
         if now < since:
             self._await(since)
             return False
@@ -254,8 +250,12 @@ class Searching:
 
     def due(self, gang: Gang) -> float:
         """From when on, in epoch seconds, the group may open a plan."""
-        since = gang.operations.complete_since + self._policy.preemption.delay_s
-        return max(since, self._plans.next_for(gang.key))
+        return max(self._delayed_until(gang), self._plans.next_for(gang.key))
+
+    def _delayed_until(self, gang: Gang) -> float:
+        """When it has waited for as long as autoscalers are given, since it was complete or became short."""
+        doing = gang.operations
+        return max(doing.complete_since, doing.short_since) + self._policy.preemption.delay_s
 
     def passed(self, now: float) -> Collection[str]:
         """The names of units that are not to be asked to leave for now."""

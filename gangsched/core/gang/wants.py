@@ -60,6 +60,21 @@ class Want(Struct, frozen=True, kw_only=True):
         return bool(missed and (self.parts or self.extras)) and all(pod.uid in refused for pod in missed)
 
 
+def as_a_whole(gang: Gang, terms: Terms, want: Want) -> Ask | None:
+    """What others may leave for, all of it or nothing: the quorum or, in a gang that has lost members, what replaces
+    them.
+
+    Of several such parts, the one with a plan or, without one, the first that was refused.
+    """
+    if want.quorum is not None:
+        return want.quorum
+    plan = gang.operations.plan
+    sought = plan.members if plan is not None else gang.wait.refused_members.keys()
+    named = [pod for pod in want.repairs if pod.name]
+    parts = [*want.lost, *([_together(gang, terms, named)] if named else [])]
+    return next((ask for ask in parts if any(pod.uid in sought for pod in ask.members)), None)
+
+
 def _wishes(spec: GroupSpec) -> dict[str, tuple[Preference, ...]]:
     """Each role's own node preferences."""
     return {role.name: role.prefer for role in spec.roles if role.prefer}
@@ -135,7 +150,7 @@ def beyond(gang: Gang, members: Sequence[Pod], terms: Terms) -> tuple[Sequence[A
     placed = placed_of(gang)
     counts = Counter(map(role_of, placed)) + Counter(dict(gang.record.succeeded))
     open_ = above(terms.spec.tree, counts)
-    nodes = [pod.node or gang.operations.bindings[pod.uid].node for pod in placed]
+    nodes = _nodes_of(gang)
     parts = []
     for part in open_.parts:
         roles = set(roles_in(part))
@@ -172,7 +187,7 @@ def _lost(
     """
     if terms.spec.tree is None:
         return (), missed
-    nodes = [pod.node or gang.operations.bindings[pod.uid].node for pod in placed_of(gang)]
+    nodes = _nodes_of(gang)
     there, had = set(map(role_of, placed_of(gang))), {role for role, _ in gang.record.satisfied.roles}
     open_ = {*map(role_of, missed), *(role for role, _ in terms.spec.tree.roles)} - there
     levels = [level.roles for level in terms.spec.levels if there.isdisjoint(level.roles)]
@@ -184,6 +199,26 @@ def _lost(
         if some and need.met_by(some):
             asks.append(whole(gang, terms, some, need=need, nodes=nodes))
     return asks, [pod for pod in missed if role_of(pod) in there]
+
+
+def _planned(
+    gang: Gang, lost: Sequence[Ask], missed: Sequence[Pod], terms: Terms
+) -> tuple[Sequence[Ask], Sequence[Pod]]:
+    """While others leave for single members these are placed together, so that the plan is over once they are."""
+    plan, named = gang.operations.plan, [pod for pod in missed if pod.name]
+    if plan is None or all(pod.uid not in plan.members for pod in named):
+        return lost, missed
+    return [*lost, _together(gang, terms, named)], [pod for pod in missed if not pod.name]
+
+
+def _together(gang: Gang, terms: Terms, members: Sequence[Pod]) -> Ask:
+    """The request to place all of these members of a gang that has others, or none."""
+    return whole(gang, terms, members, need=Need(len(members)), nodes=_nodes_of(gang))
+
+
+def _nodes_of(gang: Gang) -> list[str]:
+    """The node of each member that has one, or a reservation there."""
+    return [pod.node or gang.operations.bindings[pod.uid].node for pod in placed_of(gang)]
 
 
 def _nodes_by_role(gang: Gang) -> dict[str, Counter[str]]:
@@ -281,6 +316,7 @@ def want_of(
         tried = [pod for pod in eligible if role_of(pod) not in closed]
         parts, others = ([], []) if more else beyond(gang, [pod for pod in tried if pod.uid not in uids], terms)
         lost, missed = _lost(gang, missed, tried, terms)
+        lost, missed = _planned(gang, lost, missed, terms)
         repair = bool(missed or lost or moves)
         return Want(repair=repair, repairs=missed, lost=lost, moves=moves, parts=parts, extras=others)
     unconfirmed = roles_of(gang.operations.unconfirmed())

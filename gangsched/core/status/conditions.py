@@ -142,7 +142,7 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         ),
         Reason.PRE_BINDING: lambda: _prebinding(gang),
         Reason.BINDING: lambda: f"{number_is(gang.operations.under_way(), 'binding')} under way.",
-        Reason.WAITS_FOR_VICTIMS: lambda: _waits_for_victims(gang),
+        Reason.WAITS_FOR_VICTIMS: lambda: waits_for_victims(gang),
         Reason.NOT_ITS_TURN: lambda: _in_line(gang, assessment),
         Reason.PLACES_HELD: lambda: _held(gang, assessment),
         Reason.MEMBERS_MISSING: lambda: late_message(gang, assessment),
@@ -210,7 +210,7 @@ def _in_line(gang: Gang, assessment: Assessment) -> str:
     )
 
 
-def _waits_for_victims(gang: Gang) -> str:
+def waits_for_victims(gang: Gang) -> str:
     """How many pods leave for it, and of how many groups; none is named, because they may be of other namespaces."""
     plan = gang.operations.plan
     if plan is None:

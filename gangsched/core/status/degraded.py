@@ -11,7 +11,7 @@ from gangsched.core.gang.writes import Rollback
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.wording import number_is, number_is_of_all
-from gangsched.core.status.conditions import late_message, there
+from gangsched.core.status.conditions import late_message, there, waits_for_victims
 from gangsched.core.status.explanation import missing_parts
 
 
@@ -42,6 +42,7 @@ def degraded_message(gang: Gang, assessment: Assessment) -> str:
     if gang.record.phase is Phase.DEGRADED:
         why = f" {gang.record.capped.note}" if gang.record.capped is not None else ""
         why += f" {gang.wait.pause.note}." if gang.wait.pause else ""
+        why += f" {waits_for_victims(gang)}" if gang.operations.plan is not None else ""
         left = number_is_of_all(present, gang.record.minimum, "member")
         return f"{left} left; a replacement is bound first, as soon as it exists.{why}"
     if minimum > gang.record.minimum:

@@ -13,7 +13,7 @@ from gangsched.core.objects.effects import Effect, EmitEvent
 from gangsched.core.objects.pod import Pod, by_age
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.wording import number_of
-from gangsched.core.status.conditions import NAMES_SHOWN, NO_ROOM, QUIET_REASONS, refused_reason
+from gangsched.core.status.conditions import NAMES_SHOWN, NO_ROOM, QUIET_REASONS, refused_reason, waits_for_victims
 
 NODES_SHOWN = 30
 """The number of nodes that the Scheduled Event names; an Event's note holds 1,024 characters."""
@@ -175,14 +175,22 @@ def _has_new_owners(gang: Gang) -> bool:
     return not gang.observed.ownership.owners.keys() <= gang.written.named_owners
 
 
+def _on_waiting(gang: Gang, assessment: Assessment) -> tuple[Reason, str] | None:
+    """The reason and the sentence about members that a scheduled group waits for; None if they only find no room."""
+    hindrance = assessment.terms.hindrance
+    if hindrance is not None:
+        return hindrance.reason, hindrance.message
+    return (Reason.WAITS_FOR_VICTIMS, waits_for_victims(gang)) if gang.operations.plan is not None else None
+
+
 def _on_condition(gang: Gang, assessment: Assessment, reason: Reason, message: str) -> list[Effect]:
     written = gang.written
-    hindrance = assessment.terms.hindrance
-    if gang.record.scheduled_at and hindrance is not None and assessment.census.waiting:
-        if hindrance.reason == written.hindered or _is_heard(assessment, hindrance.reason):
+    if gang.record.scheduled_at and assessment.census.waiting and (news := _on_waiting(gang, assessment)) is not None:
+        why, note = news
+        if why == written.hindered or _is_heard(assessment, why):
             return []
-        written.hindered = hindrance.reason
-        return emit(gang, assessment, hindrance.reason, hindrance.message)
+        written.hindered = why
+        return emit(gang, assessment, why, note)
     written.hindered = ""
     if reason == written.event or reason in (Reason.BINDING, Reason.PLACES_HELD, Reason.NO_MEMBERS):
         return []

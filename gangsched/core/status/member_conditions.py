@@ -18,7 +18,7 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Minima
 from gangsched.core.status import explanation
-from gangsched.core.status.conditions import NO_ROOM, QUIET_REASONS, left_in_place, refused_reason
+from gangsched.core.status.conditions import NO_ROOM, QUIET_REASONS, left_in_place, refused_reason, waits_for_victims
 from gangsched.core.status.degraded import degraded_message
 
 EVENT_AFTER_S = 4.0
@@ -68,12 +68,14 @@ def conditions(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, Reason
     spec = assessment.terms.spec
     in_parts = bool(gang.record.scheduled_at) and spec.tree is not None
     parts = _incomplete_parts(gang, assessment.census, spec) if in_parts else {}
-    given_up = _given_up(gang)
+    given_up, plan = _given_up(gang), gang.operations.plan
     for uid in sorted(gang.observed.ownership.former & gang.observed.pods.keys()):
         yield gang.observed.pods[uid], Reason.SEVERAL_OWNERS
     for pod in assessment.census.waiting:
         if pod.uid in surplus:
             yield pod, Reason.SURPLUS
+        elif gang.record.scheduled_at and plan is not None and pod.uid in plan.members:
+            yield pod, Reason.WAITS_FOR_VICTIMS
         elif pod.uid in gang.wait.refused_members:
             yield pod, refused_reason(gang.wait.refused_members[pod.uid])
         elif pod.uid in gang.operations.barred:
@@ -97,6 +99,8 @@ def message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason, group_
             f"The {whose} of this pod, or the object that created it, was deleted, and another object has its name "
             f"now: the pod is no member of the group {gang.key.name}. Delete it, unless its controller does."
         )
+    elif reason is Reason.WAITS_FOR_VICTIMS:
+        text = waits_for_victims(gang)
     elif pod.uid in gang.wait.refused_members:
         text = explanation.refused(gang.wait.refused_members[pod.uid])
     elif pod.uid in gang.operations.barred:

@@ -1,0 +1,135 @@
+"""Others leave for the replacements of lost members, all of which are placed together or none."""
+
+from __future__ import annotations
+
+import pytest
+
+from gangsched.core.objects.podgroup import OnDegraded
+from gangsched.core.objects.reasons import Reason
+from tests.builders import node, pod, pods
+from tests.harness import Harness
+from tests.preempting import SET, alone, cluster, end, evicted, gang, holder, is_whole, names, record, victims
+
+
+def short(lost: int, *fillers: str, size: int = 4, **spec: object) -> Harness:
+    """A gang of priority 100 that has lost members, whose room others have taken."""
+    harness = cluster(node(cpu=size), *holder(size, **spec))
+    harness.delete(*(f"default/high-{at}" for at in range(lost)))
+    harness.wait(40)
+    harness.add(*(alone(name) for name in fillers))
+    harness.wait(20)
+    assert harness.bound() == sorted(f"default/{name}" for name in (*fillers, *names("high", range(lost, size))))
+    return harness
+
+
+def again(first: int, count: int) -> list[object]:
+    """Members of the gang that a controller has created again."""
+    return pods("high", count, first=first, owner=SET)
+
+
+def test_two_pods_leave_for_two_replacements():
+    harness = short(2, "a", "b")
+    assert victims(harness, *again(4, 2)) == ["a", "b"]
+    end(harness)
+    assert is_whole(harness, "high", 4)
+
+
+def test_those_that_could_not_be_placed_together_are_placed_together_once_others_have_left():
+    harness = short(2, "a")
+    harness.add(alone("b", priority=500))
+    harness.wait(1)
+    assert victims(harness, *again(4, 2)) == []
+    harness.delete("default/b")
+    harness.wait(2)
+    assert is_whole(harness, "high", 3)
+    assert evicted(harness) == ["a"]
+    end(harness)
+    assert is_whole(harness, "high", 4)
+
+
+def test_nobody_leaves_if_only_one_of_two_could_be_replaced():
+    harness = short(2, "a")
+    harness.add(alone("b", priority=500))
+    harness.wait(1)
+    assert victims(harness, *again(4, 2), wait_s=60) == []
+    assert len(harness.bound("default/high-")) == 2
+
+
+def test_a_replacement_that_comes_while_others_leave_for_the_first_is_planned_with_it():
+    harness = short(2, "a", "b")
+    assert victims(harness, *again(4, 1)) == ["a"]
+    assert victims(harness, *again(5, 1)) == ["b"]
+    end(harness)
+    assert is_whole(harness, "high", 4)
+
+
+def test_a_place_is_reserved_for_each_replacement_until_all_victims_have_left():
+    harness = short(2, "a", "b")
+    victims(harness, *again(4, 2))
+    harness.delete("default/a")
+    harness.add(alone("c"))
+    harness.wait(5)
+    assert len(harness.bound("default/high-")) == 2
+    assert "default/c" not in harness.bound()
+    end(harness)
+    assert is_whole(harness, "high", 4)
+
+
+def test_each_waiting_member_and_the_group_say_that_others_leave():
+    harness = short(1, "a")
+    victims(harness, *again(4, 1))
+    waiting = harness.pod("default/high-4")
+    assert (waiting.condition_reason, waiting.nominated_node) == (Reason.WAITS_FOR_VICTIMS, "n1")
+    assert len(harness.events(Reason.WAITS_FOR_VICTIMS)) == 1
+    assert harness.condition("default/high").status
+    assert record(harness, "high").scheduled_at
+
+
+def test_a_whole_gang_leaves_for_one_replacement():
+    harness = cluster(node(cpu=4), *holder(3))
+    harness.delete("default/high-0")
+    harness.wait(40)
+    harness.add(*gang("low", 2))
+    harness.wait(1)
+    assert is_whole(harness, "low", 2)
+    assert victims(harness, *again(3, 1)) == names("low", range(2))
+    end(harness)
+    assert is_whole(harness, "high", 3)
+
+
+def test_a_gang_that_is_not_repaired_preempts_nobody():
+    harness = short(1, "a", on_degraded=OnDegraded.IGNORE)
+    assert victims(harness, *again(4, 1), wait_s=60) == []
+
+
+def test_a_member_above_the_minimum_preempts_nobody():
+    harness = short(1, "a", least=3)
+    assert victims(harness, *again(4, 1), wait_s=60) == []
+
+
+def test_the_delay_counts_from_when_the_gang_became_short():
+    harness = cluster(node(cpu=4), *holder(4), delay_s=100)
+    harness.wait(200)
+    harness.delete("default/high-0")
+    harness.wait(40)
+    harness.add(alone("a"))
+    harness.wait(2)
+    assert victims(harness, *again(4, 1), wait_s=40) == []
+    harness.wait(20)
+    assert evicted(harness) == ["a"]
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_members_lost_again_after_a_repair_are_replaced_again(lost):
+    harness = short(lost, *"ab"[:lost])
+    victims(harness, *again(4, lost))
+    end(harness)
+    assert is_whole(harness, "high", 4)
+    harness.delete(*(f"default/high-{at}" for at in range(4, 4 + lost)))
+    harness.wait(40)
+    harness.add(*(alone(name) for name in "cd"[:lost]))
+    harness.wait(20)
+    assert victims(harness, *again(6, lost)) == [*"cd"[:lost]]
+    end(harness)
+    assert is_whole(harness, "high", 4)
+    assert not harness.status("default/high").reservation
