@@ -119,6 +119,8 @@ def _inputs_of_group(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
         assessment.want.repair,
         assessment.facts.complete,
         holds_up(gang.wait),
+        gang.operations.plan,
+        gang.operations.plan is not None and gang.operations.plan.evicting_since,
         *gang.observed.pods.values(),
     )
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gangsched.api.times import format_time
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.plan import Plan
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.podgroup import Group
@@ -22,13 +23,26 @@ _WAITING = frozenset({"", "Pending", "Queued", "Reserved", "Binding", "TimedOut"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Leaving:
+    """An open plan: the number of pods that leave for the gang, by their group, with None of those that have none.
+
+    Times are in epoch seconds. `since` is when they were told to leave, 0.0 before that; `expires` is when the plan is
+    given up.
+    """
+
+    pods: Mapping[GroupKey | None, int]
+    since: float
+    expires: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRow:
     """One gang. `declared`: it has a PodGroup, whose status counts.
 
     `since` is when it began to wait, in epoch seconds, 0.0 if it does not wait. `pods` are the names of its members.
     `turn` sorts gangs that wait for room in the order in which they are tried; empty for all others, such as incomplete
     ones and those that the present nodes could never take. `moments` are the
-    stages that it is known to have reached, in chronological order.
+    stages that it is known to have reached, in chronological order. `plan` is open for it, if others leave.
     """
 
     key: GroupKey
@@ -45,6 +59,7 @@ class GroupRow:
     pods: Sequence[str] = ()
     turn: OrderKey | tuple[()] = ()
     moments: Sequence[Moment] = ()
+    plan: Leaving | None = None
 
     @property
     def resource(self) -> str:
@@ -73,7 +88,20 @@ def row(gang: Gang, assessment: Assessment) -> GroupRow:
     )
     in_line = assessment.facts.complete and holds_up(gang.wait)
     turn = order_key(gang, assessment) if group_row.since and in_line else ()
-    return replace(group_row, turn=turn, moments=tuple(moments(gang, minimum)))
+    plan = gang.operations.plan
+    return replace(
+        group_row,
+        turn=turn,
+        moments=tuple(moments(gang, minimum)),
+        plan=_leaving(plan) if plan is not None else None,
+    )
+
+
+def _leaving(plan: Plan) -> Leaving:
+    pods: dict[GroupKey | None, int] = {key: len(uids) for key, uids in sorted({**plan.whole, **plan.single}.items())}
+    if plan.loose:
+        pods[None] = len(plan.loose)
+    return Leaving(pods=pods, since=plan.evicting_since, expires=plan.expires)
 
 
 def of_declared(group: Group, gang: Gang | None = None, minimum: int = 0) -> GroupRow:
@@ -147,5 +175,14 @@ def as_object(row: GroupRow) -> dict[str, object]:
         "source": row.source or None,
         "pods": list(row.pods),
         "turn": list(row.turn) or None,
+        "plan": _plan_as_object(row.plan) if row.plan is not None else None,
         "timeline": [{"stage": moment.stage.value, "time": format_time(moment.at)} for moment in row.moments],
+    }
+
+
+def _plan_as_object(plan: Leaving) -> dict[str, object]:
+    return {
+        "leaving": [{"group": str(key) if key is not None else None, "pods": pods} for key, pods in plan.pods.items()],
+        "since": format_time(plan.since) if plan.since else None,
+        "expires": format_time(plan.expires),
     }

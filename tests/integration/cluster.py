@@ -10,7 +10,7 @@ from typing import Any
 from testbed.api import Api, ApiError
 from testbed.control_plane import ControlPlane
 from testbed.workloads import member, pod_group, pod_template
-from tests.integration.waiting import until
+from tests.integration.waiting import WITHIN_S, until
 
 Json = dict[str, Any]
 
@@ -144,7 +144,7 @@ class Cluster:
         ]
 
     def until(
-        self, condition: Callable[[], object], *, within_s: float = 20, what: str | Callable[[], str] = ""
+        self, condition: Callable[[], object], *, within_s: float = WITHIN_S, what: str | Callable[[], str] = ""
     ) -> None:
         """Wait until the condition holds; it does not hold while an object is missing."""
 
@@ -153,10 +153,10 @@ class Cluster:
 
         until(lambda: _holds(condition), within_s, what=described)
 
-    def until_bound(self, group: str, count: int, *, within_s: float = 20) -> None:
+    def until_bound(self, group: str, count: int, *, within_s: float = WITHIN_S) -> None:
         self.until(lambda: len(self.bound(group)) == count, within_s=within_s, what=f"{count} of {group} bound")
 
-    def until_reason(self, group: str, reason: str, *, within_s: float = 20) -> str:
+    def until_reason(self, group: str, reason: str, *, within_s: float = WITHIN_S) -> str:
         """Wait until the group's Scheduled condition has this reason; returns its message."""
         self.until(
             lambda: self.condition(group).get("reason") == reason, within_s=within_s, what=f"{group} says {reason}"

@@ -383,6 +383,22 @@ async def test_a_gang_shows_its_timeline(tab: Tab, board: tuple[Board, str]) -> 
 
 
 @beside_the_browser
+async def test_those_who_leave_for_a_group_are_told_in_the_line_and_in_its_dialog(
+    tab: Tab, board: tuple[Board, str]
+) -> None:
+    shown, address = board
+    leaving = [{"group": HOSTILE, "pods": 4}, {"group": None, "pods": 1}]
+    plan = {"leaving": leaving, "since": None, "expires": "2026-01-01T00:00:00Z"}
+    shown.show(head("1 group") | dict([thing("group", waiting(1, plan=plan))]))
+    await open_(tab, address)
+    await tab.until(told(f"4 of {HOSTILE}, 1 of no group")("#line"))
+    await tab.page.evaluate("document.querySelector('#line button').click()")
+    await tab.until(told("once this is written")("#group-message"))
+    assert await tab.page.evaluate("document.querySelectorAll('img, main script').length") == 0
+    assert tab.problems == []
+
+
+@beside_the_browser
 async def test_held_places_are_hatched(tab: Tab, board: tuple[Board, str]) -> None:
     """The box of a node with held places is neither empty nor as full as one with pods."""
     shown, address = board

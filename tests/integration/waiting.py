@@ -7,9 +7,11 @@ from collections.abc import Callable
 from typing import TypeVar
 
 Of = TypeVar("Of")
+WITHIN_S = 60.0
+"""How long tests wait unless they say otherwise: far longer than anything takes, because the machine may be busy."""
 
 
-def until(condition: Callable[[], Of], within_s: float = 30, *, what: str | Callable[[], str] = "") -> Of:
+def until(condition: Callable[[], Of], within_s: float = WITHIN_S, *, what: str | Callable[[], str] = "") -> Of:
     """Wait until the condition holds; returns its value.
 
     Polls less often the longer it waits, because polling takes processor time from the awaited process.

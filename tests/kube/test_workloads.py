@@ -244,6 +244,15 @@ FACTS: list[tuple[str, object, Json, Json]] = [
             ({"restartPolicy": "None"}, False),
         )
     ),
+    # A Job's pods may be evicted without a failure if its first rule about that says so.
+    *(
+        ("job", {"podFailurePolicy": {"rules": rules}}, {}, {"patient": patient})
+        for rules, patient in (
+            ([], False),
+            ([{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}], True),
+            ([{"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget"}]}], False),
+        )
+    ),
     # An object above says whether it is suspended, and has annotations. A CronJob's Jobs go on.
     *(
         (kind, spec, {"annotations": ASKED}, {"gang": True, "least": 3, "idle": idle})

@@ -5,15 +5,19 @@ from __future__ import annotations
 import pytest
 
 from gangsched.core.objects.disruption_budget import DisruptionBudget
+from gangsched.core.objects.effects import EvictPod
+from gangsched.core.objects.results import EvictionRefused, Spared
+from gangsched.core.objects.shape import Requirement
 from tests.builders import node
 from tests.preempting import alone, cluster, end, evicted, gang, holder, is_whole, names, victims
 
 
-def budget(allowed: int, name: str = "all", **fields) -> DisruptionBudget:
-    return DisruptionBudget("default", name, (), allowed=allowed, **fields)
+def budget(allowed: int, name: str = "all", selector: tuple[Requirement, ...] = ()) -> DisruptionBudget:
+    return DisruptionBudget("default", name, selector, allowed=allowed)
 
 
 READY = {"ready": True}
+APP_P = (Requirement("app", "In", ("p",)),)
 
 
 def test_a_budget_that_allows_one_of_two_is_not_exceeded():
@@ -70,3 +74,53 @@ def test_two_plans_do_not_exceed_a_budget_together():
     )
     assert len(victims(harness, *holder(1), *holder(1, name="next"), wait_s=30)) == 1
     assert refused == []
+
+
+def with_one_under_a_budget(*others: str):
+    """Pods that take a whole node each, and p, whose budget allows its eviction."""
+    harness = cluster(*(node(name, cpu=1) for name in (*others, "p")), *map(alone, others))
+    harness.put_budget(budget(1, selector=APP_P))
+    harness.add(alone("p", labels={"app": "p"}, **READY))
+    harness.settle()
+    return harness
+
+
+def test_pods_under_budgets_leave_first():
+    harness = with_one_under_a_budget("a", "z")
+    asked: list[str] = []
+    harness.refuse_eviction = lambda effect: asked.append(effect.name)
+    assert victims(harness, *holder(3)) == ["a", "p", "z"]
+    assert asked[0] == "p"
+    end(harness)
+    assert is_whole(harness, "high", 3)
+
+
+def test_nobody_else_leaves_if_the_server_refuses_to_evict_those_under_budgets():
+    harness = with_one_under_a_budget("a", "z")
+    harness.refuse_eviction = refusing("p", times=1000)
+    assert victims(harness, *holder(3), wait_s=200) == []
+
+
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader searches anew, with the new node")
+def test_the_others_stay_if_the_group_fits_once_those_under_budgets_have_left():
+    harness = with_one_under_a_budget("a")
+    harness.refuse_eviction = refusing("p", times=3)
+    assert victims(harness, *holder(2), wait_s=1) == []
+    harness.add(node("n3", cpu=1))
+    harness.wait(60)
+    assert evicted(harness) == ["p"]
+    end(harness)
+    assert is_whole(harness, "high", 2)
+
+
+def refusing(name: str, *, times: int):
+    """Refuses so many evictions of the pod."""
+    left = [times]
+
+    def refuse(effect: EvictPod) -> EvictionRefused | None:
+        left[0] -= effect.name == name
+        if effect.name != name or left[0] < 0:
+            return None
+        return EvictionRefused(effect.uid, Spared.BUDGET, "no")
+
+    return refuse

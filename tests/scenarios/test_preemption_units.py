@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.core.objects.declaration import Role, Topology
+from gangsched.core.objects.declaration import GroupKey, Role, Topology
 from gangsched.core.objects.pod import Owner
+from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.results import OwnerSeen
 from gangsched.core.objects.shape import PodTerm, Requirement
 from gangsched.core.objects.volumes import CsiNode
+from gangsched.core.objects.workload import SERIES_OF, WorkloadFacts
 from tests.builders import claim, group, node, pod, pods, volume
 from tests.gadgets import GPUS, device_claim, gpus
 from tests.harness import Harness
@@ -286,27 +287,18 @@ def test_the_work_of_a_pod_that_nothing_would_create_again_counts_twofold():
     assert victims(harness, *holder(1)) == ["kept"]
 
 
-def test_the_work_of_members_of_a_job_that_would_count_a_failure_counts_twofold():
-    careless = Owner("Job", "careless", "careless", "batch")
-    harness = cluster(node(cpu=2))
-    harness.jobs["careless"] = OwnerSeen("careless", replaces=False, why="it counts evictions as failures")
-    harness.add(*gang("job", 1, pods_with={"owner": careless}), *gang("set", 1))
-    harness.settle()
+@pytest.mark.parametrize(("patient", "leaves"), [(True, "job-0"), (False, "set-0"), (None, "set-0")])
+def test_work_counts_twofold_whose_job_would_count_a_failure_or_is_not_known(patient, leaves):
+    owner = Owner("Job", "work", "uid-work", "batch")
+    harness = cluster(node(cpu=2), *gang("job", 1, pods_with={"owner": owner}), *gang("set", 1))
+    if patient is not None:
+        facts = WorkloadFacts("Job", patient=patient)
+        harness.add(ForeignGroup(SERIES_OF, GroupKey("default", "work"), "uid-work", 0.0, None, workload=facts))
+        harness.settle()
     bound_before(harness, "set", 100)
-    assert victims(harness, *holder(1)) == ["set-0"]
+    assert victims(harness, *holder(1)) == [leaves]
     end(harness)
-    assert victims(harness, *holder(1, name="next")) == ["job-0"]
-
-
-@pytest.mark.xfail(strict=True, reason="no Job is looked up before its members are compared with others")
-def test_the_work_of_members_of_a_job_with_a_pod_failure_policy_counts_once():
-    patient = Owner("Job", "patient", "patient", "batch")
-    harness = cluster(node(cpu=2))
-    harness.jobs["patient"] = OwnerSeen("patient", replaces=True)
-    harness.add(*gang("job", 1, pods_with={"owner": patient}), *gang("set", 1))
-    harness.settle()
-    bound_before(harness, "set", 100)
-    assert victims(harness, *holder(1)) == ["job-0"]
+    assert is_whole(harness, "high", 1)
 
 
 def test_a_group_whose_bindings_are_in_flight_is_waited_for():

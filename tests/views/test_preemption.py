@@ -13,6 +13,7 @@ from gangsched.cli.explain_text import _BARS, _OBSTACLES, lines
 from gangsched.core.contention.bars import Bar
 from gangsched.core.contention.pool import Obstacle
 from gangsched.core.contention.prospects import OpenPlan, Prospect
+from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.events import (
     BudgetsReplaced,
@@ -29,10 +30,13 @@ from gangsched.core.objects.policy import Policy, Preemption
 from gangsched.core.objects.priority_class import PriorityClass
 from gangsched.core.objects.record import Minima, Phase, Record
 from gangsched.core.objects.status import PREEMPTION, GroupStatus, Place, Reservation
+from gangsched.views import group_rows
 from gangsched.views.diagnosed import Diagnosis
 from gangsched.views.diagnosis import from_cluster
 from gangsched.views.diagnosis_json import as_object
+from gangsched.views.group_rows import rows
 from tests.builders import group, node, pod, pods
+from tests.preempting import alone, cluster, gang, holder
 
 NOW = 1_000_000.0
 CLASSES = {
@@ -195,3 +199,16 @@ def test_a_person_reads_one_row_about_it(found):
 def test_each_rule_that_forbids_it_has_a_sentence(bar):
     assert _BARS[bar]
     assert _OBSTACLES.keys() == set(Obstacle)
+
+
+def test_a_row_says_who_leaves_for_the_group():
+    harness = cluster(node(cpu=4), *gang("low", 2), alone("a"), alone("b"))
+    harness.add(*holder(4))
+    harness.wait(2)
+    plans = {row.key.name: row.plan for row in rows(harness.machine)}
+    assert plans["low"] is None
+    assert plans["high"] is not None
+    assert plans["high"].pods == {GroupKey("default", "low"): 2, None: 2}
+    told = group_rows.as_object(next(row for row in rows(harness.machine) if row.plan is not None))["plan"]
+    assert told["leaving"] == [{"group": "default/low", "pods": 2}, {"group": None, "pods": 2}]
+    assert told["since"] < told["expires"]

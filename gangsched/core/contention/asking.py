@@ -88,7 +88,10 @@ class Asking:
         return snapshot, gone
 
     def proves(self, gang: Gang, plan: Plan, budget: Budget, now: float) -> bool:
-        """Whether an open plan of the group is right still: all that leave for it may, and it fits once they have."""
+        """Whether an open plan of the group is right still.
+
+        All that leave for it may, it fits once they have, and not before more of them are told to.
+        """
         assessment = self._assessments[gang.key]
         ask, pool = self.of(gang, assessment), self.collector(now, plan).collect()
         levels = {unit.name: unit.level for unit in pool.removable.units}
@@ -105,5 +108,10 @@ class Asking:
         if not self._policy.preemption.exceeds_budgets and any(left < 0 for left in self._plans.allowed().values()):
             return False
         leaving = [claims[uid] for uid in plan.leaving if uid in claims]
+        on_their_way = [claim for claim in leaving if claim.pod.terminating]
+        snapshot, _ = self.snapshot(gang, assessment, on_their_way, budget)
+        if fits(snapshot, ask):
+            # Nobody more has to leave.
+            return False
         snapshot, _ = self.snapshot(gang, assessment, leaving, budget)
         return fits(snapshot, ask)

@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.contention.batches import next_batch
 from gangsched.core.contention.endings import CHANGED, ENDINGS, REFUSED, ROOM_LOST, STARTED, Ending, Look, foreign_on
 from gangsched.core.contention.loose import Loose
 from gangsched.core.contention.marks import Marks
@@ -176,9 +177,10 @@ class Plans:
         if plan.former:
             return
         self._note_leaving(gang, plan, look)
-        if gang.has_told_places() and not plan.evicting_since and self._marks.hold(gang, plan, now):
+        batch = next_batch(plan, self._cluster) if gang.has_told_places() else None
+        if batch and self._marks.hold(gang, plan, now):
             if proves(gang, plan):
-                self._tell(gang, plan, now)
+                self._tell(gang, plan, batch, now)
             else:
                 self._end(gang, plan, CHANGED, (), now)
 
@@ -193,28 +195,28 @@ class Plans:
             gang.wait.try_again()
             self._members.dirty.note(gang.key)
 
-    def _tell(self, holder: Gang, plan: Plan, now: float) -> None:
-        """Have all pods evicted."""
-        gangs = self._members.gangs
-        plan.evicting_since = now
-        for key in plan.whole:
-            if key in gangs:
-                gangs[key].operations.may_leave()
-                self._members.dirty.note(key)
-        self._note_lost(plan, now)
+    def _tell(self, holder: Gang, plan: Plan, batch: frozenset[str], now: float) -> None:
+        """Have these pods evicted, which are all that leave of their gangs."""
+        gangs, pods = self._members.gangs, self._cluster.pods
+        plan.evicting_since = plan.evicting_since or now
+        plan.told |= batch
+        whole = [key for key, uids in plan.whole.items() if uids <= batch and key in gangs]
+        single = {key: uids for key, uids in plan.single.items() if uids <= batch and key in gangs}
+        loose = plan.loose & batch
+        for key in whole:
+            gangs[key].operations.may_leave()
+            self._members.dirty.note(key)
+        self._note_lost(batch, now)
         self._pause_clock(holder, plan, now)
-        pods = self._cluster.pods
-        singly = [*plan.loose, *(uid for uids in plan.single.values() for uid in uids)]
-        self._told += [(pods[uid], holder.key) for uid in sorted(singly) if uid in pods]
-        for key, uids in plan.single.items():
-            if key in gangs:
-                preempted.part_with(gangs[key], uids, now)
-                self._members.dirty.note(key)
-        self._loose.evict(sorted(plan.loose))
+        self._told += [(pods[uid], holder.key) for uid in sorted(loose.union(*single.values())) if uid in pods]
+        for key, uids in single.items():
+            preempted.part_with(gangs[key], uids, now)
+            self._members.dirty.note(key)
+        self._loose.evict(sorted(loose))
 
-    def _note_lost(self, plan: Plan, now: float) -> None:
-        """Count the work that is lost with those that leave."""
-        for pod in filter(None, map(self._cluster.pods.get, plan.leaving)):
+    def _note_lost(self, batch: frozenset[str], now: float) -> None:
+        """Count the work that is lost with these pods."""
+        for pod in filter(None, map(self._cluster.pods.get, batch)):
             for resource, amount in pod.shape.requests:
                 self.lost[resource] += amount * (now - (pod.bound_at or now))
 

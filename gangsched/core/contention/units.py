@@ -15,6 +15,7 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import BOUND, Claim
 from gangsched.core.contention.pool import Obstacle, Pool, Victim
 from gangsched.core.contention.surplus import divided, is_in_flight
+from gangsched.core.declarations.automatic import is_patient
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.plan import Plan
@@ -224,10 +225,11 @@ class Collector:
         return [each.key for each in budgets]
 
     def _lost_s(self, pod: Pod) -> float:
-        """The seconds of work that are lost with the pod, twofold if nothing creates it again or its Job may fail."""
+        """The seconds of work that are lost with the pod, twofold if nothing creates it again or it counts as failed."""
         worked_s = max(LEAST_S, self._now - (pod.bound_at or self._now))
         owner = pod.owner
-        counts = owner is None or (owner.kind, owner.api_group) == ("Job", "batch")
+        fails = owner is not None and (owner.kind, owner.api_group) == ("Job", "batch")
+        counts = owner is None or (fails and not is_patient(pod, self._members.foreign))
         return 2 * worked_s if counts else worked_s
 
     def _why_stays(self, pod: Pod) -> Obstacle | None:

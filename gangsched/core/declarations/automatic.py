@@ -15,12 +15,14 @@ from msgspec.structs import replace
 
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.objects.declaration import Declaration, GroupKey
+from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.workload import (
     AUTO,
     COMPLETED,
     DELETED,
     ENDED,
     GANG,
+    SERIES_OF,
     SUSPENDED,
     Workload,
     WorkloadFacts,
@@ -93,6 +95,15 @@ def recreates_all(workload: Workload | None, namespace: str, foreign: Foreign) -
     """Whether the workload recreates all pods of a gang when one is lost."""
     facts = _facts(workload, namespace, foreign)
     return facts is not None and facts.recreates_all
+
+
+def is_patient(pod: Pod, foreign: Foreign) -> bool:
+    """Whether the pod is of a Job that counts no failure when it is evicted; not if that is unknown."""
+    owner = pod.owner
+    if owner is None or (owner.kind, owner.api_group) != ("Job", "batch"):
+        return False
+    found = foreign.stored(SERIES_OF, GroupKey(pod.namespace, owner.name))
+    return found is not None and found.uid == owner.uid and found.workload is not None and found.workload.patient
 
 
 def idle_of(workload: Workload | None, namespace: str, foreign: Foreign) -> Idle | None:

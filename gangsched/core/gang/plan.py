@@ -34,6 +34,8 @@ class Plan:
     """What the group asked for (`gang.wait.Wait.asked`)."""
     beside: frozenset[str] = frozenset()
     """The pods of other schedulers, by UID, that were on its nodes already."""
+    told: frozenset[str] = frozenset()
+    """The pods that were told to leave, by UID."""
     evicting_since: float = 0.0
     """When the first pods were told to leave; 0.0 before that."""
     paused_until: float = 0.0

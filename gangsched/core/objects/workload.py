@@ -95,9 +95,10 @@ class WorkloadFacts(Struct, frozen=True, gc=False):
     succeed in total, None if it does not say, and `succeeded` how many it has counted. If `completions` exceeds `size`,
     its pods come in waves. `given_up` is how many of the completions have failed for good, so that nobody owes them any
     more (a Job's failed indexes). `series` are its Jobs, which count on their own, if these create its pods.
-    `recreates_all`: when a pod of a gang is lost, its controller deletes the others too. `not_yet` are roles of which
-    it has no pods before others of its pods are complete, which this state of the object does not show. `ignored` are
-    fields in use that change what its own system would do, but not what gangsched does.
+    `recreates_all`: when a pod of a gang is lost, its controller deletes the others too. `patient`: an evicted pod does
+    not count as a failure of it. `not_yet` are roles of which it has no pods before others of its pods are complete,
+    which this state of the object does not show. `ignored` are fields in use that change what its own system would do,
+    but not what gangsched does.
     """
 
     title: str
@@ -113,6 +114,7 @@ class WorkloadFacts(Struct, frozen=True, gc=False):
     given_up: int = 0
     series: tuple[Series, ...] = ()
     recreates_all: bool = False
+    patient: bool = False
     not_yet: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
 

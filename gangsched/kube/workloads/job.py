@@ -9,6 +9,7 @@ from msgspec import Raw, Struct
 from gangsched.config.workload_registry import WorkloadRow
 from gangsched.core.objects.workload import COMPLETED, ENDED
 from gangsched.kube import wire
+from gangsched.kube.terms.failure_policies import FailurePolicy, why_counted
 from gangsched.kube.workloads.workload_fields import ABSENT, ignored, means
 from gangsched.kube.workloads.workload_kind import Desired, Kind, Object, controlled, has_ended
 
@@ -45,10 +46,13 @@ class _Scheduling(Struct, gc=False, rename="camel"):
     ] = ABSENT
 
 
-class _JobSpec(Struct, gc=False):
+class _JobSpec(Struct, gc=False, rename="camel"):
     parallelism: Annotated[int | None, means("the number of pods at a time")] = None
     completions: Annotated[int | None, means("how many pods must succeed: what the Job still owes")] = None
     suspend: Annotated[bool | None, means("no pods are wanted")] = None
+    pod_failure_policy: Annotated[
+        FailurePolicy | None, means("whether an eviction counts as a failure, in preemption")
+    ] = None
     scheduling: _Scheduling | None = None
 
 
@@ -71,7 +75,8 @@ class _Job(Object, gc=False):
 
 def _desired(job: _Job) -> Desired:
     spec = job.spec or _JobSpec()
-    return _counted(job, spec)._replace(topology=_topology(spec.scheduling))
+    patient = not why_counted("", spec.pod_failure_policy)
+    return _counted(job, spec)._replace(topology=_topology(spec.scheduling), patient=patient)
 
 
 def _topology(scheduling: _Scheduling | None) -> str:

@@ -63,8 +63,8 @@ class Desired(NamedTuple):
     domain of a member of another role. `remedy` says how to have those members created at once. `least` is the minimum
     that the object's fields state for the gang as a whole, None if they state none: then it is `size`. If it states
     them, `priority_class`, `time_s` and `topology` are its PriorityClass, its longest wait and the label whose domain
-    takes the whole gang. `completions`, `succeeded`, `given_up`, `series`, `recreates_all` and
-    `not_yet` are as in `WorkloadFacts`.
+    takes the whole gang. `completions`, `succeeded`, `given_up`, `series`, `recreates_all`,
+    `patient` and `not_yet` are as in `WorkloadFacts`.
     """
 
     size: int
@@ -83,6 +83,7 @@ class Desired(NamedTuple):
     given_up: int = 0
     series: tuple[Series, ...] = ()
     recreates_all: bool = False
+    patient: bool = False
     not_yet: tuple[str, ...] = ()
 
 
@@ -206,6 +207,7 @@ class Kind(Generic[Form]):
                 given_up=desired.given_up if desired is not None else 0,
                 series=desired.series if desired is not None else (),
                 recreates_all=desired is not None and desired.recreates_all,
+                patient=desired is not None and desired.patient,
                 not_yet=desired.not_yet if desired is not None else (),
                 ignored=ignored,
             ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from http import HTTPStatus
 
 import msgspec
@@ -15,6 +14,7 @@ from gangsched.kube import wire
 from gangsched.kube.client.errors import UNREADABLE, KubeError
 from gangsched.kube.client.paths import quoted
 from gangsched.kube.client.session import ApiSession
+from gangsched.kube.terms.failure_policies import FailurePolicy, why_counted
 from gangsched.kube.writing.write_results import Outcome, WriteResult, failed
 
 _TIMEOUT_S = 10.0
@@ -27,35 +27,11 @@ _ENDING = {
 """Conditions of a Job whose controller creates no more pods, with their meaning in messages."""
 
 _CONTROLLER = "kubernetes.io/job-controller"
-_IGNORE = "Ignore"
-_ENDED_BY_SIGNAL = (137, 143)
-"""Exit codes of a container that ended by SIGKILL or SIGTERM, as in an eviction."""
-
-
-class _ConditionPattern(Struct, gc=False):
-    type: str = ""
-    status: str | None = None
-
-
-class _ExitCodes(Struct, gc=False):
-    operator: str = ""
-    values: list[int] | None = None
-
-
-class _Rule(Struct, gc=False, rename="camel"):
-    action: str = ""
-    on_pod_conditions: list[_ConditionPattern] | None = None
-    on_exit_codes: _ExitCodes | None = None
-
-
-class _Policy(Struct, gc=False):
-    rules: list[_Rule] | None = None
-
 
 class _JobSpec(Struct, gc=False, rename="camel"):
     suspend: bool | None = None
     managed_by: str | None = None
-    pod_failure_policy: _Policy | None = None
+    pod_failure_policy: FailurePolicy | None = None
 
 
 class _JobStatus(Struct, gc=False):
@@ -124,42 +100,7 @@ def _why_not(name: str, uid: str, body: bytes) -> str:
     if spec.managed_by not in (None, "", _CONTROLLER):
         by = printable(spec.managed_by or "")
         return f"Job {name} is managed by {by}, so it is unknown whether an evicted pod would be replaced"
-    policy = spec.pod_failure_policy
-    return _why_counted(name, (policy.rules if policy is not None else None) or ())
-
-
-def _why_counted(name: str, rules: Sequence[_Rule]) -> str:
-    """Why an eviction would count as a failure; empty if not. The Job's controller applies the first matching rule."""
-    ignoring = next((index for index, rule in enumerate(rules) if rule.action == _IGNORE and _by_condition(rule)), None)
-    if ignoring is None:
-        return (
-            f"Job {name} has no podFailurePolicy that ignores DisruptionTarget, so an eviction would count as a failure"
-            " of it: delete it and create it again with one, because a Job's policy cannot be changed"
-        )
-    for number, rule in enumerate(rules[:ignoring], start=1):
-        if rule.action != _IGNORE and (_by_condition(rule) or _by_exit_code(rule)):
-            return (
-                f"rule {number} of the podFailurePolicy of Job {name} ({printable(rule.action)}) matches evicted pods"
-                " before the one that ignores DisruptionTarget, so an eviction would count as a failure: delete the Job"
-                " and create it again with that rule first, because its policy cannot be changed"
-            )
-    return ""
-
-
-def _by_condition(rule: _Rule) -> bool:
-    """Whether the rule matches every evicted pod, because of the condition DisruptionTarget."""
-    return any(
-        pattern.type == "DisruptionTarget" and pattern.status in (None, "", "True")
-        for pattern in rule.on_pod_conditions or ()
-    )
-
-
-def _by_exit_code(rule: _Rule) -> bool:
-    """Whether the rule matches a container that an eviction's signal ended."""
-    if rule.on_exit_codes is None:
-        return False
-    values = rule.on_exit_codes.values or ()
-    return any((code in values) is (rule.on_exit_codes.operator == "In") for code in _ENDED_BY_SIGNAL)
+    return why_counted(name, spec.pod_failure_policy)
 
 
 def _gone(name: str) -> str:

@@ -4,6 +4,7 @@
 const ROWS = 300;  // maximum rows of a table, so that it stays usable; the grid shows every node
 const SIZES = [96, 64, 40, 28, 20, 14, 10, 7];  // sizes of a box in CSS pixels; the largest at which all nodes fit is used
 const NAMED = 64;  // minimum size of a box that has room for a name
+const GROUPS_NAMED = 20;  // most groups that are named of those that leave for another
 const MOST_BYTES = 1 << 20;  // maximum size of a manifest; the server refuses more
 const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
@@ -193,7 +194,7 @@ function tellOne() {
     return;
   }
   byId("group-state").textContent = `${group.phase || "not seen by an operator"} ${group.reason || ""}: ${group.members} of ${group.minimum} members exist, ${group.bound} are bound (${group.resource})`;
-  byId("group-message").textContent = group.message || "";
+  byId("group-message").replaceChildren(group.message || "", ...leaving(group).map((each) => make("span", ` ${each.textContent}`)));
   const moments = group.timeline.map((moment) => ({ stage: moment.stage, at: Date.parse(moment.time) }));
   // This machine's clock may differ from the cluster's.
   const first = moments.length ? moments[0].at : 0, known = moments.length ? moments.at(-1).at : 0;
@@ -201,6 +202,16 @@ function tellOne() {
   byId("moments").replaceChildren(...moments.map((moment) =>
     make("li", `${moment.stage}: ${new Date(moment.at).toLocaleString()}${moment.at > first ? `, ${((moment.at - first) / 1000).toFixed(1)} s after it was created` : ""}`)));
   drawTimeline(moments, first, Math.max(last, first + 100));
+}
+
+// Who leaves for the group, if a plan is open for it.
+function leaving(group) {
+  if (!group.plan) return [];
+  const who = group.plan.leaving.slice(0, GROUPS_NAMED).map((each) => `${each.pods} of ${each.group || "no group"}`);
+  const more = group.plan.leaving.length - who.length;
+  const told = group.plan.since ? `since ${new Date(group.plan.since).toLocaleTimeString()}` : "once this is written";
+  const until = new Date(group.plan.expires).toLocaleTimeString();
+  return [make("p", `Pods leave for it ${told}, until ${until} at the latest: ${who.join(", ")}${more > 0 ? `, and of ${more} more groups` : ""}.`)];
 }
 
 function drawTimeline(moments, first, last) {
@@ -260,7 +271,7 @@ function show() {
     const item = make("li", "");
     item.append(opener(group),
       make("span", ` ${group.phase || "not seen by an operator"} ${group.reason || ""}, ${group.members} of ${group.minimum} members`),
-      make("p", group.message || ""));
+      make("p", group.message || ""), ...leaving(group));
     return item;
   }));
   if (waiting.length > ROWS) byId("line").append(make("li", `and ${waiting.length - ROWS} more`));

@@ -1,0 +1,26 @@
+"""In which order those that leave for an open plan are evicted."""
+
+from __future__ import annotations
+
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.gang.plan import Plan
+
+
+def next_batch(plan: Plan, cluster: Cluster) -> frozenset[str]:
+    """The pods, by UID, that are told to leave next; none while some that were told before stay.
+
+    Those under disruption budgets are first, with all that leave of their gangs: if the API server refuses them, nobody
+    else has left in vain.
+    """
+    pods, budgets = cluster.pods, cluster.budgets
+
+    def stays(uid: str) -> bool:
+        pod = pods.get(uid)
+        return pod is not None and not (pod.terminating or pod.terminal)
+
+    several = (*plan.whole.values(), *plan.single.values(), *(frozenset((uid,)) for uid in plan.loose))
+    rest = [uids for uids in several if not uids <= plan.told and any(map(stays, uids))]
+    if not rest or any(map(stays, plan.told)):
+        return frozenset()
+    under = [uids for uids in rest if any(uid in pods and budgets.of(pods[uid]) for uid in uids)]
+    return frozenset().union(*(under or rest))
