@@ -35,7 +35,7 @@ _OBSTACLES = {
     Staying.NODE: "of nodes, of DaemonSets or critical for the system",
     Staying.BUDGETS: "under more than one PodDisruptionBudget, which are never evicted",
     Staying.PROTECTED: "of groups that have not run for long enough",
-    Staying.UNCONTROLLED: "that no controller would create again",
+    Staying.UNCONTROLLED: "that no controller would create again, or whose Job would count a failure",
     Staying.IN_FLIGHT: "of groups that are being bound, or leave already",
 }
 _WRITTEN = "this is what the operator wrote into the PodGroup's status, because you may not read the rest"

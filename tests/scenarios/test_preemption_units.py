@@ -17,6 +17,13 @@ from tests.harness import Harness
 from tests.preempting import SET, alone, cluster, end, evicted, gang, holder, is_whole, names, record, victims
 
 DAY_S = 86_400.0
+JOB = Owner("Job", "work", "uid-work", "batch")
+
+
+def job(*, patient: bool) -> ForeignGroup:
+    """The object of JOB; a patient one counts no failure when its pods are evicted."""
+    facts = WorkloadFacts("Job", patient=patient)
+    return ForeignGroup(SERIES_OF, GroupKey("default", JOB.name), JOB.uid, 0.0, None, workload=facts)
 
 
 def bound_before(harness: Harness, name: str, seconds: float) -> None:
@@ -276,9 +283,15 @@ def test_pods_outside_the_namespace_of_the_installation_never_leave():
     assert victims(harness, *holder(1)) == []
 
 
-def test_pods_that_nothing_would_create_again_stay_where_the_settings_say_so():
-    harness = cluster(node(cpu=1), alone("there", owner=None), spares_uncontrolled=True)
-    assert victims(harness, *holder(1)) == []
+@pytest.mark.parametrize(
+    ("owner", "patient", "leaves"),
+    [(None, False, []), (JOB, False, []), (JOB, True, ["there"]), (SET, False, ["there"])],
+    ids=["alone", "a Job that counts failures", "a Job that does not", "a StatefulSet"],
+)
+def test_whoever_would_be_lost_for_good_stays_if_the_settings_say_so(owner, patient, leaves):
+    harness = cluster(node(cpu=1), alone("there", owner=owner), spares_uncontrolled=True)
+    harness.add(job(patient=patient))
+    assert victims(harness, *holder(1)) == leaves
 
 
 def test_the_work_of_a_pod_that_nothing_would_create_again_counts_twofold():
@@ -289,11 +302,9 @@ def test_the_work_of_a_pod_that_nothing_would_create_again_counts_twofold():
 
 @pytest.mark.parametrize(("patient", "leaves"), [(True, "job-0"), (False, "set-0"), (None, "set-0")])
 def test_work_counts_twofold_whose_job_would_count_a_failure_or_is_not_known(patient, leaves):
-    owner = Owner("Job", "work", "uid-work", "batch")
-    harness = cluster(node(cpu=2), *gang("job", 1, pods_with={"owner": owner}), *gang("set", 1))
+    harness = cluster(node(cpu=2), *gang("job", 1, pods_with={"owner": JOB}), *gang("set", 1))
     if patient is not None:
-        facts = WorkloadFacts("Job", patient=patient)
-        harness.add(ForeignGroup(SERIES_OF, GroupKey("default", "work"), "uid-work", 0.0, None, workload=facts))
+        harness.add(job(patient=patient))
         harness.settle()
     bound_before(harness, "set", 100)
     assert victims(harness, *holder(1)) == [leaves]

@@ -30,7 +30,7 @@ class Obstacle(StrEnum):
     PROTECTED = "Protected"
     """Its group has not run for long enough."""
     UNCONTROLLED = "Uncontrolled"
-    """No controller would create it again."""
+    """No controller would create it again, or its Job would count a failure."""
     IN_FLIGHT = "InFlight"
     """Its group is being bound, or leaves already."""
 

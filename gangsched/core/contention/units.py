@@ -227,10 +227,14 @@ class Collector:
     def _lost_s(self, pod: Pod) -> float:
         """The seconds of work that are lost with the pod, twofold if nothing creates it again or it counts as failed."""
         worked_s = max(LEAST_S, self._now - (pod.bound_at or self._now))
+        return 2 * worked_s if self._is_lost_for_good(pod) else worked_s
+
+    def _is_lost_for_good(self, pod: Pod) -> bool:
+        """Whether no controller would create the pod again, or its Job would count a failure."""
         owner = pod.owner
-        fails = owner is not None and (owner.kind, owner.api_group) == ("Job", "batch")
-        counts = owner is None or (fails and not is_patient(pod, self._members.foreign))
-        return 2 * worked_s if counts else worked_s
+        if owner is None:
+            return True
+        return (owner.kind, owner.api_group) == ("Job", "batch") and not is_patient(pod, self._members.foreign)
 
     def _why_stays(self, pod: Pod) -> Obstacle | None:
         """Why the pod may not leave, whatever its gang; None if it may."""
@@ -243,7 +247,7 @@ class Collector:
             return Obstacle.NODE
         if len(self._cluster.budgets.of(pod)) > 1:
             return Obstacle.BUDGETS
-        if owner is None and self._policy.preemption.spares_uncontrolled:
+        if self._policy.preemption.spares_uncontrolled and self._is_lost_for_good(pod):
             return Obstacle.UNCONTROLLED
         return None
 

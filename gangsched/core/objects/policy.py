@@ -60,7 +60,7 @@ class Preemption(Struct, frozen=True):
     leave too; without it only those of this installation. With `exceeds_budgets` a plan may take more pods than
     PodDisruptionBudgets allow if there is no other way. A group is spared until it has run for `min_runtime_s`, which
     doubles with each of its earlier preemptions. At most `victims_per_minute` pods are evicted a minute. With
-    `spares_uncontrolled` pods that no controller would create again are never evicted.
+    `spares_uncontrolled` pods are never evicted that no controller would create again, or whose Jobs count a failure.
     """
 
     enabled: bool = True
