@@ -259,10 +259,6 @@ class Installations:
         self._elsewhere.pop(key, None)
         return self._groups.pop(key, None)
 
-    def refile(self, key: GroupKey) -> None:
-        """Forget in which order the group's pods decide, because they were filed without `pod_seen`."""
-        self._contenders.pop(key, None)
-
     def validate(self) -> Iterator[str]:
         """Contradictions in what is known, each as a sentence."""
         if self._heard != Counter(pod.scheduler for pod in self.pods().values() if is_heard(pod)):
