@@ -6,7 +6,7 @@ import pytest
 
 from gangsched.core.objects.podgroup import OnDegraded
 from gangsched.core.objects.reasons import Reason
-from tests.builders import node, pod, pods
+from tests.builders import node, pods
 from tests.harness import Harness
 from tests.preempting import SET, alone, cluster, end, evicted, gang, holder, is_whole, names, record, victims
 

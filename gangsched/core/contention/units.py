@@ -225,7 +225,7 @@ class Collector:
         return [each.key for each in budgets]
 
     def _lost_s(self, pod: Pod) -> float:
-        """The seconds of work that are lost with the pod, twofold if nothing creates it again or it counts as failed."""
+        """The seconds of work that are lost with the pod, twofold if it is lost for good."""
         worked_s = max(LEAST_S, self._now - (pod.bound_at or self._now))
         return 2 * worked_s if self._is_lost_for_good(pod) else worked_s
 
