@@ -28,6 +28,7 @@ _ENDING = {
 
 _CONTROLLER = "kubernetes.io/job-controller"
 
+
 class _JobSpec(Struct, gc=False, rename="camel"):
     suspend: bool | None = None
     managed_by: str | None = None
