@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import OnDegraded
 from gangsched.core.objects.reasons import Reason
 from tests.builders import node, pods
@@ -11,7 +14,7 @@ from tests.harness import Harness
 from tests.preempting import SET, alone, cluster, end, evicted, gang, holder, is_whole, names, record, victims
 
 
-def short(lost: int, *fillers: str, size: int = 4, **spec: object) -> Harness:
+def short(lost: int, *fillers: str, size: int = 4, **spec: Any) -> Harness:
     """A gang of priority 100 that has lost members, whose room others have taken."""
     harness = cluster(node(cpu=size), *holder(size, **spec))
     harness.delete(*(f"default/high-{at}" for at in range(lost)))
@@ -22,7 +25,7 @@ def short(lost: int, *fillers: str, size: int = 4, **spec: object) -> Harness:
     return harness
 
 
-def again(first: int, count: int) -> list[object]:
+def again(first: int, count: int) -> list[Pod]:
     """Members of the gang that a controller has created again."""
     return pods("high", count, first=first, owner=SET)
 
