@@ -146,6 +146,9 @@ def pod(
     preempts: bool = True,
     ready: bool = False,
     grace_s: int = 30,
+    start: float = 0.0,
+    deadline_s: int | None = None,
+    expected_s: float | None = None,
 ) -> Pod:
     """A pending pod of 1 cpu that declares itself a member of group `a`; `group=""` makes a plain pod.
 
@@ -200,7 +203,14 @@ def pod(
         workload=workload,
         gone_by=gone_by,
         bound_at=bound_at,
-        lifetime=Lifetime(preempts=preempts, ready=ready, grace_s=grace_s),
+        lifetime=Lifetime(
+            preempts=preempts,
+            start=start,
+            ready=ready,
+            grace_s=grace_s,
+            deadline_s=deadline_s,
+            expected_s=expected_s,
+        ),
     )
 
 

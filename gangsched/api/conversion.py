@@ -136,6 +136,7 @@ def _spec_from_object(spec: PodGroupSpec) -> GroupSpec:
         topology=_topology(placement.topology) if placement.topology is not None else None,
         on_degraded=spec.on_degraded,
         preempts=spec.preemption_policy != "Never",
+        expected_s=None if spec.expected_run_time is None else parse_duration(spec.expected_run_time),
     )
 
 

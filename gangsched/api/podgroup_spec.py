@@ -213,6 +213,13 @@ class PodGroupSpec(PodGroupPart):
         "PreemptLowerPriority, the default: its PriorityClass says whether groups and pods of lower priority are; a "
         "group with a priority that is a bare number preempts nobody.",
     )
+    expected_run_time: Duration | None = Field(
+        default=None,
+        description="How long the group runs once its minimum is bound: hours, minutes and seconds such as 90s, 5m or "
+        "1h30m, from 1s to 168h (7 days). Groups that wait are told by it when they will probably start. Defaults to "
+        "the pods' annotation gangsched.io/expected-runtime; without both only limits such as activeDeadlineSeconds "
+        "tell when it ends.",
+    )
     roles: Annotated[list[Role], Field(max_length=64), ListMap("name")] = Field(
         default_factory=list, description="Named parts of the group with their own minima. Defaults to none."
     )

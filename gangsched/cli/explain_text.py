@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from gangsched.api.times import format_time
 from gangsched.cli.output import UNWRAPPED, USUAL, wrapped
 from gangsched.core.contention.bars import Bar
+from gangsched.core.contention.expectation import Basis, ExpectedStart, Unknown
 from gangsched.core.contention.pool import Obstacle as Staying
 from gangsched.core.contention.prospects import Prospect
 from gangsched.core.objects.status import Fitting
@@ -38,6 +39,20 @@ _OBSTACLES = {
     Staying.UNCONTROLLED: "that no controller would create again, or whose Job would count a failure",
     Staying.IN_FLIGHT: "of groups that are being bound, or leave already",
 }
+_BASES = {
+    None: "",
+    Basis.ROOM: "as soon as those ahead have their places",
+    Basis.LIMITS: "when others reach their limits",
+    Basis.DECLARED: "if others end when they have declared to",
+}
+_UNKNOWN = {
+    Unknown.ENDLESS: "{who} is a service, which does not end by itself",
+    Unknown.UNKNOWN: "{who} has neither activeDeadlineSeconds nor expectedRunTime",
+    Unknown.AHEAD: "it depends on {who} ahead of it",
+    Unknown.HORIZON: "it is more than 7 days away",
+    Unknown.NEVER: "it would not fit even once everything has ended",
+}
+"""Why an expected start is not known, because of whom."""
 _WRITTEN = "this is what the operator wrote into the PodGroup's status, because you may not read the rest"
 
 
@@ -59,6 +74,8 @@ def lines(
         rows += [("fits" if not number else "", _fitting(kind)) for number, kind in enumerate(diagnosis.fitting)]
     else:
         rows += _shortfall_rows(diagnosis.shortfall)
+    if diagnosis.starts is not None:
+        rows.append(("starts", _starts(diagnosis.starts, diagnosis.key.namespace)))
     if diagnosis.preemption is not None:
         rows.append(("preempts", _preemption(diagnosis.preemption)))
     rows += [("besides", sentence) for sentence in diagnosis.besides]
@@ -72,6 +89,20 @@ def lines(
         yield from wrapped(text, width, head=f"  {head:<10}  ")
     if diagnosis.shortfall is not None and diagnosis.shortfall.groups:
         yield from _table(diagnosis.shortfall, width if width < UNWRAPPED else USUAL)
+
+
+def _starts(starts: ExpectedStart, namespace: str) -> str:
+    """Between when it will start, on what that relies, or why it is not known."""
+    who, decides = "a group", starts.decides
+    if decides is not None:
+        who = decides.name if decides.namespace == namespace else "what runs in another namespace"
+    why = _UNKNOWN[starts.why].format(who=who) if starts.why is not None else ""
+    if not starts.earliest:
+        return f"unknown: {why}"
+    said = f"not before {format_time(starts.earliest, to_the_second=True)}"
+    if starts.latest:
+        said += f" and by {format_time(starts.latest, to_the_second=True)}"
+    return f"{said}, {_BASES[starts.basis]}{f'; by when is unknown: {why}' if why else ''}"
 
 
 def _preemption(found: Prospect) -> str:

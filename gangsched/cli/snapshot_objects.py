@@ -25,6 +25,7 @@ from gangsched.kube.dialects.dialect_table import DEFAULT
 from gangsched.kube.reading import storage_values
 from gangsched.kube.reading.disruption_values import BUDGETS
 from gangsched.kube.reading.kept import Kept, kept_below, kept_of
+from gangsched.kube.reading.pod_values import EXPECTED_RUNTIME
 from gangsched.kube.reading.watched_resources import PRIORITY_CLASSES
 from gangsched.kube.terms.pod_failures import is_rejection
 from gangsched.kube.wire import device_objects as device_wire
@@ -39,7 +40,7 @@ Object = dict[str, Any]
 ANNOTATIONS = frozenset(
     {
         *DEFAULT.annotations,
-        *(GANG, RECORDED, SCHEDULER),
+        *(GANG, RECORDED, SCHEDULER, EXPECTED_RUNTIME),
         *(
             storage_values.SELECTED_NODE,
             storage_values.MARK,

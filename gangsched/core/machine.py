@@ -13,6 +13,7 @@ from functools import partial
 
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.composition import Composition
+from gangsched.core.contention.expectation import Expectations, ExpectedStart
 from gangsched.core.contention.prospects import Prospect, Prospects
 from gangsched.core.cycle import Cycle
 from gangsched.core.gang.gang import Gang
@@ -187,6 +188,14 @@ class Machine:
         state, gang = self._state, self.gangs[key]
         prospects = Prospects(state.cluster, state.members, state.plans, state.searching, state.policy)
         return prospects.of(gang, self.assessments[key], state.surroundings.priority_classes, self._called)
+
+    def expected_start_of(self, key: GroupKey, ahead: Sequence[GroupKey]) -> ExpectedStart | None:
+        """When the group will probably start, behind those `ahead`; None if it does not wait for room."""
+        state, gang = self._state, self.gangs[key]
+        if gang.wait.refusal is None or gang.wait.refusal.never or gang.operations.plan is not None:
+            return None
+        expectations = Expectations(state.cluster, state.members, self.assessments, state.asking)
+        return expectations.of(gang, ahead, self._called)
 
     def lacking(self, pod: Pod) -> tuple[GroupKey, int] | None:
         """The gang that this new pod belongs to and how many members it lacks; None if it is not known to lack any."""

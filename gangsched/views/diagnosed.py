@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gangsched.api.conversion import SCHEDULER
+from gangsched.core.contention.expectation import ExpectedStart
 from gangsched.core.contention.prospects import Prospect
 from gangsched.core.membership.installations import Elsewhere
 from gangsched.core.objects.declaration import GroupKey
@@ -55,6 +56,7 @@ class Diagnosis:
 
     `source` says how the group was declared; empty for a pod without a group. `demand` is what new nodes must provide.
     `preemption` is the group's plan, or why it has none; None if it does not wait for room that others could leave.
+    `starts` is when it will probably start; None as well if that was not asked.
     `since` and `fitting` come from a status alone: when the group began to wait or was scheduled (0.0 if unknown), and
     where members fit, which a `shortfall` says in more detail.
     """
@@ -74,6 +76,7 @@ class Diagnosis:
     since: float = 0.0
     fitting: Sequence[Fitting] = ()
     preemption: Prospect | None = None
+    starts: ExpectedStart | None = None
 
     @property
     def resource(self) -> str:

@@ -130,6 +130,7 @@ class _Examination:
             helps=tuple(helps),
             demand=refusal.demand if refusal is not None else (),
             preemption=preemption,
+            starts=self._machine.expected_start_of(gang.key, shortfall.ahead) if shortfall is not None else None,
         )
 
     def _unreadable_by_operator(self, member: Pod) -> Diagnosis:

@@ -272,6 +272,7 @@ FULL = manifest(
         "ttlAfterFinished": "168h",
         "priority": 1_000_000_000,
         "preemptionPolicy": "Never",
+        "expectedRunTime": "2h",
         "roles": [
             {"name": "launcher", "minMember": 1, "maxMember": 1},
             {

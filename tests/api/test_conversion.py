@@ -72,6 +72,7 @@ def test_the_full_group_is_read_whole():
         on_degraded=OnDegraded.RESTART,
         topology=Topology("topology.kubernetes.io/zone", required=False),
         preempts=False,
+        expected_s=7200.0,
     )
 
 

@@ -90,5 +90,5 @@ def test_the_only_required_field_of_the_spec_is_min_member():
 
 def test_every_rule_has_a_message():
     rules = [rule for _, node in [("", ROOT), *NODES] for rule in node.get("x-kubernetes-validations", ())]
-    assert len(rules) == 12
+    assert len(rules) == 13
     assert all(rule["rule"] and len(rule["message"].split()) > 5 for rule in rules)

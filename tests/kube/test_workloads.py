@@ -253,6 +253,15 @@ FACTS: list[tuple[str, object, Json, Json]] = [
             ([{"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget"}]}], False),
         )
     ),
+    # Its limit counts from when it was started.
+    *(
+        ("job", spec, {"status": status}, {"ends_by": ends_by})
+        for spec, status, ends_by in (
+            ({"activeDeadlineSeconds": 60}, {"startTime": "2026-01-01T00:00:00Z"}, 1767225660.0),
+            ({"activeDeadlineSeconds": 60}, {}, 0.0),
+            ({}, {"startTime": "2026-01-01T00:00:00Z"}, 0.0),
+        )
+    ),
     # An object above says whether it is suspended, and has annotations. A CronJob's Jobs go on.
     *(
         (kind, spec, {"annotations": ASKED}, {"gang": True, "least": 3, "idle": idle})

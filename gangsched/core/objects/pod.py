@@ -84,7 +84,8 @@ class Lifetime(Struct, frozen=True, gc=False):
 
     `preempts`: other pods may be preempted for it. `start` is when its kubelet accepted it (epoch seconds), 0.0 before
     that. `ready`: its condition Ready is True. `grace_s` is how many seconds it gets to end, and `deadline_s` how many
-    it may run from its start on, None for no limit.
+    it may run from its start on, None for no limit. `expected_s` is how many its annotation says it will run, None
+    without one.
     """
 
     preempts: bool = True
@@ -92,6 +93,7 @@ class Lifetime(Struct, frozen=True, gc=False):
     ready: bool = False
     grace_s: int = 30
     deadline_s: int | None = None
+    expected_s: float | None = None
 
 
 class Pod(Struct, frozen=True, gc=False):

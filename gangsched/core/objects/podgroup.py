@@ -36,7 +36,8 @@ class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
     `min_resources` must be free in all before the first member is bound, if another system's object says so: the whole
     group will need as much, though its other members may be created later. `device_claims` are the ResourceClaims that
     its members share. `preempted_whole`: all members are preempted together, not one by one. Without `preempts` it
-    preempts nobody, whatever its PriorityClass says. `tree` is what is needed of the roles if that is
+    preempts nobody, whatever its PriorityClass says. `expected_s` is how many seconds it says it will run once it is
+    scheduled, None if it does not say. `tree` is what is needed of the roles if that is
     not the minimum of each of them: a role is then needed with its minimum or not at all. `levels` confine some of the
     roles inside `topology`, outer ones first.
     """
@@ -56,6 +57,7 @@ class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
     device_claims: tuple[DeviceUse, ...] = ()
     preempted_whole: bool = False
     preempts: bool = True
+    expected_s: float | None = None
     not_built: tuple[str, ...] = ()
     tree: Minima | None = None
     levels: tuple[Level, ...] = ()

@@ -8,7 +8,7 @@ pods.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from sys import intern
 from typing import NamedTuple
@@ -18,6 +18,7 @@ from msgspec import Raw
 
 from gangsched.api.times import parse_time
 from gangsched.core.objects.declaration import NATIVE, Declaration
+from gangsched.core.objects.duration import parse_duration
 from gangsched.core.objects.pod import Lifetime, Owner, Pod, PodPhase
 from gangsched.core.objects.shape import Labels, Shape
 from gangsched.core.objects.workload import Added, Workload
@@ -36,6 +37,8 @@ _KEPT = 1024
 _NOTHING: dict[str, str] = {}
 _GRACE_S = 30
 """The API server's default of `terminationGracePeriodSeconds`."""
+EXPECTED_RUNTIME = "gangsched.io/expected-runtime"
+"""The annotation of a pod with how long it will run once it is bound, as a duration."""
 _POD = msgspec.json.Decoder(wire.Pod)
 _POD_CORE = msgspec.json.Decoder(wire.PodCore)
 
@@ -115,7 +118,7 @@ def pod_value(pod: wire.Pod, dialects: Dialects = DEFAULT, workloads: Workloads 
         workload=_workload(meta, owner, declaration, workloads) if owner is not None or workloads.by_label else None,
         failure=failure(status) if status.phase == "Failed" else None,
         gone_by=_moment(meta.deletion_timestamp) if meta.deletion_timestamp else 0.0,
-        lifetime=_lifetime(spec, status, ready=conditions.ready),
+        lifetime=_lifetime(spec, status, meta.annotations or _NOTHING, ready=conditions.ready),
     )
 
 
@@ -137,8 +140,8 @@ def _kept_owner(owner: Owner | None) -> Owner | None:
     return owner
 
 
-def _lifetime(spec: wire.PodSpec, status: wire.PodStatus, *, ready: bool) -> Lifetime:
-    grace_s = spec.termination_grace_period_seconds
+def _lifetime(spec: wire.PodSpec, status: wire.PodStatus, annotations: Mapping[str, str], *, ready: bool) -> Lifetime:
+    grace_s, expected = spec.termination_grace_period_seconds, annotations.get(EXPECTED_RUNTIME)
     return _kept_lifetime(
         Lifetime(
             preempts=spec.preemption_policy != "Never",
@@ -146,8 +149,18 @@ def _lifetime(spec: wire.PodSpec, status: wire.PodStatus, *, ready: bool) -> Lif
             ready=ready,
             grace_s=_GRACE_S if grace_s is None else grace_s,
             deadline_s=spec.active_deadline_seconds,
+            expected_s=_duration(expected) if expected is not None else None,
         )
     )
+
+
+@lru_cache(maxsize=_KEPT)
+def _duration(text: str) -> float | None:
+    """The seconds that the text means; None if it is no duration."""
+    try:
+        return parse_duration(text)
+    except ValueError:
+        return None
 
 
 @lru_cache(maxsize=_KEPT)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Raw, Struct
 
+from gangsched.api.times import parse_time
 from gangsched.config.workload_registry import WorkloadRow
 from gangsched.core.objects.workload import COMPLETED, ENDED
 from gangsched.kube import wire
@@ -50,6 +51,7 @@ class _JobSpec(Struct, gc=False, rename="camel"):
     parallelism: Annotated[int | None, means("the number of pods at a time")] = None
     completions: Annotated[int | None, means("how many pods must succeed: what the Job still owes")] = None
     suspend: Annotated[bool | None, means("no pods are wanted")] = None
+    active_deadline_seconds: Annotated[int | None, means("with `status.startTime`, when it ends at the latest")] = None
     pod_failure_policy: Annotated[
         FailurePolicy | None, means("whether an eviction counts as a failure, in preemption")
     ] = None
@@ -57,6 +59,7 @@ class _JobSpec(Struct, gc=False, rename="camel"):
 
 
 class _JobStatus(Struct, gc=False, rename="camel"):
+    start_time: Annotated[str | None, means("when its time began to run")] = None
     active: Annotated[int | None, means("without `completions`, the pods that are left after the first success")] = None
     succeeded: Annotated[int | None, means("completions that are not owed any more")] = None
     failed_indexes: Annotated[
@@ -76,7 +79,16 @@ class _Job(Object, gc=False):
 def _desired(job: _Job) -> Desired:
     spec = job.spec or _JobSpec()
     patient = not why_counted("", spec.pod_failure_policy)
-    return _counted(job, spec)._replace(topology=_topology(spec.scheduling), patient=patient)
+    desired = _counted(job, spec)
+    return desired._replace(topology=_topology(spec.scheduling), patient=patient, ends_by=_ends_by(job, spec))
+
+
+def _ends_by(job: _Job, spec: _JobSpec) -> float:
+    """When its own limit ends the Job, in epoch seconds; 0.0 if it has none, or has not begun."""
+    start = job.status.start_time if job.status is not None else None
+    if spec.active_deadline_seconds is None or start is None:
+        return 0.0
+    return parse_time(start) + spec.active_deadline_seconds
 
 
 def _topology(scheduling: _Scheduling | None) -> str:

@@ -64,7 +64,7 @@ class Desired(NamedTuple):
     that the object's fields state for the gang as a whole, None if they state none: then it is `size`. If it states
     them, `priority_class`, `time_s` and `topology` are its PriorityClass, its longest wait and the label whose domain
     takes the whole gang. `completions`, `succeeded`, `given_up`, `series`, `recreates_all`,
-    `patient` and `not_yet` are as in `WorkloadFacts`.
+    `patient`, `ends_by` and `not_yet` are as in `WorkloadFacts`.
     """
 
     size: int
@@ -84,6 +84,7 @@ class Desired(NamedTuple):
     series: tuple[Series, ...] = ()
     recreates_all: bool = False
     patient: bool = False
+    ends_by: float = 0.0
     not_yet: tuple[str, ...] = ()
 
 
@@ -208,6 +209,7 @@ class Kind(Generic[Form]):
                 series=desired.series if desired is not None else (),
                 recreates_all=desired is not None and desired.recreates_all,
                 patient=desired is not None and desired.patient,
+                ends_by=desired.ends_by if desired is not None else 0.0,
                 not_yet=desired.not_yet if desired is not None else (),
                 ignored=ignored,
             ),

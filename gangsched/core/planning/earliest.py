@@ -1,0 +1,121 @@
+"""The earliest moment at which an ask is placed, when others end by themselves and nobody is evicted.
+
+What runs leaves in the order of its ends. Whether the ask is placed once a prefix of it has left is monotonic but for
+what members ask about other pods, so the shortest prefix is found by bisection over the distinct ends. It goes on from
+call to call like `leaving.Search`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Generator, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from gangsched.core.cluster.claims import Claim
+from gangsched.core.planning import budget as units
+from gangsched.core.planning.ask import Ask
+from gangsched.core.planning.capacity_snapshot import Snapshot
+from gangsched.core.planning.placement import fits, place
+from gangsched.core.planning.trial import Placement
+
+_LEAVES = 100
+"""Cost, in units of the budget, of each pod that leaves for a trial or comes back."""
+
+
+class Departure(NamedTuple):
+    """A claim that ends then, in epoch seconds or one of `core.contention.ends`' values for unknown ends."""
+
+    end: float
+    claim: Claim
+
+
+class Later(Struct, frozen=True):
+    """The ask is placed at `start`, once those that are `leaving` its nodes until then have left. None: never."""
+
+    start: float
+    placement: Placement | None
+    leaving: Sequence[Departure] = ()
+
+
+class Earliest:
+    """One search among these departures: call `go_on`, each time on a snapshot of the same cluster for the same viewer,
+    until it has a result.
+    """
+
+    def __init__(self, ask: Ask, departures: Sequence[Departure], now: float) -> None:
+        self._ask = ask
+        self._departures = sorted(departures, key=lambda each: (each.end, each.claim.pod.uid))
+        self._ends = [each.end for each in self._departures]
+        self._now = now
+        self._running: Generator[None, None, Later] | None = None
+        self._away = 0
+        self._mark: int | None = None
+
+    def go_on(self, snapshot: Snapshot) -> Later | None:
+        """Search until there is a result or the snapshot's budget is spent (None). The snapshot is as before."""
+        self._snapshot = snapshot
+        if self._running is None:
+            self._running = self._search()
+        try:
+            next(self._running)
+        except StopIteration as stopped:
+            found: Later = stopped.value
+            return found
+        finally:
+            self._restore()
+        return None
+
+    def _search(self) -> Generator[None, None, Later]:
+        moments = [self._now, *dict.fromkeys(end for end in self._ends if end > self._now)]
+        if not (yield from self._works(moments[-1])):
+            return Later(float("inf"), None)
+        least, most = 0, len(moments) - 1
+        while least < most:
+            middle = (least + most) // 2
+            if (yield from self._works(moments[middle])):
+                most = middle
+            else:
+                least = middle + 1
+        return self._at(moments[most])
+
+    def _works(self, moment: float) -> Generator[None, None, bool]:
+        self._let_leave(moment)
+        found = fits(self._snapshot, self._ask)
+        self._snapshot.budget.charge(units.MEMBER * len(self._ask.members))
+        if not self._snapshot.budget:
+            self._restore()
+            yield
+        return found
+
+    def _at(self, moment: float) -> Later:
+        self._let_leave(moment)
+        mark = self._snapshot.mark()
+        found = place(self._snapshot, self._ask)
+        self._snapshot.undo(mark)
+        if not isinstance(found, Placement):
+            return Later(float("inf"), None)
+        nodes = {node for _, node in found.assignments}
+        leaving = [each for each in self._departures[: self._away] if each.claim.node in nodes]
+        # What is placed may need less than what has left by then.
+        return Later(max((each.end for each in leaving), default=self._now), found, leaving)
+
+    def _let_leave(self, moment: float) -> None:
+        """Let all have left that end until then, and nobody else."""
+        if self._mark is None:
+            self._mark, self._away = self._snapshot.mark(), 0
+        until = bisect_right(self._ends, moment)
+        first, last = sorted((self._away, until))
+        changed = [each.claim for each in self._departures[first:last]]
+        if until > self._away:
+            self._snapshot.leave(changed)
+        else:
+            self._snapshot.stay(changed)
+        self._away = until
+        self._snapshot.budget.charge(_LEAVES * len(changed))
+
+    def _restore(self) -> None:
+        if self._mark is not None:
+            self._snapshot.undo(self._mark)
+        self._mark = None
