@@ -1,6 +1,8 @@
 import re
 from collections.abc import Iterable, Mapping
 
+import pytest
+
 from documentation import evidence
 from documentation.generate import ROOT, pages
 from documentation.pictures import STEPS
@@ -17,6 +19,7 @@ def missing_tests(named: Iterable[str]) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_what_is_generated_is_current() -> None:
     stale = [str(path) for path, text in pages().items() if (ROOT / path).read_text(encoding="utf-8") != text]
     assert not stale, "stale: run make docs"

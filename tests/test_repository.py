@@ -11,6 +11,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from testbed.binaries import Pins
@@ -123,6 +124,7 @@ def locked(*extras: str, group: str = "") -> set[str]:
     return names
 
 
+@pytest.mark.slow
 def test_kopf_finds_no_client_library_where_the_operator_runs_or_is_measured() -> None:
     """Regression: kopf imports those that are installed, which cost each operator 40 MB for nothing (ADR 51)."""
     libraries = {"kubernetes", "kubernetes-asyncio", "pykube-ng"}

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -342,6 +343,7 @@ def test_a_snapshot_that_pods_have_left_answers_as_one_of_a_cluster_that_never_h
     assert cluster.validate() == []
 
 
+@pytest.mark.slow
 @given(worlds(), st.data())
 @settings(max_examples=examples(800), print_blob=True)
 def test_what_the_cluster_has_released_of_those_who_left_is_not_subtracted_again(world, data):

@@ -448,6 +448,7 @@ def crowded(number: int, size: int, fillers: int) -> Harness:
     return harness
 
 
+@pytest.mark.slow
 @pytest.mark.without("all", why="the story is about the time that a search takes")
 def test_a_search_ends_though_pods_elsewhere_come_and_go():
     """A search of several calls begins anew whenever any claim of the cluster changes. With one change for each call
@@ -462,6 +463,7 @@ def test_a_search_ends_though_pods_elsewhere_come_and_go():
     assert harness.machine.stats().plans == 1
 
 
+@pytest.mark.slow
 @pytest.mark.without("all", why="the story is about the time that a search takes")
 def test_a_search_among_few_pods_takes_few_calls():
     """60 nodes, 480 pods, 100 members: 106 calls and 4 s of CPU time, of which 98 % try to improve a set that is known
@@ -475,6 +477,7 @@ def test_a_search_among_few_pods_takes_few_calls():
     assert calls <= 20  # 90 was the limit of the story
 
 
+@pytest.mark.slow
 @pytest.mark.without("all", why="the story is about the time that a search takes")
 def test_a_plan_is_for_the_members_that_there_are_when_it_is_opened():
     """While a search goes on, a member of its group is replaced, which changes no claim. The plan is for the pods that
