@@ -13,7 +13,7 @@ from gangsched.core.cluster.claims import Viewer
 from gangsched.core.declarations.minima import Need
 from gangsched.core.gang import bindings, parts, placeholders, rollback
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.wants import Want, as_it_is, chosen_with, further, whole
+from gangsched.core.gang.wants import Want, as_it_is, chosen_with, further, together, whole
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pause import OPEN, Pause
 from gangsched.core.objects.pod import Pod
@@ -82,7 +82,7 @@ class Placing:
             self._move(gang, pod)
         if want.repairs or want.lost:
             reached = [self._part(gang, part) for part in want.lost]
-            self._singles(gang, want.repairs)
+            reached.append(self._repairs(gang, want.repairs))
             if not all(reached):
                 gang.wait.try_again()
         return bool(want.parts or want.extras or placed)
@@ -176,8 +176,24 @@ class Placing:
         if not all(reached):
             gang.wait.try_again()
 
-    def _part(self, gang: Gang, ask: Ask) -> bool:
-        """Place a part of the group above its minimum, or none of it. Returns whether the budget reached it."""
+    def _repairs(self, gang: Gang, members: Sequence[Pod]) -> bool:
+        """Place members that replace lost ones, each on its own, but those for which others leave at once or none.
+
+        Returns whether the budget reached them, or they stay active without it.
+        """
+        plan, named = gang.operations.plan, [pod for pod in members if pod.name]
+        if plan is None or all(pod.uid not in plan.members for pod in named):
+            self._singles(gang, members)
+            return True
+        reached = self._part(gang, together(gang, self._assessments[gang.key].terms, named), joint=False)
+        self._singles(gang, [pod for pod in members if not pod.name])
+        return reached
+
+    def _part(self, gang: Gang, ask: Ask, *, joint: bool = True) -> bool:
+        """Place this part of the group, or none of it; a `joint` one is also bound whole or not at all.
+
+        Returns whether the budget reached it.
+        """
         members = [now for pod in ask.members if (now := as_it_is(gang, pod)) is not None]
         if not self.snapshot.budget:
             return False
@@ -188,8 +204,9 @@ class Placing:
             return True
         found = self._place(self._avoiding(gang, replace(ask, members=members), pause))
         if isinstance(found, Placement):
-            parts.begin(gang, [pod for pod, _ in found.assignments])
-            self._bind(gang, found.assignments, above=True)
+            if joint:
+                parts.begin(gang, [pod for pod, _ in found.assignments])
+            self._bind(gang, found.assignments, above=joint)
         elif isinstance(found, Refusal):
             gang.wait.refuse_members({pod.uid: found for pod in members}, pause)
             self._outcome.refuse(found.reason, len(members))

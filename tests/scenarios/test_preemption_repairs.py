@@ -9,6 +9,7 @@ import pytest
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import OnDegraded
 from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.results import BindRefused, Refused
 from tests.builders import node, pods
 from tests.harness import Harness
 from tests.preempting import SET, alone, cluster, end, evicted, gang, holder, is_whole, names, record, victims
@@ -120,6 +121,18 @@ def test_the_delay_counts_from_when_the_gang_became_short():
     assert victims(harness, *again(4, 1), wait_s=40) == []
     harness.wait(20)
     assert evicted(harness) == ["a"]
+
+
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader does not know that bindings were refused")
+def test_a_replacement_that_the_server_refuses_to_bind_takes_no_other_with_it():
+    harness = short(2, "a", "b")
+    harness.refuse_bind = lambda effect: (
+        BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "no") if effect.name == "high-5" else None
+    )
+    victims(harness, *again(4, 2))
+    end(harness, wait_s=120)
+    assert "default/high-4" in harness.bound()
+    assert evicted(harness) == ["a", "b"]
 
 
 @pytest.mark.parametrize("lost", [1, 2])

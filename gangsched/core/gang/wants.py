@@ -71,7 +71,7 @@ def as_a_whole(gang: Gang, terms: Terms, want: Want) -> Ask | None:
     plan = gang.operations.plan
     sought = plan.members if plan is not None else gang.wait.refused_members.keys()
     named = [pod for pod in want.repairs if pod.name]
-    parts = [*want.lost, *([_together(gang, terms, named)] if named else [])]
+    parts = [*want.lost, *([together(gang, terms, named)] if named else [])]
     return next((ask for ask in parts if any(pod.uid in sought for pod in ask.members)), None)
 
 
@@ -201,17 +201,7 @@ def _lost(
     return asks, [pod for pod in missed if role_of(pod) in there]
 
 
-def _planned(
-    gang: Gang, lost: Sequence[Ask], missed: Sequence[Pod], terms: Terms
-) -> tuple[Sequence[Ask], Sequence[Pod]]:
-    """While others leave for single members these are placed together, so that the plan is over once they are."""
-    plan, named = gang.operations.plan, [pod for pod in missed if pod.name]
-    if plan is None or all(pod.uid not in plan.members for pod in named):
-        return lost, missed
-    return [*lost, _together(gang, terms, named)], [pod for pod in missed if not pod.name]
-
-
-def _together(gang: Gang, terms: Terms, members: Sequence[Pod]) -> Ask:
+def together(gang: Gang, terms: Terms, members: Sequence[Pod]) -> Ask:
     """The request to place all of these members of a gang that has others, or none."""
     return whole(gang, terms, members, need=Need(len(members)), nodes=_nodes_of(gang))
 
@@ -316,7 +306,6 @@ def want_of(
         tried = [pod for pod in eligible if role_of(pod) not in closed]
         parts, others = ([], []) if more else beyond(gang, [pod for pod in tried if pod.uid not in uids], terms)
         lost, missed = _lost(gang, missed, tried, terms)
-        lost, missed = _planned(gang, lost, missed, terms)
         repair = bool(missed or lost or moves)
         return Want(repair=repair, repairs=missed, lost=lost, moves=moves, parts=parts, extras=others)
     unconfirmed = roles_of(gang.operations.unconfirmed())
