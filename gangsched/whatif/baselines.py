@@ -37,16 +37,21 @@ class Fifo(Rule):
         """Start gangs from the first on."""
         self.start_first()
 
-    def start_first(self) -> None:
-        """Start gangs from the first on, until one does not fit."""
+    def start_first(self) -> bool:
+        """Start gangs from the first on, until one does not fit; whether any has started."""
         started = []
         for number in self.cluster.waiting:
-            shares = self.fitting(number, self.cluster.room.free)
+            shares = self.now_fitting(number)
             if shares is None:
                 break
             self.cluster.start(number, shares)
             started.append(number)
         self.leave(started)
+        return bool(started)
+
+    def now_fitting(self, number: int) -> list[Share] | None:
+        """Where the gang fits now; None if it does not."""
+        return self.fitting(number, self.cluster.room.free)
 
 
 class FirstFit(Rule):
@@ -126,21 +131,35 @@ class Easy(Fifo):
         super().__init__(cluster)
         self._head: int | None = None
         self._start_s = 0.0
+        self._planned: list[Share] = []
         self._spare = cluster.room.free
 
     def decide(self, arrived: Sequence[int], freed: Sequence[int]) -> None:
-        """Start gangs from the first on, reserve for the next one, and start others that do not delay it."""
-        self.start_first()
+        """Start gangs from the first on, reserve for the next one, and start others that do not delay it.
+
+        A reservation stands until its gang starts, or until one before it in the order comes.
+        """
+        overtaken = self.start_first()
         if not self.cluster.waiting:
             self._head = None
             return
         again = bool(freed)
-        if self.cluster.waiting[0] != self._head:
+        if overtaken or self.cluster.waiting[0] != self._head:
             self._head = self.cluster.waiting[0]
             self._reserve(self._head)
             again = True
         waiting = set(self.cluster.waiting)
         self._backfill(self.cluster.waiting[1:] if again else [each for each in arrived if each in waiting])
+
+    def now_fitting(self, number: int) -> list[Share] | None:
+        """Where the gang fits now; the first one fits where it has its reservation, once that room is free."""
+        shares = super().now_fitting(number)
+        if shares is not None or number != self._head or self.cluster.now < self._start_s:
+            return shares
+        left = self.cluster.room.free.copy()
+        for share in self._planned:
+            left[share.rows] -= share.amounts
+        return self._planned if (left >= 0).all() else None
 
     def _backfill(self, candidates: Iterable[int]) -> None:
         started, failed = [], set()
@@ -185,7 +204,8 @@ class Easy(Fifo):
         while most < len(ends) and ends[most][0] <= self._start_s:
             most += 1
         self._spare = after(most)
-        self._take(self.fitting(head, self._spare) or [])
+        self._planned = self.fitting(head, self._spare) or []
+        self._take(self._planned)
 
     def _take(self, shares: Iterable[Share]) -> None:
         for share in shares:

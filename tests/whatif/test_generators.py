@@ -112,27 +112,32 @@ def test_a_cycle_spreads_arrivals_by_its_weights_and_ends_within_a_bucket():
     assert [cycle.time_at(share) for share in (0, 1 / 4.5, 2.5 / 4.5, 4 / 4.5, 1)] == pytest.approx([0, 10, 15, 20, 25])
 
 
+def limits(trace: Trace) -> list[int]:
+    return [gang.limit_s for gang in trace.gangs if gang.limit_s is not None]
+
+
 class TestLimits:
-    def trace(self) -> Trace:
-        return generate("generate:mixture,days=2,seed=5", nodes(100))
+    TRACE = generate("generate:mixture,days=2,seed=5", nodes(100))
+    RUNS = tuple(gang.run_s for gang in TRACE.gangs)
 
     def test_exact_limits_end_no_run_and_none_takes_them_away(self):
-        exact = with_limits(self.trace(), "exact")
-        assert all(0 <= gang.limit_s - gang.run_s < 1 for gang in exact.gangs)
-        assert {gang.limit_s for gang in with_limits(exact, "none").gangs} == {None}
+        exact = with_limits(self.TRACE, "exact")
+        assert all(0 <= limit - run < 1 for limit, run in zip(limits(exact), self.RUNS, strict=True))
+        assert limits(with_limits(exact, "none")) == []
         run = Gang(name="a", arrival_s=0, run_s=0, parts=(TraceRole(1, ()),))
-        assert with_limits(Trace([run]), "exact").gangs[0].limit_s == 1
+        assert limits(with_limits(Trace([run]), "exact")) == [1]
 
     def test_too_long_ones_are_up_to_five_times_the_run_time_and_mostly_round_values(self):
-        gangs = with_limits(self.trace(), "long").gangs
-        assert all(gang.run_s <= gang.limit_s <= 5 * max(gang.run_s, 1) + 1 for gang in gangs)
-        common = Counter(gang.limit_s for gang in gangs).most_common(23)
-        assert sum(number for _, number in common) / len(gangs) > 0.8
+        found = limits(with_limits(self.TRACE, "long"))
+        pairs = list(zip(found, self.RUNS, strict=True))
+        assert all(run <= limit <= 5 * max(run, 1) + 1 for limit, run in pairs)
+        common = Counter(found).most_common(23)
+        assert sum(number for _, number in common) / len(found) > 0.8
         assert all(value % 60 == 0 for value, _ in common)
-        assert 2 < statistics.mean(gang.limit_s / gang.run_s for gang in gangs if gang.run_s > 60) < 4
-        assert gangs == with_limits(self.trace(), "long").gangs
-        assert gangs != with_limits(self.trace(), "long", 2).gangs
+        assert 2 < statistics.mean(limit / run for limit, run in pairs if run > 60) < 4
+        assert found == limits(with_limits(self.TRACE, "long"))
+        assert found != limits(with_limits(self.TRACE, "long", 2))
 
     def test_promises_are_drawn_apart_from_limits(self):
-        both = with_promises(with_limits(self.trace(), "long"), "long").gangs
+        both = with_promises(with_limits(self.TRACE, "long"), "long").gangs
         assert 0.2 < sum(gang.limit_s == gang.expected_s for gang in both) / len(both) < 0.8

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gangsched.config.settings import load
 from gangsched.core.machine import Machine
-from gangsched.core.objects.events import PodSeen
+from gangsched.core.objects.events import Event, PodSeen
 from gangsched.core.objects.node import Node
 from gangsched.core.planning.strategies import STRATEGIES
 from gangsched.whatif.measures import SAMPLES, measure
@@ -72,10 +72,15 @@ def test_gangs_of_one_name_are_different_gangs():
 
 def test_a_limit_ends_a_run_and_is_that_of_the_pods():
     limited = replace(gang("limited", 0, 2, run=90), limit_s=60, expected_s=50)
-    seen = []
+    seen: list[Event] = []
+    handle = Machine.handle
+
+    def noted(self, events, now):
+        seen.extend(events)
+        return handle(self, events, now)
+
     with pytest.MonkeyPatch.context() as patched:
-        handle = Machine.handle
-        patched.setattr(Machine, "handle", lambda self, events, now: seen.extend(events) or handle(self, events, now))
+        patched.setattr(Machine, "handle", noted)
         found = play(limited, gang("next", 1, 2), nodes=[node("n", 2)])
     assert times(found) == {"limited": (0, 60), "next": (60, 70)}
     lifetimes = [(e.pod.lifetime.deadline_s, e.pod.lifetime.start) for e in seen if isinstance(e, PodSeen)]
