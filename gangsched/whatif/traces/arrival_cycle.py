@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 from gangsched.core.objects.node import Node
 from gangsched.whatif.traces.trace_values import GPU
@@ -53,6 +54,27 @@ def fill(draw: Callable[[], tuple[int, float]], work: float) -> Iterator[tuple[i
         yield size, run_s
         if done >= work:
             return
+
+
+class Job(NamedTuple):
+    """A generated job, in seconds since the start of the trace."""
+
+    arrival_s: float
+    run_s: float
+    size: int
+
+
+def from_start(jobs: Iterable[Job], before_s: float) -> list[Job]:
+    """The jobs from `before_s` on, which becomes the start, and the rest of those that would still run then.
+
+    The nodes are in use from the start so: with run times of days they would fill up for days otherwise.
+    """
+    moved = (job._replace(arrival_s=job.arrival_s - before_s) for job in jobs)
+    return [
+        job._replace(arrival_s=max(job.arrival_s, 0.0), run_s=job.run_s + min(job.arrival_s, 0.0))
+        for job in moved
+        if job.arrival_s + job.run_s > 0
+    ]
 
 
 class Cycle:

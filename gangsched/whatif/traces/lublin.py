@@ -11,7 +11,7 @@ import math
 from itertools import accumulate
 from random import Random
 
-from gangsched.whatif.traces.arrival_cycle import Cycle, Target, fill
+from gangsched.whatif.traces.arrival_cycle import DAY_S, Cycle, Job, Target, fill, from_start
 from gangsched.whatif.traces.trace_values import Gang, Trace, TraceRole
 
 _SERIAL, _POWER_OF_TWO = 0.244, 0.576
@@ -24,6 +24,8 @@ _GAP, _LOG_GAP_MOST = (10.2303 * 1.0225, 0.4871), 13.0
 """ln of the gaps: shape (at rush hours, corrected to all hours) and scale, and the highest value."""
 _DAY = (8.1737, 3.9631)
 """Shape and scale of the gamma distribution of arrivals over the half hours of a day that begins at half past five."""
+_BEFORE_S = 2 * DAY_S
+"""How long before the start jobs begin to arrive: no run is longer."""
 _BUCKETS, _FIRST, _BUCKET_S = 48, 11, 1800.0
 
 
@@ -35,18 +37,20 @@ def lublin(target: Target) -> Trace:
         size = _size(random, target.cpus)
         return size, _run_s(random, size)
 
-    jobs = list(fill(draw, target.load * target.cpus * target.span_s))
-    points = list(accumulate(_gap(random) for _ in range(len(jobs) + 1)))
-    cycle = Cycle(_day(), _BUCKET_S, target.span_s)
+    span_s = _BEFORE_S + target.span_s
+    cycle = Cycle(_day(), _BUCKET_S, span_s)
+    drawn = list(fill(draw, target.load * target.cpus * span_s))
+    points = list(accumulate(_gap(random) for _ in range(len(drawn) + 1)))
+    jobs = [Job(cycle.time_at(at / points[-1]), run_s, size) for (size, run_s), at in zip(drawn, points, strict=False)]
     return Trace(
         [
             Gang(
                 name=f"job-{number}",
-                arrival_s=cycle.time_at(at / points[-1]),
-                run_s=run_s,
-                parts=(TraceRole(size, (("cpu", 1000),)),),
+                arrival_s=job.arrival_s,
+                run_s=job.run_s,
+                parts=(TraceRole(job.size, (("cpu", 1000),)),),
             )
-            for number, ((size, run_s), at) in enumerate(zip(jobs, points, strict=False))
+            for number, job in enumerate(from_start(jobs, _BEFORE_S))
         ]
     )
 

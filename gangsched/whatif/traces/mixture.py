@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from random import Random
 
-from gangsched.whatif.traces.arrival_cycle import Cycle, Target, fill
+from gangsched.whatif.traces.arrival_cycle import Cycle, Job, Target, fill, from_start
 from gangsched.whatif.traces.trace_values import GPU, Gang, Trace, TraceError, TraceRole
 
 _SIZES = {1: 0.70, 2: 0.08, 4: 0.07, 8: 0.08, 16: 0.04, 32: 0.02, 64: 0.01}
 """The share of jobs by their number of GPUs."""
 _MEDIAN_S, _SIGMA, _GROWTH, _MOST_S = 600.0, 1.8, 0.3, 7 * 24 * 3600.0
-"""Run times are log-normal, with a median that grows with this power of the size."""
+"""Run times are log-normal, with a median that grows with this power of the size, and end after a week."""
 _PEAK_HOUR, _SWING, _WEEKEND = 15, 0.5, 0.6
 """The hour with most arrivals, how much their number swings about its mean, and its factor on Saturdays and Sundays."""
 _STREAM_SIZES, _STREAM_MEDIAN_S, _STREAM_SIGMA = (1, 2, 4, 8), 1200.0, 0.8
@@ -31,13 +31,14 @@ def mixture(target: Target) -> Trace:
         [size] = random.choices(list(shares), list(shares.values()))
         return size, min(random.lognormvariate(math.log(_MEDIAN_S * size**_GROWTH), _SIGMA), _MOST_S)
 
-    jobs = list(fill(draw, target.load * target.gpus * target.span_s))
-    cycle = Cycle(_week(), 3600.0, target.span_s)
-    arrivals = sorted(cycle.time_at(random.random()) for _ in jobs)
+    span_s = _MOST_S + target.span_s
+    cycle = Cycle(_week(), 3600.0, span_s)
+    drawn = fill(draw, target.load * target.gpus * span_s)
+    jobs = sorted(Job(cycle.time_at(random.random()), run_s, size) for size, run_s in drawn)
     return Trace(
         [
-            _gang(f"job-{number}", target, at, size, run_s)
-            for number, (at, (size, run_s)) in enumerate(zip(arrivals, jobs, strict=True))
+            _gang(f"job-{number}", target, job.arrival_s, job.size, job.run_s)
+            for number, job in enumerate(from_start(jobs, _MOST_S))
         ]
     )
 
