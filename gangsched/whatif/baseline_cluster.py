@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from abc import ABC, abstractmethod
 from bisect import insort
 from collections.abc import Callable, Iterable, Sequence
 
@@ -99,15 +100,15 @@ class Cluster:
                     on[node] = on.get(node, 0) + count
 
 
-class Rule:
+class Rule(ABC):
     """Decides who starts. What did not fit does not fit until something ends, so that mostly few gangs are tried."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
 
+    @abstractmethod
     def decide(self, arrived: Sequence[int], freed: Sequence[int]) -> None:
         """Start what may start, after these gangs have arrived and those ended."""
-        raise NotImplementedError
 
     def fitting(self, number: int, free: Amount) -> list[Share] | None:
         """Where the gang fits in these free amounts; None if it does not."""
@@ -115,5 +116,5 @@ class Rule:
 
     def leave(self, started: Iterable[int]) -> None:
         """These gangs no longer wait."""
-        gone = set(started)
-        self.cluster.waiting = [number for number in self.cluster.waiting if number not in gone]
+        if gone := set(started):
+            self.cluster.waiting = [number for number in self.cluster.waiting if number not in gone]
