@@ -74,6 +74,38 @@ def test_easy_lets_those_pass_who_leave_the_room_on_the_nodes_of_the_first():
     assert found == {"first": 0, "large": 10, "beside": 3, "behind": 20}
 
 
+def test_what_is_spare_beside_a_reservation_is_given_once():
+    story = [
+        gang("first", 0, 4, run=10),
+        gang("large", 1, 5, run=10),
+        gang("spare", 3, 1, run=50),
+        gang("more", 4, 1, run=50),
+    ]
+    assert bound("easy", *story, nodes=[node("n", 6)]) == {"first": 0, "large": 10, "spare": 3, "more": 20}
+
+
+def test_all_that_ends_at_the_reserved_time_counts():
+    """At 10 both nodes are free: `large` takes one of them and a CPU of the other, where `long` has room beside it."""
+    story = [
+        gang("a", 0, 1, cpu=4, run=10),
+        gang("b", 0, 1, cpu=3, run=10),
+        gang("large", 1, 5, run=10),
+        gang("long", 3, 1, run=50),
+    ]
+    found = bound("easy", *story, nodes=[node("x", 4), node("y", 4)])
+    assert found == {"a": 0, "b": 0, "large": 10, "long": 3}
+
+
+def test_a_short_gang_may_pass_where_a_long_one_of_the_same_size_may_not():
+    story = [
+        gang("first", 0, 3, run=10),
+        gang("large", 1, 4, run=10),
+        gang("long", 3, 1, run=50),
+        gang("short", 3, 1, run=5),
+    ]
+    assert bound("easy", *story, nodes=[node("n", 4)]) == {"first": 0, "large": 10, "short": 3, "long": 20}
+
+
 def test_quota_counts_and_members_wait_for_nodes_with_what_they_have():
     """Two free CPUs on two nodes suffice by number for a member that needs both; whoever comes later is kept off."""
     story = [
