@@ -10,8 +10,8 @@ from gangsched.config.settings import Settings
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.shape import Amounts
 from gangsched.whatif.measures import measure
-from gangsched.whatif.trace import GPU, Gang, Trace, TraceRole
 from gangsched.whatif.trace_replay import replay
+from gangsched.whatif.traces.trace_values import GPU, Gang, Trace, TraceRole
 
 GANGS, NODES, _GPUS = 10_000, 1000, 8
 LOADS = {f"core: replay of 10,000 gangs on 1,000 nodes, {load:g} of their GPUs asked for": load for load in (0.5, 1.0)}

@@ -22,8 +22,8 @@ WORKLOADS = "tests/workloads/test_workloads.py::test_its_page_makes_a_whole_gang
 ELSEWHERE = {
     ("docs/python.md", "import gangsched"): "tests/test_python_examples.py::"
     "test_the_page_about_the_python_interface_prints_what_it_shows",
-    ("docs/replay.md", "gangsched replay examples/.*"): "tests/cli/test_replay.py::"
-    "test_the_example_of_the_page_runs_as_it_is_written",
+    ("docs/replay.md", "gangsched replay .*"): "tests/cli/test_replay.py::"
+    "test_the_examples_of_the_page_run_as_they_are_written",
     ("docs/reasons.md", "gangsched explain default/training"): "tests/views/test_nodegroups.py::"
     "test_the_page_about_waiting_groups_shows_what_is_printed",
     ("docs/why-pending.md", "gangsched explain team/[a-z]+"): "tests/integration/test_why_pending.py::"

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
-import shutil
 import sys
-import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from gangsched.cli.replay_report import as_json, as_text, shown_time
+
 if TYPE_CHECKING:
     from gangsched.cli import Commands
     from gangsched.core.objects.node import Node
-    from gangsched.whatif.measures import Measures
-    from gangsched.whatif.trace import Trace
+    from gangsched.whatif.played import Replay
+    from gangsched.whatif.traces.trace_values import Trace
 
 WRONG_USAGE = 2
 _STDIN = "-"
 _SHOWN_AFTER_S = 1.0
 _SHOWN_EVERY_S = 0.5
-_NAMED = 5
 _PODS = 110
 """The kubelet's default for the number of pods on a node (`maxPods`)."""
 
@@ -38,7 +38,12 @@ def add_parser(commands: Commands) -> None:
         "figures.",
         epilog="Exit status: 0 for success, 2 for wrong usage or for files that are unreadable.",
     )
-    parser.add_argument("trace", metavar="TRACE", help="the trace; - is standard input")
+    parser.add_argument(
+        "trace",
+        metavar="TRACE",
+        help="the trace; - is standard input, and generate:NAME,load=N,days=N,seed=N generates one for the nodes: NAME "
+        "is mixture, stream or lublin",
+    )
     parser.add_argument("files", metavar="FILE", nargs="*", help="manifests of the nodes; other objects do not count")
     parser.add_argument(
         "--nodes",
@@ -49,16 +54,33 @@ def add_parser(commands: Commands) -> None:
     )
     parser.add_argument(
         "--form",
-        choices=("csv", "json", "pai"),
-        help="form of the trace (default: by the name of the file, else csv); pai is the table pai_task_table of "
-        "Alibaba's cluster-trace-gpu-v2020",
+        choices=("csv", "json", "swf", "pai", "openb", "helios", "acme", "philly"),
+        help="form of the trace (default: by the name of the file, else csv); those after json are public traces",
     )
+    parser.add_argument("--sha256", metavar="HEX", help="refuse the trace unless this is its SHA-256 checksum")
     parser.add_argument("--gangs", metavar="N", type=int, help="play only the first N gangs")
+    parser.add_argument(
+        "--limits",
+        choices=("exact", "long", "none"),
+        help="give all gangs hard limits that are exact or too long, or none (default: those of the trace)",
+    )
+    parser.add_argument(
+        "--promises",
+        choices=("exact", "long", "none"),
+        help="give all gangs declared run times that are exact or too long, or none (default: those of the trace)",
+    )
     parser.add_argument(
         "--strategy",
         metavar="NAME",
         action="append",
         help="placement strategy; may be repeated, to compare several (default: Pack)",
+    )
+    parser.add_argument(
+        "--baseline",
+        choices=("fifo", "first-fit", "quota", "easy"),
+        action="append",
+        default=[],
+        help="also play the trace in this way, without gangsched; may be repeated",
     )
     parser.add_argument(
         "--preempt",
@@ -74,40 +96,46 @@ def add_parser(commands: Commands) -> None:
 
 
 def _execute(arguments: argparse.Namespace) -> int:
-    from gangsched.config.settings import InvalidConfig, load  # noqa: PLC0415
+    from gangsched.config.settings import InvalidConfig  # noqa: PLC0415
     from gangsched.whatif.measures import measure  # noqa: PLC0415
-    from gangsched.whatif.trace import TraceError  # noqa: PLC0415
-    from gangsched.whatif.trace_replay import replay  # noqa: PLC0415
+    from gangsched.whatif.traces.trace_values import TraceError  # noqa: PLC0415
     from gangsched.whatif.world.manifests import ManifestError  # noqa: PLC0415 - see the package
 
-    strategies = arguments.strategy or ["Pack"]
     try:
-        policy = load(flags={}).policy()
-        _check(strategies, plots=arguments.plots is not None)
+        _check(arguments.strategy or [], plots=arguments.plots is not None)
         nodes = _nodes(arguments.files, arguments.nodes)
-        trace = _trace(arguments)
+        trace = _trace(arguments, nodes)
+        results = [measure(replay) for replay in _replays(arguments, trace, nodes)]
     except (ManifestError, TraceError) as error:
         return _fail(*error.problems)
     except (InvalidConfig, _UsageError) as error:
         return _fail(str(error))
-    for remark in trace.remarks:
-        print(f"gangsched replay: {remark}", file=sys.stderr)
-    results = []
-    for name in strategies:
-        with _Progress(name, len(trace.gangs)) as progress:
-            results.append(
-                measure(replay(trace, nodes, policy, strategy=name, preempt=arguments.preempt, progress=progress.show))
-            )
     if arguments.plots is not None:
         from gangsched.whatif.plots import draw  # noqa: PLC0415 - see the package
 
         for path in draw(results, arguments.plots):
             print(f"gangsched replay: drew {path}", file=sys.stderr)
     if arguments.json:
-        print(json.dumps({"strategies": [_json(result) for result in results]}, ensure_ascii=False, indent=2))
+        print(json.dumps(as_json(results, arguments.baseline), ensure_ascii=False, indent=2))
     else:
-        print("\n".join(_text(results)))
+        print("\n".join(as_text(results, arguments.baseline)))
     return 0
+
+
+def _replays(arguments: argparse.Namespace, trace: Trace, nodes: Sequence[Node]) -> Iterator[Replay]:
+    from gangsched.config.settings import load  # noqa: PLC0415
+    from gangsched.whatif import baselines  # noqa: PLC0415
+    from gangsched.whatif.trace_replay import replay  # noqa: PLC0415 - see the package
+
+    policy = load(flags={}).policy()
+    for remark in trace.remarks:
+        print(f"gangsched replay: {remark}", file=sys.stderr)
+    for name in arguments.strategy or ["Pack"]:
+        with _Progress(name, len(trace.gangs)) as progress:
+            yield replay(trace, nodes, policy, strategy=name, preempt=arguments.preempt, progress=progress.show)
+    for name in arguments.baseline:
+        with _Progress(name, len(trace.gangs)) as progress:
+            yield baselines.play(trace, nodes, name, progress.show)
 
 
 class _UsageError(ValueError):
@@ -131,8 +159,31 @@ def _check(strategies: Sequence[str], *, plots: bool) -> None:
         raise _UsageError("--plots needs matplotlib: install it with pip install 'gangsched[plots]'")
 
 
-def _trace(arguments: argparse.Namespace) -> Trace:
-    from gangsched.whatif.trace import Trace, TraceError, form_of, read  # noqa: PLC0415 - see the package
+def _trace(arguments: argparse.Namespace, nodes: Sequence[Node]) -> Trace:
+    from gangsched.whatif.traces.generated import PREFIX, generate  # noqa: PLC0415
+    from gangsched.whatif.traces.run_limits import with_limits, with_promises  # noqa: PLC0415
+    from gangsched.whatif.traces.trace_values import Trace  # noqa: PLC0415 - see the package
+
+    if arguments.trace.startswith(PREFIX):
+        if arguments.sha256 is not None or arguments.form is not None:
+            raise _UsageError(f"--sha256 and --form are for files, and {arguments.trace} is generated: leave them out")
+        trace = generate(arguments.trace, nodes)
+    else:
+        trace = _read(arguments)
+    if arguments.gangs is not None:
+        if arguments.gangs < 1:
+            raise _UsageError("--gangs must be at least 1")
+        trace = Trace(trace.gangs[: arguments.gangs], trace.remarks)
+    if arguments.limits is not None:
+        trace = with_limits(trace, arguments.limits)
+    if arguments.promises is not None:
+        trace = with_promises(trace, arguments.promises)
+    return trace
+
+
+def _read(arguments: argparse.Namespace) -> Trace:
+    from gangsched.whatif.traces.forms import form_of, read  # noqa: PLC0415
+    from gangsched.whatif.traces.trace_values import TraceError  # noqa: PLC0415 - see the package
 
     shown = "standard input" if arguments.trace == _STDIN else arguments.trace
     try:
@@ -142,12 +193,10 @@ def _trace(arguments: argparse.Namespace) -> Trace:
         raise TraceError([f"{shown}: cannot be read ({error.strerror}): name a file with a trace"]) from None
     except UnicodeDecodeError:
         raise TraceError([f"{shown}: is not UTF-8 text: name a file with a trace"]) from None
-    trace = read(text, shown, arguments.form or form_of(arguments.trace))
-    if arguments.gangs is None:
-        return trace
-    if arguments.gangs < 1:
-        raise _UsageError("--gangs must be at least 1")
-    return Trace(trace.gangs[: arguments.gangs], trace.remarks)
+    found = hashlib.sha256(content).hexdigest()
+    if arguments.sha256 is not None and found != arguments.sha256.lower():
+        raise TraceError([f"{shown}: its SHA-256 is {found}, not {arguments.sha256}: get the original again"])
+    return read(text, shown, arguments.form or form_of(arguments.trace))
 
 
 def _nodes(files: Sequence[str], described: Sequence[str]) -> Sequence[Node]:
@@ -186,8 +235,8 @@ def _described(text: str, prefix: str) -> Iterator[Node]:
 class _Progress:
     """Shows the progress of a long replay on a terminal, on one line that is erased at the end."""
 
-    def __init__(self, strategy: str, gangs: int) -> None:
-        self._strategy = strategy
+    def __init__(self, name: str, gangs: int) -> None:
+        self._name = name
         self._gangs = gangs
         self._next = time.monotonic() + _SHOWN_AFTER_S
         self._shown = False
@@ -205,66 +254,5 @@ class _Progress:
             return
         self._next = time.monotonic() + _SHOWN_EVERY_S
         self._shown = True
-        line = f"{self._strategy}: {ended} of {self._gangs} gangs have ended, after {_time(now_s)} of the trace"
+        line = f"{self._name}: {ended} of {self._gangs} gangs have ended, after {shown_time(now_s)} of the trace"
         print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
-
-
-def _time(seconds: float) -> str:
-    from gangsched.core.objects.duration import format_duration  # noqa: PLC0415 - see the package
-
-    return format_duration(round(seconds, 1))
-
-
-def _text(results: Sequence[Measures]) -> Iterator[str]:
-    rows = [
-        ("", *(result.strategy for result in results)),
-        ("bound", *(f"{result.bound} of {result.gangs}" for result in results)),
-    ]
-    rows += [(f"wait, {name}", *(_time(result.wait_s[name]) for result in results)) for name in results[0].wait_s]
-    rows.append(("until the last end", *(_time(result.makespan_s) for result in results)))
-    rows += [(f"{name} in use", *(f"{result.used[name]:.1%}" for result in results)) for name in results[0].used]
-    rows += [
-        (f"{name} fragmented", *(f"{result.fragmented[name]:.1%}" for result in results)) for name in results[0].used
-    ]
-    if any(result.preemptions for result in results):
-        rows.append(("gangs preempted", *(str(result.preemptions) for result in results)))
-        rows.append(("work lost", *(f"{result.lost:.1%}" for result in results)))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for head, *cells in rows:
-        filled = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
-        yield "  ".join([head.ljust(widths[0]), *filled]).rstrip()
-    for result in results:
-        if result.never:
-            named = ", ".join(result.never[:_NAMED])
-            more = f" and {len(result.never) - _NAMED} more" if len(result.never) > _NAMED else ""
-            yield ""
-            yield from textwrap.wrap(
-                f"{result.strategy}: never bound, because they do not fit: {named}{more}.",
-                shutil.get_terminal_size((80, 24)).columns,
-                break_on_hyphens=False,
-            )
-
-
-def _json(result: Measures) -> dict[str, object]:
-    return {
-        "strategy": result.strategy,
-        "gangs": result.gangs,
-        "bound": result.bound,
-        "neverBound": list(result.never),
-        "waitSeconds": dict(result.wait_s),
-        "makespanSeconds": result.makespan_s,
-        "preemptions": result.preemptions,
-        "lost": result.lost,
-        "used": dict(result.used),
-        "fragmented": dict(result.fragmented),
-        "samples": [
-            {
-                "atSeconds": sample.at_s,
-                "used": dict(sample.used),
-                "fragmented": dict(sample.fragmented),
-                "waiting": sample.waiting,
-                "running": sample.running,
-            }
-            for sample in result.samples
-        ],
-    }

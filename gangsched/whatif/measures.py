@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 
 from gangsched.core.objects.shape import PODS, Amounts
-from gangsched.whatif.trace_replay import Replay
+from gangsched.whatif.played import Played, Replay
+from gangsched.whatif.traces.trace_values import GPU
 
 SAMPLES = 200
 """Number of evenly spaced times, from the first arrival to the last end, at which the nodes are sampled."""
+SIZES = ((1, "1"), (8, "2-8"), (31, "9-31"), (math.inf, "32+"))
+"""The largest size and the name of each size class."""
 _CLASSES = 50
+_SHORTEST_RUN_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,21 +41,37 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measures:
-    """The result for one strategy; times in seconds, shares between 0 and 1.
+class SizeClass:
+    """The gangs of one size: how many, how many of them still waited when the last gang arrived, and their waits."""
 
-    `wait_s` has the mean and the 50th, 95th, 99th and 100th percentile of the gangs that were bound. `used` and
-    `fragmented` are means over time, by resource, from the first arrival to the last end, which is `makespan_s` later.
-    `never` are the names of the gangs that were not bound. Gangs were preempted `preemptions` times, which lost `lost`:
-    a share of the time that members held their places.
+    gangs: int
+    waiting: int
+    wait_s: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measures:
+    """The result for one strategy or baseline; times in seconds, shares between 0 and 1.
+
+    `wait_s`, `completion_s` and `slowdown` have the mean and the 50th, 95th, 99th and 100th percentile of the gangs
+    that were bound: the time from arrival to binding, the time from arrival to end, and the latter divided by the run
+    time, but at least 1, where shorter run times count as 10 s (bounded slowdown, Feitelson et al., JSSPP 1997).
+    `sizes` has the gangs by their number of GPUs, or of members if they request none. `used` and `fragmented` are means
+    over time, by resource, from the first arrival to the last end, which is `makespan_s` later; `used_arriving` only to
+    the last arrival. `never` are the names of the gangs that were not bound. Gangs were preempted `preemptions` times,
+    which lost `lost`: a share of the time that members held their places.
     """
 
     strategy: str
     gangs: int
     bound: int
     wait_s: Mapping[str, float]
+    completion_s: Mapping[str, float]
+    slowdown: Mapping[str, float]
+    sizes: Mapping[str, SizeClass]
     makespan_s: float
     used: Mapping[str, float]
+    used_arriving: Mapping[str, float]
     fragmented: Mapping[str, float]
     never: Sequence[str]
     preemptions: int
@@ -60,17 +81,22 @@ class Measures:
 
 def measure(replay: Replay) -> Measures:
     """The measures of the replay."""
-    waits = sorted(played.waited_s for played in replay.gangs if played.waited_s is not None)
-    end = max((played.ended_s for played in replay.gangs if played.ended_s is not None), default=0.0)
+    bound = [played for played in replay.gangs if played.bound_s is not None]
+    end = max((played.ended_s for played in bound if played.ended_s is not None), default=0.0)
+    last = max((played.gang.arrival_s for played in replay.gangs), default=0.0)
     tally = _Tally(replay)
     samples = list(tally.samples(end))
     return Measures(
         strategy=replay.strategy,
         gangs=len(replay.gangs),
-        bound=len(waits),
-        wait_s=_percentiles(waits),
+        bound=len(bound),
+        wait_s=_percentiles(played.waited_s for played in bound),
+        completion_s=_percentiles(played.completion_s for played in bound),
+        slowdown=_percentiles(_slowdown(played) for played in bound),
+        sizes=_by_size(replay, last),
         makespan_s=end,
         used=tally.mean_use(end),
+        used_arriving=tally.mean_use(last),
         fragmented={name: _mean([sample.fragmented[name] for sample in samples]) for name in tally.resources},
         never=[f"{played.gang.namespace}/{played.gang.name}" for played in replay.gangs if played.bound_s is None],
         preemptions=sum(played.preemptions for played in replay.gangs),
@@ -79,17 +105,41 @@ def measure(replay: Replay) -> Measures:
     )
 
 
+def _by_size(replay: Replay, last: float) -> dict[str, SizeClass]:
+    """The size classes that have gangs, from the smallest on; `last` is when the last gang arrived."""
+    found: dict[str, list[Played]] = {name: [] for _, name in SIZES}
+    for played in replay.gangs:
+        size = played.gang.total(GPU) or played.gang.members
+        found[next(name for most, name in SIZES if size <= most)].append(played)
+    return {
+        name: SizeClass(
+            gangs=len(gangs),
+            waiting=sum(played.bound_s is None or played.bound_s > last for played in gangs),
+            wait_s=_percentiles(played.waited_s for played in gangs),
+        )
+        for name, gangs in found.items()
+        if gangs
+    }
+
+
+def _slowdown(played: Played) -> float | None:
+    if played.completion_s is None:
+        return None
+    return max(played.completion_s / max(played.gang.duration_s, _SHORTEST_RUN_S), 1.0)
+
+
 def _lost(replay: Replay) -> float:
     lost_s = sum(played.lost_s for played in replay.gangs)
-    done_s = sum(played.gang.members * played.gang.run_s for played in replay.gangs if played.ended_s is not None)
+    done_s = sum(played.gang.members * played.gang.duration_s for played in replay.gangs if played.ended_s is not None)
     return lost_s / (lost_s + done_s) if lost_s else 0.0
 
 
-def _percentiles(waits: Sequence[float]) -> dict[str, float]:
-    if not waits:
+def _percentiles(found: Iterable[float | None]) -> dict[str, float]:
+    values = sorted(value for value in found if value is not None)
+    if not values:
         return dict.fromkeys(("mean", "p50", "p95", "p99", "max"), 0.0)
-    percentiles = {f"p{share}": waits[math.ceil(share / 100 * len(waits)) - 1] for share in (50, 95, 99)}
-    return {"mean": _mean(waits), **percentiles, "max": waits[-1]}
+    percentiles = {f"p{share}": values[math.ceil(share / 100 * len(values)) - 1] for share in (50, 95, 99)}
+    return {"mean": _mean(values), **percentiles, "max": values[-1]}
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -129,9 +179,9 @@ class _Tally:
         return vector
 
     def mean_use(self, end: float) -> dict[str, float]:
-        """The exact mean share in use: each change counts from its time to the end."""
+        """The exact mean share in use until then: each change counts from its time to the end."""
         area = np.zeros(len(self._column))
-        for change in self._replay.changes:
+        for change in takewhile(lambda change: change.at_s < end, self._replay.changes):
             sign = 1 if change.taken else -1
             area += sign * (end - change.at_s) * self._parts[change.gang][change.part]
         return self._shares(area / end if end else area)

@@ -1,16 +1,15 @@
 """Plays a trace on nodes: the core decides as it would in a cluster, on a simulated clock.
 
-A gang arrives with all its members, a PodGroup and its priority. Its bindings succeed at once; it ends `run_s` seconds
-after its last member was bound, and its pods and PodGroup are deleted then. If it is preempted before that, its members
-are created again at once, and it runs from the beginning once it is bound again. Nothing fails, and nothing else
-happens.
+A gang arrives with all its members, a PodGroup and its priority. Its bindings succeed at once, and its pods start then;
+it ends once its run time, or its limit if that is shorter, has passed since its last member was bound, and its pods and
+PodGroup are deleted then. If it is preempted before that, its members are created again at once, and it runs from the
+beginning once it is bound again. Nothing fails, and nothing else happens.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from enum import IntEnum
 
 from msgspec.structs import replace
@@ -32,60 +31,19 @@ from gangsched.core.objects.events import (
     TimePassed,
 )
 from gangsched.core.objects.node import Node
-from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.pod import Lifetime, Pod
 from gangsched.core.objects.podgroup import Group, GroupSpec
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.priority_class import PriorityClass
 from gangsched.core.objects.results import PodBound, StatusWritten
 from gangsched.core.objects.shape import Shape
 from gangsched.whatif.eviction_api import Evictions
-from gangsched.whatif.trace import Gang, Trace
+from gangsched.whatif.played import Change, Played, Replay
+from gangsched.whatif.traces.trace_values import Gang, Trace
 
 START = 946684800.0
 """The start of the simulated clock, 2000-01-01, in epoch seconds."""
 _FOREVER_S = 7 * 24 * 3600.0
-
-
-@dataclass(slots=True, kw_only=True)
-class Played:
-    """The course of one gang, in seconds since the start; `bound_s` and `ended_s` are None until that happens.
-
-    `nodes` counts its members by node, where it was bound last. It was preempted `preemptions` times, which lost
-    `lost_s` seconds of its members' work.
-    """
-
-    gang: Gang
-    bound_s: float | None = None
-    ended_s: float | None = None
-    nodes: dict[str, int] = field(default_factory=dict)
-    preemptions: int = 0
-    lost_s: float = 0.0
-
-    @property
-    def waited_s(self) -> float | None:
-        """The time from its arrival to its last binding; None if it is not bound."""
-        return None if self.bound_s is None else self.bound_s - self.gang.arrival_s
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """At `at_s`, a member of part number `part` of a gang was bound to the node, or ended there (`taken` is False)."""
-
-    at_s: float
-    node: str
-    gang: int
-    part: int
-    taken: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replay:
-    """The result of a trace with one strategy; `gangs` in order of arrival, `changes` in chronological order."""
-
-    strategy: str
-    gangs: Sequence[Played]
-    changes: Sequence[Change]
-    nodes: Sequence[Node]
 
 
 class _Kind(IntEnum):
@@ -191,7 +149,8 @@ class _Player:
     def _carry_out(self, effect: Effect) -> Iterator[Event]:
         if isinstance(effect, BindPod):
             pod, number, part = self._pods[effect.uid]
-            bound = replace(pod, node=effect.node, bound_at=START + self._now)
+            at = START + self._now
+            bound = replace(pod, node=effect.node, bound_at=at, lifetime=replace(pod.lifetime, start=at))
             self._pods[effect.uid] = bound, number, part
             self._take(number, part, effect.node)
             yield from (PodBound(effect.uid, effect.node), PodSeen(bound))
@@ -207,7 +166,7 @@ class _Player:
         self._left[number] -= 1
         if not self._left[number]:
             played.bound_s = self._now
-            heapq.heappush(self._agenda, (self._now + played.gang.run_s, _Kind.END, number, self._runs[number]))
+            heapq.heappush(self._agenda, (self._now + played.gang.duration_s, _Kind.END, number, self._runs[number]))
 
     def _evict(self, uid: str) -> Iterator[Event]:
         """Evict a member; once all of its gang are evicted, they are created again."""
@@ -254,6 +213,7 @@ class _Player:
         """The members of a run."""
         gang = self._played[number].gang
         name, created = _name_of(gang, number), START + self._now
+        lifetime = Lifetime(deadline_s=gang.limit_s)
         uids = self._members[number] = []
         for place, part in enumerate(gang.parts):
             shape = Shape(requests=part.requests)
@@ -268,6 +228,7 @@ class _Player:
                     created=created,
                     scheduler=self._scheduler,
                     declaration=declaration,
+                    lifetime=lifetime,
                 )
                 self._pods[uid] = pod, number, place
                 uids.append(uid)

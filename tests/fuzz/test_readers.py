@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 
 from gangsched.cli import main
 from gangsched.config.settings import InvalidConfig, load
-from gangsched.whatif.trace import FORMS, TraceError, read
+from gangsched.whatif.traces.forms import FORMS, read
+from gangsched.whatif.traces.trace_values import TraceError
 from tests.effort import tries
 
 pytestmark = [pytest.mark.sample, pytest.mark.slow]
@@ -110,12 +111,51 @@ def test_simulate_ends_with_a_status_whatever_the_manifests_are(tmp_path: Path, 
 LINES = st.lists(st.lists(st.sampled_from(WRITTEN), min_size=1, max_size=12), max_size=4)
 
 
-@given(lines=LINES, form=st.sampled_from(sorted(FORMS)), header=st.booleans())
+HEADS = {
+    "csv": "gang,arrival,run,members,cpu,priority,limit,expected",
+    "helios": "job_id,vc,gpu_num,cpu_num,node_num,submit_time,start_time,end_time",
+    "acme": "job_id,gpu_num,cpu_num,node_num,mem_per_pod_GB,submit_time,start_time,end_time",
+    "openb": "name,cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time,deletion_time,scheduled_time",
+}
+WIDTHS = {"swf": 18, "pai": 10} | {form: head.count(",") + 1 for form, head in HEADS.items()}
+MOMENTS = ["2020-06-09 18:41:01", "2023-03-01 00:18:22+08:00", "9999-12-31", "0001-01-01T00:00:00+14:00", "None"]
+JOB: Any = [
+    {
+        "jobid": "a",
+        "vc": "v",
+        "submitted_time": "2017-10-07 01:11:39",
+        "attempts": [
+            {"start_time": "2017-10-07 01:12:09", "end_time": "2017-10-07 01:13:23", "detail": [{"gpus": ["gpu0"]}]}
+        ],
+    }
+]
+
+
+@st.composite
+def tables(draw: st.DrawFn, form: str) -> str:
+    """A table of the width of the form, mostly with values that it may have."""
+    separator, width = " " if form == "swf" else ",", WIDTHS[form]
+    value = st.one_of(st.integers(-1, 9).map(str), st.sampled_from(MOMENTS), st.sampled_from(WRITTEN))
+    rows = draw(st.lists(st.lists(value, min_size=width, max_size=width), min_size=1, max_size=3))
+    return "\n".join([*([HEADS[form]] if form in HEADS else []), *(separator.join(row) for row in rows)])
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> str:
+    """A job of Philly of which a few parts are something else."""
+    job = JOB
+    for _ in range(draw(st.integers(1, 3))):
+        job = replaced(job, draw(st.sampled_from(list(places(job)))), draw(st.sampled_from([*SCALARS, *MOMENTS])))
+    return json.dumps(job)
+
+
+@given(data=st.data(), lines=LINES, form=st.sampled_from(sorted(FORMS)))
 @examples(3000)
-def test_a_trace_is_read_or_refused(lines: list[list[str]], form: str, *, header: bool) -> None:
+def test_a_trace_is_read_or_refused(data: st.DataObject, lines: list[list[str]], form: str) -> None:
     """`nan` never ended, and `inf` ended in a traceback."""
-    first = "gang,arrival,run,members,cpu,priority\n" if header and form == "csv" else ""
-    text = first + "\n".join(",".join(line) for line in lines)
+    text = "\n".join(",".join(line) for line in lines)
+    if data.draw(st.booleans()):
+        text = data.draw(tables(form) if form in WIDTHS else documents())
     with contextlib.suppress(TraceError):
         trace = read(text, "f", form)
         assert all(0 <= gang.arrival_s <= 1e12 and 0 <= gang.run_s <= 1e12 for gang in trace.gangs)

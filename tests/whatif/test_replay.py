@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gangsched.config.settings import load
+from gangsched.core.machine import Machine
+from gangsched.core.objects.events import Event, PodSeen
 from gangsched.core.objects.node import Node
 from gangsched.core.planning.strategies import STRATEGIES
 from gangsched.whatif.measures import SAMPLES, measure
-from gangsched.whatif.trace import Gang, Trace, TraceRole
-from gangsched.whatif.trace_replay import replay
+from gangsched.whatif.trace_replay import START
+from gangsched.whatif.trace_replay import replay as played_trace
+from gangsched.whatif.traces.trace_values import GPU, Gang, Trace, TraceRole
 
 POLICY = load(flags={}).policy()
 
@@ -29,7 +33,7 @@ def gang(name: str, at: float, members: int, *, run: float = 10, cpu: int = 1, p
 
 def play(*gangs: Gang, nodes: list[Node], strategy: str = "Pack", preempt: bool = False):
     trace = Trace(sorted(gangs, key=lambda each: each.arrival_s))
-    return replay(trace, nodes, POLICY, strategy=strategy, preempt=preempt)
+    return played_trace(trace, nodes, POLICY, strategy=strategy, preempt=preempt)
 
 
 def times(found) -> dict[str, tuple[float | None, float | None]]:
@@ -64,6 +68,24 @@ def test_roles_are_bound_together():
 def test_gangs_of_one_name_are_different_gangs():
     found = play(gang("a", 0, 1), gang("a", 1, 1), nodes=[node("n", 2)])
     assert [each.bound_s for each in found.gangs] == [0, 1]
+
+
+def test_a_limit_ends_a_run_and_is_that_of_the_pods():
+    limited = replace(gang("limited", 0, 2, run=90), limit_s=60, expected_s=50)
+    seen: list[Event] = []
+    handle = Machine.handle
+
+    def noted(self, events, now):
+        seen.extend(events)
+        return handle(self, events, now)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Machine, "handle", noted)
+        found = play(limited, gang("next", 1, 2), nodes=[node("n", 2)])
+    assert times(found) == {"limited": (0, 60), "next": (60, 70)}
+    lifetimes = [(e.pod.lifetime.deadline_s, e.pod.lifetime.start) for e in seen if isinstance(e, PodSeen)]
+    assert lifetimes[:2] == [(60, 0.0)] * 2
+    assert set(lifetimes) == {(60, 0.0), (60, START), (None, 0.0), (None, START + 60)}
 
 
 def test_strategies_differ_where_they_should():
@@ -150,6 +172,32 @@ class TestMeasures:
         assert found.used == {"cpu": pytest.approx(1)}
         assert [found.samples[0].waiting, found.samples[-1].waiting] == [1, 0]
         assert len(found.samples) == SAMPLES
+
+    def test_waits_are_told_by_size_which_is_the_number_of_gpus_or_else_of_members(self):
+        gangs = [
+            gang("one", 0, 1, run=100, **{GPU: 1}),
+            gang("eight", 0, 4, run=100, **{GPU: 2}),
+            gang("nine", 10, 9, run=10),
+            gang("thirty-two", 20, 4, run=10, **{GPU: 8}),
+            gang("never", 20, 33, run=10),
+        ]
+        found = measure(play(*gangs, nodes=[node(f"n{number}", 4, **{GPU: 8}) for number in range(4)]))
+        assert list(found.sizes) == ["1", "2-8", "9-31", "32+"]
+        assert [size.gangs for size in found.sizes.values()] == [1, 1, 1, 2]
+        assert [size.waiting for size in found.sizes.values()] == [0, 0, 0, 2]
+        assert [size.wait_s["mean"] for size in found.sizes.values()] == [0, 0, 0, 80]
+
+    def test_completion_and_slowdown_count_the_wait_and_short_runs_as_ten_seconds(self):
+        gangs = [gang("a", 0, 1, run=40), gang("b", 20, 1, run=2), gang("c", 42, 1, run=1)]
+        found = measure(play(*gangs, nodes=[node("n", 1)]))
+        assert [found.completion_s[name] for name in ("p50", "max")] == [22, 40]
+        assert found.completion_s["mean"] == pytest.approx((40 + 22 + 1) / 3)
+        assert found.slowdown["mean"] == pytest.approx((1 + 22 / 10 + 1) / 3)
+
+    def test_use_is_also_told_until_the_last_arrival(self):
+        found = measure(play(gang("a", 0, 1, run=10), gang("b", 5, 2, run=10), nodes=[node("n", 2)]))
+        assert found.used_arriving["cpu"] == pytest.approx(0.5)
+        assert found.used["cpu"] == pytest.approx(30 / 40)
 
     def test_half_of_the_nodes_for_half_of_the_time_is_a_quarter(self):
         found = measure(play(gang("a", 0, 1, run=10), gang("b", 10, 1, run=10, cpu=0), nodes=[node("n", 2)]))

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from gangsched.whatif.trace import GPU, Gang, TraceError, TraceRole, form_of, read
+from gangsched.whatif.traces.forms import form_of, read
+from gangsched.whatif.traces.trace_values import GPU, Gang, TraceError, TraceRole
 
 HEAD = "gang,arrival,run,members,cpu,memory,gpu,role"
 
@@ -56,30 +57,13 @@ def test_json_says_the_same():
     )
 
 
-def test_alibabas_tasks_are_the_roles_of_a_job_which_gets_whole_gpus():
-    text = (
-        "j1,ps,1.0,Terminated,100.0,400.0,600.0,29.296875,0.0,MISC\n"
-        "j1,worker,2.0,Terminated,150.0,500.0,400.0,10,50.0,T4\n"
-        "j2,tensorflow,1.0,Running,90.0,,600.0,1,100.0,MISC\n"
-        "j3,tensorflow,3.0,Failed,110.0,120.0,,,,\n"
-    )
-    trace = read(text, "t", "pai")
-    assert trace.gangs == [
-        Gang(
-            name="j1",
-            arrival_s=0,
-            run_s=400,
-            parts=(
-                TraceRole(1, (("cpu", 6000), ("memory", 29_296_875_000)), "ps"),
-                TraceRole(2, (("cpu", 4000), ("memory", 10_000_000_000), (GPU, 1)), "worker"),
-            ),
-        ),
-        Gang(name="j3", arrival_s=10, run_s=10, parts=(TraceRole(3, (), "tensorflow"),)),
-    ]
-    assert trace.remarks == [
-        "t: 1 jobs without a start, an end or instances are left out",
-        "t: 1 jobs request a fraction of a GPU, and get a whole one here",
-    ]
+def test_limits_and_declared_run_times_are_read_from_both_forms():
+    [of_table] = read(f"{HEAD},limit,expected\na,0,90,1,1,,,,60,45.5\n", "t", "csv").gangs
+    [of_json] = read(as_json(run=90, limit=60, expected=45.5), "t", "json").gangs
+    for gang in (of_table, of_json):
+        assert (gang.limit_s, gang.expected_s, gang.duration_s) == (60, 45.5, 60)
+    [without] = read(f"{HEAD},limit,expected\na,0,90,1,1,,,,,\n", "t", "csv").gangs
+    assert (without.limit_s, without.expected_s, without.duration_s) == (None, None, 90)
 
 
 @pytest.mark.parametrize(
@@ -100,9 +84,11 @@ def test_alibabas_tasks_are_the_roles_of_a_job_which_gets_whole_gpus():
         ),
         (f"{HEAD}\n,0,1,1,1,,,", "t, line 2: Expected `str` of length >= 1 - at `$.name`"),
         (f"{HEAD}\na,0,1,1,1,,", "t, line 2: does not have 8 values like the first line"),
+        (f"{HEAD},limit\na,0,1,1,1,,,,0", "t, line 2: Expected `int` >= 1 - at `$.limit`"),
+        (f"{HEAD},expected\na,0,1,1,1,,,,nan", "t, line 2: Expected `float` >= 0.0 - at `$.expected`"),
         (f"{HEAD}\na,0,1,1,one,,,", "t: gang default/a: cpu: 'one' is not a quantity"),
         (f"{HEAD}\na,0,1,1,-1,,,", "t: gang default/a: cpu is '-1': write a quantity of at least 0"),
-        (f"{HEAD}\na,0,1,1,1,,,\na,0,2,1,1,,,x", "t, line 3: differs from the gang's first line in arrival, run"),
+        (f"{HEAD}\na,0,1,1,1,,,\na,0,2,1,1,,,x", "t, line 3: differs from the gang's first line in run"),
         (f"{HEAD}\na,0,1,1,1,,,\na,0,1,1,1,,,", "t: gang default/a: its parts have no role or the same role"),
     ],
 )
@@ -126,10 +112,6 @@ def test_a_mistake_in_json_is_told_with_its_place(text, found):
     assert problem.startswith(found)
 
 
-def test_another_table_of_alibaba_is_refused():
-    assert problems("a,b,c\n", "pai") == ["t, line 1: has 3 values, and pai_task_table has 10: give that table"]
-
-
 def test_of_many_mistakes_the_first_are_told_and_the_others_counted():
     found = problems("\n".join([HEAD, *("a,0,1,0,1,,," for _ in range(50))]))
     assert len(found) == 21
@@ -137,24 +119,10 @@ def test_of_many_mistakes_the_first_are_told_and_the_others_counted():
 
 
 def test_the_form_follows_from_the_name_of_the_file():
-    assert [form_of(name) for name in ("a.json", "a.csv", "-")] == ["json", "csv", "csv"]
+    assert [form_of(name) for name in ("a.json", "a.swf", "a.csv", "-")] == ["json", "swf", "csv", "csv"]
 
 
-@pytest.mark.parametrize("text", ["nan", "inf", "-inf", "-1", "1e400", "x"])
-@pytest.mark.parametrize("column", ["inst_num", "start_time", "end_time", "plan_cpu", "plan_mem", "plan_gpu"])
-def test_an_impossible_number_in_the_table_of_tasks_is_named(column, text):
-    """With `nan` the replay never ended, with `inf` it ended in a traceback."""
-    task = {"inst_num": "1", "start_time": "1", "end_time": "2", "plan_cpu": "100", "plan_mem": "1", "plan_gpu": "100"}
-    task |= {column: text}
-    line = ["j", "t", task["inst_num"], "s", task["start_time"], task["end_time"]]
-    line += [task["plan_cpu"], task["plan_mem"], task["plan_gpu"], "V100"]
-    with pytest.raises(TraceError) as error:
-        read(",".join(line), "f", "pai")
-    [problem] = error.value.problems
-    assert problem.startswith("f: job j: ")
-
-
-@pytest.mark.parametrize("form", ["csv", "pai"])
+@pytest.mark.parametrize("form", ["csv", "pai", "openb", "helios", "acme"])
 def test_a_value_that_is_too_long_for_a_table_is_refused(form):
     with pytest.raises(TraceError, match="cannot be read"):
         read("x" * 200_000, "f", form)
