@@ -65,11 +65,6 @@ def add_parser(commands: Commands) -> None:
         help="give all gangs hard limits that are exact or too long, or none (default: those of the trace)",
     )
     parser.add_argument(
-        "--promises",
-        choices=("exact", "long", "none"),
-        help="give all gangs declared run times that are exact or too long, or none (default: those of the trace)",
-    )
-    parser.add_argument(
         "--strategy",
         metavar="NAME",
         action="append",
@@ -161,7 +156,7 @@ def _check(strategies: Sequence[str], *, plots: bool) -> None:
 
 def _trace(arguments: argparse.Namespace, nodes: Sequence[Node]) -> Trace:
     from gangsched.whatif.traces.generated import PREFIX, generate  # noqa: PLC0415
-    from gangsched.whatif.traces.run_limits import with_limits, with_promises  # noqa: PLC0415
+    from gangsched.whatif.traces.run_limits import with_limits  # noqa: PLC0415
     from gangsched.whatif.traces.trace_values import Trace  # noqa: PLC0415 - see the package
 
     if arguments.trace.startswith(PREFIX):
@@ -176,8 +171,6 @@ def _trace(arguments: argparse.Namespace, nodes: Sequence[Node]) -> Trace:
         trace = Trace(trace.gangs[: arguments.gangs], trace.remarks)
     if arguments.limits is not None:
         trace = with_limits(trace, arguments.limits)
-    if arguments.promises is not None:
-        trace = with_promises(trace, arguments.promises)
     return trace
 
 

@@ -213,7 +213,7 @@ class _Player:
         """The members of a run."""
         gang = self._played[number].gang
         name, created = _name_of(gang, number), START + self._now
-        lifetime = Lifetime(deadline_s=gang.limit_s)
+        lifetime = Lifetime(deadline_s=gang.limit_s, expected_s=gang.expected_s)
         uids = self._members[number] = []
         for place, part in enumerate(gang.parts):
             shape = Shape(requests=part.requests)

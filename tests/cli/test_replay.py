@@ -91,7 +91,7 @@ def test_every_baseline_form_and_kind_of_limits_can_be_named():
     choices = {action.dest: action.choices for action in parsers["replay"]._actions}  # noqa: SLF001
     assert set(choices["baseline"]) == set(BASELINES)
     assert set(choices["form"]) == set(FORMS)
-    assert set(choices["limits"]) == set(choices["promises"]) == set(KINDS)
+    assert set(choices["limits"]) == set(KINDS)
 
 
 def test_a_generated_trace_needs_no_file(capsys):
@@ -105,7 +105,7 @@ def test_limits_replace_those_of_the_trace(tmp_path, capsys):
     file = tmp_path / "trace.csv"
     file.write_text("gang,arrival,run,members,cpu,limit\na,0,600,1,1,60\n")
     made = {}
-    for options in ((), ("--limits", "none"), ("--limits", "exact", "--promises", "long")):
+    for options in ((), ("--limits", "none"), ("--limits", "exact")):
         assert main(["replay", str(file), "--nodes", "1:cpu=1", "--json", *options]) == 0
         [found] = json.loads(capsys.readouterr().out)["strategies"]
         made[options[:2]] = found["makespanSeconds"]

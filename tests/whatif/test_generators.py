@@ -10,7 +10,7 @@ import pytest
 from gangsched.core.objects.node import Node
 from gangsched.whatif.traces.arrival_cycle import DAY_S, Cycle
 from gangsched.whatif.traces.generated import generate
-from gangsched.whatif.traces.run_limits import with_limits, with_promises
+from gangsched.whatif.traces.run_limits import with_limits
 from gangsched.whatif.traces.trace_values import GPU, Gang, Trace, TraceError, TraceRole
 
 
@@ -147,7 +147,3 @@ class TestLimits:
         assert 2 < statistics.mean(limit / run for limit, run in pairs if run > 60) < 4
         assert found == limits(with_limits(self.TRACE, "long"))
         assert found != limits(with_limits(self.TRACE, "long", 2))
-
-    def test_promises_are_drawn_apart_from_limits(self):
-        both = with_promises(with_limits(self.TRACE, "long"), "long").gangs
-        assert 0.2 < sum(gang.limit_s == gang.expected_s for gang in both) / len(both) < 0.8

@@ -1,4 +1,4 @@
-"""Gives the gangs of a trace hard limits and declared run times: exact, too long as users write them, or none.
+"""Gives the gangs of a trace hard limits: exact, too long as users write them, or none.
 
 Source: Tsafrir, Etsion and Feitelson, "Modeling user runtime estimates", JSSPP 2005: most users choose one of about
 twenty round values, so that estimates are modal.
@@ -41,21 +41,10 @@ def _none(_: Gang, __: Random) -> None:
 
 
 KINDS: Mapping[str, Callable[[Gang, Random], int | None]] = {"exact": _exact, "long": _long, "none": _none}
-"""How limits and declared run times can be."""
+"""How limits can be."""
 
 
 def with_limits(trace: Trace, kind: str, seed: int = 1) -> Trace:
     """The trace with hard limits of this kind instead of its own."""
-    limits = _drawn(trace, kind, f"limits {seed}")
-    return Trace([replace(gang, limit_s=limit) for gang, limit in zip(trace.gangs, limits, strict=True)], trace.remarks)
-
-
-def with_promises(trace: Trace, kind: str, seed: int = 1) -> Trace:
-    """The trace with declared run times of this kind instead of its own."""
-    times = _drawn(trace, kind, f"promises {seed}")
-    return Trace([replace(gang, expected_s=time) for gang, time in zip(trace.gangs, times, strict=True)], trace.remarks)
-
-
-def _drawn(trace: Trace, kind: str, seed: str) -> list[int | None]:
-    random = Random(seed)  # noqa: S311 - chance that can be repeated
-    return [KINDS[kind](gang, random) for gang in trace.gangs]
+    random = Random(f"limits {seed}")  # noqa: S311 - chance that can be repeated
+    return Trace([replace(gang, limit_s=KINDS[kind](gang, random)) for gang in trace.gangs], trace.remarks)
