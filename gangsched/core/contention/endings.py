@@ -16,7 +16,8 @@ from gangsched.core.objects.record import Outcome
 class Look(NamedTuple):
     """A plan as it stands: its group, and what else its end depends on.
 
-    Evictions of the `refused` units fail. `is_foreign` tells pods of other schedulers.
+    Evictions of the `refused` units fail. Some `stay` that were to leave in any case. `is_foreign` tells pods of other
+    schedulers.
     """
 
     gang: Gang
@@ -24,6 +25,7 @@ class Look(NamedTuple):
     plan: Plan
     cluster: Cluster
     refused: Sequence[str]
+    stay: bool
     is_foreign: Callable[[Pod], bool]
     now: float
 
@@ -57,7 +59,7 @@ def _is_gone(look: Look) -> bool:
 
 def _has_changed(look: Look) -> bool:
     asked = look.gang.wait.asked
-    if not look.plan.allowed:
+    if look.stay or not look.plan.allowed:
         return True
     return not look.plan.former and asked is not look.plan.asked and asked != look.plan.asked
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import BOUND, Claim
 from gangsched.core.contention.pool import Obstacle, Pool, Victim
-from gangsched.core.contention.surplus import divided, is_in_flight
+from gangsched.core.contention.surplus import divided, is_in_flight, is_leaving
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.plan import Plan
@@ -127,9 +127,9 @@ class Collector:
         gang = self._members.gang_of(pod.uid)
         if not claim.counts:
             return
-        if pod.terminating:
+        if is_leaving(claim, gang):
             # Also one whose run is over already.
-            if self._is_about_to_leave(pod):
+            if not pod.terminating or self._is_about_to_leave(pod):
                 self._leaving.append(claim)
         elif gang is not None and pod.uid in gang.roster.past:
             return

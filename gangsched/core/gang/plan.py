@@ -24,6 +24,8 @@ class Plan:
     """Groups of which only these members leave, by UID."""
     loose: frozenset[str] = frozenset()
     """Pods without a group that leave, by UID."""
+    anyway: frozenset[str] = frozenset()
+    """Members of gangs, by UID, that did not terminate yet when it was opened, but were to leave in any case."""
     units: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """What leaves together, by name: the UIDs of its pods."""
     former: bool = False

@@ -104,6 +104,20 @@ def leaves(gang: Gang, uid: str) -> bool:
     return bool(gang.record.preempted_at) or (parting is not None and parting.part is not None and uid in parting.part)
 
 
+def leaves_anyway(gang: Gang, uid: str) -> bool:
+    """Whether the member leaves, or is to, whatever becomes of the plan for which it does.
+
+    Of a gang all do once one of them has begun to, or if a former leader has marked it.
+    """
+    doing, parting = gang.operations.rollback, gang.operations.parting
+    if uid in gang.roster.leaving or (parting is not None and parting.evictions.is_asked(uid)):
+        return True
+    inherited = gang.operations.preempted_for is None
+    if doing is not None and doing.restart is not None and rollback.is_preemption(doing):
+        return uid in doing.restart and (inherited or not is_untouched(gang))
+    return inherited and is_awaited(gang) and is_marked(gang)
+
+
 def is_to_leave(turn: Turn) -> bool:
     """Whether it is written that all members are to leave, and their evictions have not begun."""
     gang = turn.gang
