@@ -31,9 +31,12 @@ class Look(NamedTuple):
 
     @property
     def left(self) -> bool:
-        """Whether none of those that leave is on a node any more."""
-        claims = self.cluster.ledger.claims
-        return not any(uid in claims and claims[uid].counts for uid in self.plan.leaving)
+        """Whether none of those that leave is on a node any more, and none of their devices is kept for them."""
+        claims, leaving = self.cluster.ledger.claims, self.plan.leaving
+        if any(uid in claims and claims[uid].counts for uid in leaving):
+            return False
+        kept = filter(None, map(self.cluster.devices.claim, self.plan.claims))
+        return not any(each.allocation is not None and leaving.issuperset(each.reserved) for each in kept)
 
 
 class Ending(NamedTuple):

@@ -114,11 +114,14 @@ class Plans:
                 single[each.gang] = single.get(each.gang, frozenset()) | each.uids
         pods = [self._cluster.pods[uid] for each in victims.values() for uid in each.uids]
         ends = [pod.gone_by if pod.terminating else now + pod.lifetime.grace_s for pod in (*pods, *leaving)]
+        devices = self._cluster.devices
+        users = [pod for pod in (*pods, *leaving) if pod.uses_devices]
         plan = Plan(
             places=places,
             whole=whole,
             single=single,
             loose=frozenset(loose),
+            claims=frozenset(each.key for pod in users for each in (*devices.claims(pod), *devices.made(pod))),
             anyway=frozenset(pod.uid for pod in leaving if not pod.terminating),
             units={name: each.uids for name, each in victims.items()}
             | {pod.uid: frozenset((pod.uid,)) for pod in leaving},
