@@ -20,6 +20,7 @@ from tests import effort
 from tests.faults.plan import Fault, Rates
 from tests.faults.proxy import ProxyProcess
 from tests.integration.cluster import Cluster, Json
+from tests.integration.urgent import add_urgent, alive, urgent_class
 
 pytestmark = [pytest.mark.timeout(3600), pytest.mark.explores]
 HELD = "example.com/held"
@@ -91,11 +92,8 @@ def strict(with_crd) -> Iterator[ProxyProcess]:
 
 @pytest.fixture(scope="module")
 def behind_it(with_crd, strict) -> Iterator[Operator]:
-    classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
-    with_crd.api.post(classes, {"metadata": {"name": "urgent"}, "value": 1000})
-    with Operator(with_crd, kubeconfig=strict.kubeconfig_for()) as running:
+    with urgent_class(with_crd), Operator(with_crd, kubeconfig=strict.kubeconfig_for()) as running:
         yield running
-    with_crd.api.delete(f"{classes}/urgent")
 
 
 @pytest.fixture
@@ -127,8 +125,9 @@ def test_after_a_kill_at_any_write_victims_are_whole_or_gone_and_the_group_is_bo
         cluster.until(lambda: not open_plan(cluster), what="the reservation has ended with the plan")
         assert not cluster.bound("high")
         if lost == "the group":
-            cluster.add_group("high", min_member=SIZE, priorityClassName="urgent")
-        cluster.add_pods("high", 1 if lost == "a member" else SIZE)
+            add_urgent(cluster, SIZE)
+        else:
+            cluster.add_pods("high", 1)
     until_settled(cluster, whole=True)
     cluster.until(lambda: not open_plan(cluster) and not marked(cluster), what="no trace of the plan is left")
     assert len(alive(cluster, "elastic")) == KEPT
@@ -175,8 +174,7 @@ def kill_at(cluster: Cluster, proxy: ProxyProcess, operator: Operator, point: Po
     order(fault, times=1)
     order(Fault.UNAVAILABLE, times=10_000)
     so_far = proxy.injected[fault]
-    cluster.add_group("high", min_member=SIZE, priorityClassName="urgent")
-    cluster.add_pods("high", SIZE)
+    add_urgent(cluster, SIZE)
 
     def struck() -> bool:
         if point.left:
@@ -215,10 +213,6 @@ def path_of(cluster: Cluster, pod: Json) -> str:
 
 def terminating(cluster: Cluster) -> list[Json]:
     return [pod for pod in cluster.pods() if "deletionTimestamp" in pod["metadata"]]
-
-
-def alive(cluster: Cluster, group: str) -> list[Json]:
-    return [pod for pod in cluster.pods(group) if "deletionTimestamp" not in pod["metadata"]]
 
 
 def bound(cluster: Cluster) -> int:

@@ -51,7 +51,7 @@ def evictions(cluster: Cluster) -> list[tuple[str, int]]:
         for entry in cluster.control_plane.audited(naming=cluster.namespace)
         if entry.get("objectRef", {}).get("subresource") == "eviction"
         and entry["objectRef"]["namespace"] == cluster.namespace
-        and "dryRun" not in entry["requestURI"]
+        and "dryRun" not in (entry.get("requestObject", {}).get("deleteOptions") or {})
     ]
 
 

@@ -1,4 +1,7 @@
-"""Groups that have begun to leave for a plan that has ended, or for that of a former leader: they are counted on."""
+"""Groups that have begun to leave for a plan that has ended, or for that of a former leader: they are counted on.
+
+Whether a group has begun is open while evictions are on their way.
+"""
 
 from __future__ import annotations
 
@@ -77,3 +80,41 @@ def test_others_leave_where_a_marked_group_cannot_be_evicted_under_the_new_leade
     assert is_whole(harness, "high", 4)
     assert is_whole(harness, "young", 4)
     assert record(harness, "young").preempted_at == 0
+
+
+def refused_at_once(why: Spared) -> Harness:
+    """A plan has ended because one eviction is refused for good; the others are on their way."""
+    harness = cluster(node(cpu=4), *gang("low", 4))
+    harness.refuse_eviction = unavailable(why=why)
+    harness.eviction_takes_s = lambda effect: 0.0 if effect.name == "low-0" else 2.0
+    assert victims(harness, *holder(4), wait_s=1) == []
+    return harness
+
+
+@pytest.mark.without("all", why="the story is about evictions that one leader has on their way")
+@pytest.mark.parametrize("why", [Spared.FORBIDDEN, Spared.BUDGET, Spared.UNAVAILABLE])
+def test_a_group_stays_if_all_its_evictions_on_their_way_are_refused_after_the_plan_has_ended(why: Spared) -> None:
+    """It stayed marked and was asked again and again for 65 s. Evicted in that time, it would have left in vain."""
+    harness = refused_at_once(Spared.FORBIDDEN)
+    harness.refuse_eviction = unavailable(why=why)
+    harness.wait(3)
+    assert record(harness, "low").preempted_at == 0
+    assert record(harness, "low").preemptions == 0
+    harness.refuse_eviction = lambda _: None
+    harness.wait(60)
+    assert evicted(harness) == []
+    assert is_whole(harness, "low", 4)
+
+
+@pytest.mark.without("all", why="the story is about evictions that one leader has on their way")
+def test_a_group_leaves_if_one_of_its_evictions_on_their_way_is_accepted_after_the_plan_has_ended() -> None:
+    harness = refused_at_once(Spared.FORBIDDEN)
+    harness.refuse_eviction = unavailable("low-3")
+    harness.wait(3)
+    assert evicted(harness) == ["low-3"]
+    assert record(harness, "low").preempted_at
+    harness.refuse_eviction = lambda _: None
+    harness.wait(30)
+    assert evicted(harness) == names("low", range(4))
+    end(harness)
+    assert is_whole(harness, "high", 4)

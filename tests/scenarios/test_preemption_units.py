@@ -199,9 +199,7 @@ def test_a_device_is_freed():
     assert is_whole(harness, "high", 1)
 
 
-@pytest.mark.without(
-    "restarts", "standbys", "leaderless", why="a new leader knows no claim that is about to be released"
-)
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader knows of no claim to be released")
 @pytest.mark.parametrize("after_s", [0, 3, 30])
 def test_a_device_whose_claim_outlives_its_user_is_waited_for(after_s):
     """kube-controller-manager releases a claim some time after its pod has gone. The plan ended as Overtaken at once,

@@ -47,10 +47,15 @@ class Marks:
         ]
 
     def keep(self, wanted: Collection[GroupKey]) -> None:
-        """Let all others stay: no plan wants them to leave any more, whatever became of it."""
+        """Let all others stay: no plan wants them to leave any more, whatever became of it.
+
+        Of those whose evictions are on their way it is known only later whether they can stay.
+        """
         for key in self._marked.keys() - wanted:
-            del self._marked[key]
             victim = self._members.gangs.get(key)
-            if victim is not None and preempted.is_awaited(victim):
-                preempted.spare(victim)
+            if victim is not None and preempted.is_open(victim):
+                continue
+            del self._marked[key]
+            if victim is not None:
+                preempted.let_stay(victim)
                 self._members.dirty.note(key)

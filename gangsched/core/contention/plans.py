@@ -274,11 +274,6 @@ class Plans:
             self.pace.pass_over((each for name in refused for each in (name, *plan.units[name])), now)
         if ending.name in (REFUSED, ROOM_LOST):
             self._lost_plans.append((key, self._why_refused(plan)))
-        for other in plan.whole:
-            victim = self._members.gangs.get(other)
-            if victim is not None:
-                preempted.let_stay(victim)
-                self._members.dirty.note(other)
         for other, uids in plan.single.items():
             if other in self._members.gangs:
                 preempted.keep(self._members.gangs[other], uids)

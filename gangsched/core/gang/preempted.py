@@ -46,10 +46,20 @@ def spare(gang: Gang) -> None:
 
 def is_untouched(gang: Gang) -> bool:
     """Whether members are being evicted for another group, of whom all are still there and none is about to leave."""
-    doing, there = gang.operations.rollback, {pod.uid for pod in gang.live()}
+    doing = gang.operations.rollback
+    return doing is not None and _are_all_there(gang) and not any(map(doing.evictions.is_asked, doing.restart or ()))
+
+
+def is_open(gang: Gang) -> bool:
+    """Whether members are being evicted for another group, and evictions are on their way, but none is accepted yet."""
+    return _are_all_there(gang) and not is_untouched(gang)
+
+
+def _are_all_there(gang: Gang) -> bool:
+    doing = gang.operations.rollback
     if doing is None or doing.restart is None or not rollback.is_preemption(doing):
         return False
-    return doing.restart <= there and not any(map(doing.evictions.is_asked, doing.restart))
+    return doing.restart <= {pod.uid for pod in gang.live()}
 
 
 def let_stay(gang: Gang) -> None:
