@@ -1,7 +1,8 @@
 """`python -m tests.faults.rivals`: gangsched beside kube-scheduler, both with priorities, on nodes that are too few.
 
 Groups and pods of three priorities come and go for both schedulers, and controllers create again whatever is evicted.
-Either scheduler may take the room that the other one has just made. At the end the requests and Events are judged: no
+Pods of the lowest priority take some time to end, so that room comes free piece by piece, and either scheduler may take
+what the other one has made. At the end the requests and Events are judged: no
 group is asked to leave again and again for another one that loses the room to kube-scheduler each time, evictions get
 no more frequent, and every group is whole or unbound.
 """
@@ -34,6 +35,8 @@ SIZES, LIVES_S, ARRIVES_S = (2, 6), (8.0, 25.0), (1.0, 5.0)
 """Other groups: their sizes, how long they stay, and the time between two."""
 SCALES = {"low": (2, 10), "mid": (0, 8), "high": (0, 4)}
 """The replicas of kube-scheduler's Deployments of each priority, which change now and then."""
+GRACES_S = (0.2, 3.0)
+"""How long pods of the lowest priority terminate."""
 REST_S = 15.0
 GROWTH, SLACK = 1.5, 6.0
 """Evictions in the last half of a run: at most so many times those of the first half, and so many more."""
@@ -42,6 +45,7 @@ _PODS = f"/api/v1/namespaces/{_NAMESPACE}/pods"
 _GROUPS = f"/apis/gangsched.io/v1alpha1/namespaces/{_NAMESPACE}/podgroups"
 _APPS = f"/apis/apps/v1/namespaces/{_NAMESPACE}"
 _EVENTS = f"/apis/events.k8s.io/v1/namespaces/{_NAMESPACE}/events"
+_HELD = "example.com/grace"
 _TICK_S = 0.2
 _FIRST_REFUSAL = 300
 
@@ -106,6 +110,7 @@ class Rivals:
         self._random = Random(seed)
         self._leaves_at: dict[str, float] = {}
         self._sizes: dict[str, int] = {}
+        self._ends_at: dict[str, float] = {}
 
     def run(self) -> Findings:
         """Let both schedulers work, and judge what they did."""
@@ -138,7 +143,9 @@ class Rivals:
             name = f"batch-{at}"
             self._sizes[name] = MEMBERS
             self._api.post(_GROUPS, pod_group(name, min_member=MEMBERS, priorityClassName="low"))
-            self._create("statefulsets", name, MEMBERS, pod_template(name, priorityClassName="low"))
+            template = pod_template(name, priorityClassName="low")
+            template["metadata"]["finalizers"] = [_HELD]
+            self._create("statefulsets", name, MEMBERS, template)
         for name in CLASSES:
             template = pod_template("", priorityClassName=name, schedulerName="default-scheduler")
             self._create("deployments", f"web-{name}", SCALES[name][0], template)
@@ -164,7 +171,17 @@ class Rivals:
                 next_scale = now + self._random.uniform(*ARRIVES_S)
             for group in [group for group, at in self._leaves_at.items() if at <= now]:
                 self._leave(group)
+            self._end_terminating(now)
             time.sleep(_TICK_S)
+
+    def _end_terminating(self, now: float) -> None:
+        """Let pods end that have terminated for long enough."""
+        there = [pod["metadata"] for pod in self._api.get(_PODS)["items"] if "deletionTimestamp" in pod["metadata"]]
+        for meta in there:
+            ends = self._ends_at.setdefault(meta["uid"], now + self._random.uniform(*GRACES_S))
+            if ends <= now:
+                with unless_gone():
+                    self._api.merge(f"{_PODS}/{meta['name']}", {"metadata": {"finalizers": None}})
 
     def _arrive(self, name: str, now: float) -> None:
         size, cpu = self._random.randint(*SIZES), self._random.choice("112")
@@ -195,6 +212,7 @@ class Rivals:
         deadline = time.monotonic() + 4 * REST_S
         while time.monotonic() < deadline:
             time.sleep(1)
+            self._end_terminating(time.time())
             pods = self._api.get(_PODS)["items"]
             bound = Counter(
                 pod["metadata"]["labels"].get("gangsched.io/pod-group")
