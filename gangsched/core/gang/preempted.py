@@ -44,31 +44,18 @@ def spare(gang: Gang) -> None:
     gang.change(preempted_at=0.0, preempted_by="", preemptions=max(0, gang.record.preemptions - 1))
 
 
-def is_untouched(gang: Gang) -> bool:
-    """Whether members are being evicted for another group, of whom all are still there and none is about to leave."""
-    doing = gang.operations.rollback
-    return doing is not None and _are_all_there(gang) and not any(map(doing.evictions.is_asked, doing.restart or ()))
-
-
-def is_open(gang: Gang) -> bool:
-    """Whether members are being evicted for another group, and evictions are on their way, but none is accepted yet."""
-    return _are_all_there(gang) and not is_untouched(gang)
-
-
-def _are_all_there(gang: Gang) -> bool:
+def are_all_there(gang: Gang) -> bool:
+    """Whether members are being evicted for another group, and no eviction was accepted yet."""
     doing = gang.operations.rollback
     if doing is None or doing.restart is None or not rollback.is_preemption(doing):
         return False
     return doing.restart <= {pod.uid for pod in gang.live()}
 
 
-def let_stay(gang: Gang) -> None:
-    """The members stay after all if no eviction was accepted yet; otherwise the rest of them leaves too."""
-    if is_untouched(gang):
-        rollback.end(gang)
-        spare(gang)
-    elif is_awaited(gang):
-        spare(gang)
+def is_untouched(gang: Gang) -> bool:
+    """Whether members are being evicted for another group, of whom all are still there and none is about to leave."""
+    doing = gang.operations.rollback
+    return doing is not None and are_all_there(gang) and not any(map(doing.evictions.is_asked, doing.restart or ()))
 
 
 def is_refused(turn: Turn) -> bool:
@@ -112,20 +99,6 @@ def leaves(gang: Gang, uid: str) -> bool:
     """Whether the member leaves for another group, or is to."""
     parting = gang.operations.parting
     return bool(gang.record.preempted_at) or (parting is not None and parting.part is not None and uid in parting.part)
-
-
-def leaves_anyway(gang: Gang, uid: str) -> bool:
-    """Whether the member leaves, or is to, whatever becomes of the plan for which it does.
-
-    Of a gang all do once one of them has begun to, or if a former leader has marked it.
-    """
-    doing, parting = gang.operations.rollback, gang.operations.parting
-    if uid in gang.roster.leaving or (parting is not None and parting.evictions.is_asked(uid)):
-        return True
-    inherited = gang.operations.preempted_for is None
-    if doing is not None and doing.restart is not None and rollback.is_preemption(doing):
-        return uid in doing.restart and (inherited or not is_untouched(gang))
-    return inherited and is_awaited(gang) and is_marked(gang)
 
 
 def is_to_leave(turn: Turn) -> bool:
