@@ -127,9 +127,9 @@ class Collector:
         gang = self._members.gang_of(pod.uid)
         if not claim.counts:
             return
-        if is_leaving(claim, gang):
+        if pod.terminating:
             # Also one whose run is over already.
-            if not pod.terminating or self._is_about_to_leave(pod):
+            if self._is_about_to_leave(pod):
                 self._leaving.append(claim)
         elif gang is not None and pod.uid in gang.roster.past:
             return
@@ -157,7 +157,13 @@ class Collector:
         """Whether the pod is bound, and is not to leave for an open plan: not all of these are told so yet."""
         return claim.kind is BOUND and claim.pod.uid not in self._promised
 
-    def _gang(self, gang: Gang, claims: Sequence[Claim]) -> None:
+    def _gang(self, gang: Gang, several: Sequence[Claim]) -> None:
+        claims = several
+        if is_in_flight(gang) or gang.roster.leaving:
+            claims = [each for each in several if not is_leaving(each, gang)]
+            self._leaving += [each for each in several if is_leaving(each, gang)]
+        if not claims:
+            return
         assessment = self._assessments.get(gang.key)
         leaves = self._plan is not None and gang.key in self._plan.whole
         unclear = assessment is None or is_in_flight(gang, marked=leaves) or not assessment.terms.minimum_known
