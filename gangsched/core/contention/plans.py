@@ -272,6 +272,8 @@ class Plans:
             self._lasted_s.append(now - plan.opened_at)
         if ending.passes:
             self.pace.pass_over((each for name in refused for each in (name, *plan.units[name])), now)
+        if ending.name == ROOM_LOST:
+            self.pace.pass_over(plan.units, now, key)
         if ending.name in (REFUSED, ROOM_LOST):
             self._lost_plans.append((key, self._why_refused(plan)))
         for other, uids in plan.single.items():

@@ -262,9 +262,9 @@ class Searching:
         passed = self._plans.pace.passed(now)
         return [each for each in pool.leaving if each.pod.terminating or each.pod.uid not in passed]
 
-    def passed(self, now: float) -> Collection[str]:
-        """The names of units that are not to be asked to leave for now."""
-        return self._taken | self._plans.pace.passed(now)
+    def passed(self, key: GroupKey, now: float) -> Collection[str]:
+        """The names of units that are not to be asked to leave for the group for now."""
+        return self._taken | self._plans.pace.passed(now, key)
 
     def _collected(self, budget: Budget, now: float) -> Pool | None:
         """All that may leave; None if the budget has ended before it was found.
@@ -303,7 +303,7 @@ class Searching:
         if exceeds:
             left = dict.fromkeys(left, _ANY)
         priority = self._assessments[gang.key].terms.priority
-        search = Search(ask, pool.removable, left, below=priority, passed=self.passed(now))
+        search = Search(ask, pool.removable, left, below=priority, passed=self.passed(gang.key, now))
         return _Running(search, pool, gang.wait.asked, exceeds)
 
     def validate(self) -> list[str]:
