@@ -72,7 +72,7 @@ POINTS = (
     Point("first binding", *BOUND, left=True),
     Point("half of the bindings", *BOUND, after=SIZE // 2, left=True),
     Point("last binding", *BOUND, after=SIZE, left=True),
-    Point("group is scheduled", "PATCH", "/podgroups/high/status", '"phase":"Scheduled"', left=True),
+    Point("group is scheduled", "PATCH", "/podgroups/high/status", '"reason":"Scheduled"', left=True),
 )
 
 
