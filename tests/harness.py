@@ -177,15 +177,16 @@ class Harness:
     """A cluster in memory. `pods`, `nodes` and `groups` are the API server's objects; `emitted` is every Event so far.
 
     `inbox` holds the events that have not reached the machine yet. `refuse_bind` and `refuse_status` may refuse a
-    write. If `lose_answer` is true for a binding, it is made but reported as failed; if `withhold` is true, it is not
-    sent until `send_withheld`. `jobs` maps the UIDs of Jobs to the results of their look-ups, None for no result.
-    `foreign` holds other systems' objects and workloads; listing a `hidden` dialect fails, as its event says.
-    `namespaces` holds the namespaces whose labels matter, `budgets` the PodDisruptionBudgets by namespace and name,
-    which cannot be read while `budgets_hidden` says why. `storage` holds claims, volumes and other storage objects by
-    kind; `disks` binds and provisions them. `refuse_prebinding` may refuse a pre-binding. If `lose_prebinding` is true
-    for one, it is neither written nor answered; if `lose_undoing` is true, it is not undone. `demands` holds our Demand
-    objects, None while the API server does not serve them. `history` is everything that the machine received and
-    decided since the last restart. Actions planned with `after` run while a test lets time pass with `wait`.
+    write; an eviction takes effect after `eviction_takes_s`. If `lose_answer` is true for a binding, it is made but
+    reported as failed; if `withhold` is true, it is not sent until `send_withheld`. `jobs` maps the UIDs of Jobs to the
+    results of their look-ups, None for no result. `foreign` holds other systems' objects and workloads; listing a
+    `hidden` dialect fails, as its event says. `namespaces` holds the namespaces whose labels matter, `budgets` the
+    PodDisruptionBudgets by namespace and name, which cannot be read while `budgets_hidden` says why. `storage` holds
+    claims, volumes and other storage objects by kind; `disks` binds and provisions them. `refuse_prebinding` may refuse
+    a pre-binding. If `lose_prebinding` is true for one, it is neither written nor answered; if `lose_undoing` is true,
+    it is not undone. `demands` holds our Demand objects, None while the API server does not serve them. `history` is
+    everything that the machine received and decided since the last restart. Actions planned with `after` run while a
+    test lets time pass with `wait`.
     """
 
     course: ClassVar[Course] = Course.PLAIN
@@ -230,6 +231,7 @@ class Harness:
         self.withhold: Callable[[BindPod], bool] = lambda _: False
         self.refuse_making: Callable[[MakeGroup], GroupNotMade | None] = lambda _: None
         self.refuse_eviction: Callable[[EvictPod], EvictionRefused | None] = lambda _: None
+        self.eviction_takes_s: Callable[[EvictPod], float] = lambda _: 0.0
         self.jobs: dict[str, OwnerSeen | None] = {}
         self.evicted: list[str] = []
         self._withheld: dict[str, BindPod] = {}
@@ -710,7 +712,14 @@ class Harness:
         self._withheld.clear()
 
     def _evict(self, effect: EvictPod) -> None:
-        self.inbox.append(self.refuse_eviction(effect) or self._answer_eviction(effect))
+        takes_s = self.eviction_takes_s(effect)
+        if takes_s:
+            self.after(takes_s, lambda: self.inbox.append(self._outcome_of(effect)))
+        else:
+            self.inbox.append(self._outcome_of(effect))
+
+    def _outcome_of(self, effect: EvictPod) -> PodEvicted | EvictionRefused:
+        return self.refuse_eviction(effect) or self._answer_eviction(effect)
 
     def _answer_eviction(self, effect: EvictPod) -> PodEvicted | EvictionRefused:
         pod = self.pods.get(effect.uid)

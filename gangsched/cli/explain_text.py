@@ -31,7 +31,7 @@ _BARS = {
 _OBSTACLES = {
     Staying.PRIORITY: "of equal or higher priority",
     Staying.BUDGET: "kept by a PodDisruptionBudget",
-    Staying.REFUSED: "that the API server refused to evict",
+    Staying.REFUSED: "that the API server has refused to evict, or that have left for it in vain",
     Staying.SCHEDULER: "of other schedulers or installations",
     Staying.NODE: "of nodes, of DaemonSets or critical for the system",
     Staying.BUDGETS: "under more than one PodDisruptionBudget, which are never evicted",

@@ -124,11 +124,12 @@ def only(*faults: Fault, rate: float) -> dict[Fault, float]:
 
 
 class Asked(NamedTuple):
-    """A request: its path without the query, and the query."""
+    """A request: its path without the query, the query, and its body."""
 
     method: str
     path: str
     query: Mapping[str, str]
+    body: bytes = b""
 
     @property
     def is_watch(self) -> bool:
@@ -151,6 +152,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     fault: Fault
     method: str = ""
     path_contains: tuple[str, ...] = ()
+    body_contains: tuple[str, ...] = ()
     times: int = 1
     after: int = 0
 
@@ -158,6 +160,7 @@ class Rule(Struct, frozen=True, kw_only=True):
         return (
             self.method in ("", asked.method)
             and all(part in asked.path for part in self.path_contains)
+            and all(part.encode() in asked.body for part in self.body_contains)
             and self.fault in asked.possible
         )
 

@@ -114,12 +114,19 @@ class ProxyProcess:
         fault: Fault,
         method: str = "",
         path_contains: str | Sequence[str] = (),
+        body_contains: str | Sequence[str] = (),
         times: int = 1,
         after: int = 0,
     ) -> None:
-        """Order a fault: see `Plan.add`. A path must contain all of the parts."""
-        parts = (path_contains,) if isinstance(path_contains, str) else tuple(path_contains)
-        rule = Rule(fault=fault, method=method, path_contains=parts, times=times, after=after)
+        """Order a fault: see `Plan.add`. A path and a body must contain all of the parts."""
+        rule = Rule(
+            fault=fault,
+            method=method,
+            path_contains=_parts(path_contains),
+            body_contains=_parts(body_contains),
+            times=times,
+            after=after,
+        )
         self._tell("next", rule)
 
     def _tell(self, command: str, argument: Rates | Rule | None = None) -> Counter[str]:
@@ -133,6 +140,10 @@ class ProxyProcess:
         if answer.status != http.HTTPStatus.OK:
             raise ValueError(f"the fault proxy refused {command}: {said.decode()}")
         return Counter(json.loads(said))
+
+
+def _parts(found: str | Sequence[str]) -> tuple[str, ...]:
+    return (found,) if isinstance(found, str) else tuple(found)
 
 
 def _address(kubeconfig: Path) -> tuple[str, str | None]:

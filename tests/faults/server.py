@@ -120,9 +120,9 @@ class FaultServer:
             self.injected[fault.value] += 1
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        asked = Asked(request.method, request.rel_url.raw_path, request.query)
-        decision = self._plan.decide(asked)
         body = await request.content.read()
+        asked = Asked(request.method, request.rel_url.raw_path, request.query, body)
+        decision = self._plan.decide(asked)
         try:
             if asked.is_watch:
                 return await self._watch(request, decision)

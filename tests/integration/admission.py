@@ -1,33 +1,31 @@
-"""Makes the API server refuse bindings, by a ValidatingAdmissionPolicy."""
+"""Makes the API server refuse bindings or evictions, by a ValidatingAdmissionPolicy."""
 
 from __future__ import annotations
 
-from testbed.api import ApiError, unless_gone
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from testbed.api import ApiError, Json, unless_gone
 from tests.integration.cluster import Cluster
 
 _POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 _BINDINGS = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
-_SAID = "this pod may not be bound yet"
+_SAID = "this pod may not"
 
 
-class BindingPolicy:
-    """A switch for one namespace: called with a prefix, it refuses bindings of pods whose name begins with it.
+class _Policy(ABC):
+    """A switch for one namespace that refuses to create a subresource of pods."""
 
-    `where` takes any other CEL condition on the Binding `object`.
-    """
+    subresource: ClassVar[str]
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._name = f"no-binding-{cluster.namespace}"
+        self._name = f"no-{self.subresource}-{cluster.namespace}"
 
-    def __call__(self, prefix: str) -> None:
-        """Start refusing; returns once the policy is in force."""
-        self.where(f"object.metadata.name.startsWith('{prefix}')", pod=f"{prefix}probe")
-
-    def where(self, condition: str, *, pod: str = "probe", node: str = "none") -> None:
-        """Refuse bindings that match the condition, such as one of `pod` to `node`; returns once it is in force."""
+    def _refuse(self, condition: str, *, pod: str, node: str = "none", reason: str = "Invalid") -> None:
+        """Refuse what matches the condition, with this reason; returns once it is in force."""
         namespace = {"matchLabels": {"kubernetes.io/metadata.name": self._cluster.namespace}}
-        bindings = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/binding"]}
+        created = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]}
         self._cluster.api.post(
             _POLICIES,
             {
@@ -36,8 +34,11 @@ class BindingPolicy:
                 "metadata": {"name": self._name},
                 "spec": {
                     "failurePolicy": "Fail",
-                    "matchConstraints": {"namespaceSelector": namespace, "resourceRules": [bindings]},
-                    "validations": [{"expression": f"!({condition})", "message": _SAID}],
+                    "matchConstraints": {
+                        "namespaceSelector": namespace,
+                        "resourceRules": [created | {"resources": [f"pods/{self.subresource}"]}],
+                    },
+                    "validations": [{"expression": f"!({condition})", "message": _SAID, "reason": reason}],
                 },
             },
         )
@@ -58,13 +59,48 @@ class BindingPolicy:
             with unless_gone():
                 self._cluster.api.delete(f"{path}/{self._name}")
 
-    def _refuses(self, name: str, node: str) -> bool:
-        """Whether the policy refuses the binding of a pod that does not exist, rather than the API server's 404."""
+    def _refuses(self, pod: str, node: str) -> bool:
+        """Whether the policy refuses it for this pod, rather than the API server for another reason."""
+        path = f"/api/v1/namespaces/{self._cluster.namespace}/pods/{pod}/{self.subresource}"
         try:
-            self._cluster.api.post(
-                f"/api/v1/namespaces/{self._cluster.namespace}/pods/{name}/binding",
-                {"metadata": {"name": name}, "target": {"kind": "Node", "name": node}},
-            )
+            self._cluster.api.post(path, self._probe(pod, node))
         except ApiError as error:
             return _SAID in str(error)
         return False
+
+    @abstractmethod
+    def _probe(self, pod: str, node: str) -> Json:
+        """A request without consequences."""
+
+
+class BindingPolicy(_Policy):
+    """Called with a prefix, it refuses bindings of pods whose name begins with it.
+
+    `where` takes any other CEL condition on the Binding `object`.
+    """
+
+    subresource = "binding"
+
+    def __call__(self, prefix: str) -> None:
+        """Start refusing; returns once the policy is in force."""
+        self.where(f"object.metadata.name.startsWith('{prefix}')", pod=f"{prefix}probe")
+
+    def where(self, condition: str, *, pod: str = "probe", node: str = "none") -> None:
+        """Refuse bindings that match the condition, such as one of `pod` to `node`; returns once it is in force."""
+        self._refuse(condition, pod=pod, node=node)
+
+    def _probe(self, pod: str, node: str) -> Json:
+        return {"metadata": {"name": pod}, "target": {"kind": "Node", "name": node}}
+
+
+class EvictionPolicy(_Policy):
+    """Called with the name of a pod, which must exist, it refuses the evictions of all pods, with this reason."""
+
+    subresource = "eviction"
+
+    def __call__(self, pod: str, reason: str) -> None:
+        """Start refusing; returns once the policy is in force."""
+        self._refuse("true", pod=pod, reason=reason)
+
+    def _probe(self, pod: str, node: str) -> Json:  # noqa: ARG002 - nodes are asked for by bindings
+        return {"metadata": {"name": pod}, "deleteOptions": {"dryRun": ["All"]}}

@@ -8,37 +8,15 @@ import pytest
 
 from testbed.api import ApiError
 from testbed.operator import Operator
-from tests.integration.cluster import end_terminating
+from tests.integration.urgent import add_budget, add_urgent, alive, until_replaced, urgent_class
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.usefixtures("operator")]
-HIGH = {"priorityClassName": "urgent"}
 
 
 @pytest.fixture(scope="module")
 def operator(with_crd):
-    classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
-    with_crd.api.post(classes, {"metadata": {"name": "urgent"}, "value": 1000})
-    with Operator(with_crd) as running:
+    with urgent_class(with_crd), Operator(with_crd) as running:
         yield running
-    with_crd.api.delete(f"{classes}/urgent")
-
-
-def until_replaced(cluster, group: str, size: int, *, within_s: float = 20) -> None:
-    def bound() -> bool:
-        end_terminating(cluster.api, cluster.namespace)
-        return len(cluster.bound(group)) == size
-
-    cluster.until(bound, within_s=within_s, what=f"{group} has the nodes of others")
-
-
-def alive(cluster, group: str) -> list[dict]:
-    return [pod for pod in cluster.pods(group) if "deletionTimestamp" not in pod["metadata"]]
-
-
-def budget(cluster, name: str, labels: dict[str, str], **spec: object) -> None:
-    path = f"/apis/policy/v1/namespaces/{cluster.namespace}/poddisruptionbudgets"
-    cluster.api.post(path, {"metadata": {"name": name}, "spec": {"selector": {"matchLabels": labels}, **spec}})
-    cluster.until(lambda: "observedGeneration" in cluster.api.get(f"{path}/{name}")["status"])
 
 
 def test_a_stateful_set_leaves_as_a_whole_and_waits_behind_the_group_that_needed_its_nodes(cluster):
@@ -47,8 +25,7 @@ def test_a_stateful_set_leaves_as_a_whole_and_waits_behind_the_group_that_needed
     cluster.add_stateful_set("low", 4)
     cluster.until_bound("low", 4)
     first = {pod["metadata"]["uid"] for pod in cluster.pods("low")}
-    cluster.add_group("high", min_member=4, **HIGH)
-    cluster.add_pods("high", 4)
+    add_urgent(cluster, 4)
     complete = time.monotonic()
     until_replaced(cluster, "high", 4)
     assert time.monotonic() - complete < 10, "no longer than the grace of the victims and a few seconds"
@@ -69,8 +46,7 @@ def test_members_above_the_minimum_leave_first_and_their_group_runs_on(cluster):
     cluster.add_pods("elastic", 4)
     cluster.until_bound("elastic", 4)
     cluster.until(lambda: cluster.phase("elastic") == "Running")
-    cluster.add_group("high", min_member=2, **HIGH)
-    cluster.add_pods("high", 2)
+    add_urgent(cluster, 2)
     until_replaced(cluster, "high", 2)
     assert len(alive(cluster, "elastic")) == 2
     assert cluster.phase("elastic") == "Running"
@@ -85,9 +61,8 @@ def test_a_disruption_budget_that_forbids_the_cheaper_victim_makes_another_leave
         cluster.add_pods(name, 2)
         cluster.until_bound(name, 2)
         cluster.until(lambda name=name: cluster.phase(name) == "Running")
-    budget(cluster, "all", {"gangsched.io/pod-group": "covered"}, minAvailable=2)
-    cluster.add_group("high", min_member=2, **HIGH)
-    cluster.add_pods("high", 2)
+    add_budget(cluster, "all", {"gangsched.io/pod-group": "covered"}, minAvailable=2)
+    add_urgent(cluster, 2)
     until_replaced(cluster, "high", 2)
     assert len(alive(cluster, "covered")) == 2
     assert alive(cluster, "open") == []
@@ -98,8 +73,7 @@ def test_nobody_leaves_for_a_group_that_would_not_fit_even_so(cluster):
     cluster.add_group("low", min_member=2)
     cluster.add_pods("low", 2)
     cluster.until_bound("low", 2)
-    cluster.add_group("high", min_member=5, **HIGH)
-    cluster.add_pods("high", 5)
+    add_urgent(cluster, 5)
     cluster.until_reason("high", "NeverFits")
     cluster.add_group("equal", min_member=3)
     cluster.add_pods("equal", 3)
@@ -115,8 +89,7 @@ def test_whoever_leads_finishes_what_was_begun(cluster, operator):
         cluster.add_group("low", min_member=6)
         cluster.add_pods("low", 6)
         cluster.until_bound("low", 6)
-        cluster.add_group("high", min_member=4, **HIGH)
-        cluster.add_pods("high", 4)
+        add_urgent(cluster, 4)
         time.sleep(kill_after_s)
         operator.kill()
         operator.start()

@@ -14,6 +14,7 @@ from tests.preempting import GRACE_S, alone, cluster, end, evicted, gang, holder
 
 EXPIRES_S = GRACE_S + 60
 REFUSED_S = 60
+PASSED_S = 300
 
 
 def unmarked(*names: str) -> Callable[[PatchStatus], StatusRefused | None]:
@@ -307,6 +308,34 @@ def test_a_foreign_pod_that_takes_the_room_makes_the_group_wait_longer_each_time
         assert nothing_is_open(harness)
         harness.wait(3)
         assert len(harness.evicted) == 4 * (4 - at)
+    end(harness)
+    assert is_whole(harness, "high", 4)
+
+
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader does not know who left in vain")
+def test_who_left_in_vain_for_a_group_is_not_soon_evicted_for_it_again():
+    """Another scheduler took the room. The group that had left came back elsewhere and was evicted again and again."""
+    harness = cluster(node("n1", cpu=4), *gang("low", 4))
+    assert len(victims(harness, *holder(4))) == 4
+    harness.end_terminating()
+    harness.add(pod("thief", group="", cpu=4, scheduler="other", node="n1"))
+    harness.add(node("n2", cpu=4), *gang("low", 8, pods_with={"node": "n2"})[5:])
+    harness.wait(PASSED_S - 10)
+    assert len(harness.evicted) == 4
+    assert len(victims(harness, *holder(4, name="next", created=harness.now), wait_s=5)) == 4
+    end(harness)
+    assert is_whole(harness, "high", 4), "it is before the other in the order"
+
+
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader does not know who left in vain")
+def test_who_left_in_vain_for_a_group_is_evicted_for_it_again_later():
+    harness = cluster(node("n1", cpu=4), *gang("low", 4))
+    assert len(victims(harness, *holder(4))) == 4
+    harness.end_terminating()
+    harness.add(pod("thief", group="", cpu=4, scheduler="other", node="n1"))
+    harness.add(node("n2", cpu=4), *gang("low", 8, pods_with={"node": "n2"})[5:])
+    harness.wait(PASSED_S + 10)
+    assert len(harness.evicted) == 8
     end(harness)
     assert is_whole(harness, "high", 4)
 

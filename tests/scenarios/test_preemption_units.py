@@ -207,6 +207,24 @@ def test_a_device_is_freed():
     assert is_whole(harness, "high", 1)
 
 
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader knows of no claim to be released")
+@pytest.mark.parametrize("after_s", [0, 3, 30])
+def test_a_device_whose_claim_outlives_its_user_is_waited_for(after_s):
+    """kube-controller-manager releases a claim some time after its pod has gone. The plan ended as Overtaken at once,
+    and the user of the other device left in vain."""
+    harness = cluster(node("n1", cpu=4), node("n2", cpu=4))
+    harness.offer(GPUS, gpus("n1"), gpus("n2"), *(device_claim(name) for name in ("a", "b", "high")))
+    harness.add(*(each for name in ("a", "b") for each in gang(name, 1, pods_with={"device_claims": [name]})))
+    harness.wait(5)
+    (first,) = victims(harness, *holder(1, pods_with={"device_claims": ["high"]}))
+    end(harness, wait_s=after_s)
+    assert evicted(harness) == [first]
+    harness.retract(harness.gadgets.claim(first.removesuffix("-0")))
+    harness.wait(5)
+    assert is_whole(harness, "high", 1)
+    assert evicted(harness) == [first]
+
+
 def near(app: str) -> PodTerm:
     return PodTerm("kubernetes.io/hostname", (Requirement("app", "In", (app,)),), ("default",))
 

@@ -10,6 +10,7 @@ from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Claim
 from gangsched.core.contention.plans import Plans
+from gangsched.core.contention.surplus import is_leaving
 from gangsched.core.contention.units import Collector
 from gangsched.core.contention.viewers import Viewers
 from gangsched.core.gang.assessment import Assessment
@@ -99,7 +100,7 @@ class Asking:
         for name, uids in plan.units.items():
             there = [claims[uid] for uid in uids if uid in claims and claims[uid].counts]
             if (
-                not all(claim.pod.terminating for claim in there)
+                not all(is_leaving(claim, self._members.gang_of(claim.pod.uid)) for claim in there)
                 and levels.get(name, assessment.terms.priority) >= assessment.terms.priority
             ):
                 return False

@@ -17,7 +17,8 @@ from gangsched.core.objects.record import Outcome
 class Look(NamedTuple):
     """A plan as it stands: its group, and what else its end depends on.
 
-    Evictions of the `refused` units fail. `is_foreign` tells pods of other schedulers.
+    Evictions of the `refused` units fail. Some `stay` that were to leave in any case. `is_foreign` tells pods of other
+    schedulers.
     """
 
     gang: Gang
@@ -25,14 +26,18 @@ class Look(NamedTuple):
     plan: Plan
     cluster: Cluster
     refused: Sequence[str]
+    stay: bool
     is_foreign: Callable[[Pod], bool]
     now: float
 
     @property
     def left(self) -> bool:
-        """Whether none of those that leave is on a node any more."""
-        claims = self.cluster.ledger.claims
-        return not any(uid in claims and claims[uid].counts for uid in self.plan.leaving)
+        """Whether none of those that leave is on a node any more, and none of their devices is kept for them."""
+        claims, leaving = self.cluster.ledger.claims, self.plan.leaving
+        if any(uid in claims and claims[uid].counts for uid in leaving):
+            return False
+        kept = filter(None, map(self.cluster.devices.claim, self.plan.claims))
+        return not any(each.allocation is not None and leaving.issuperset(each.reserved) for each in kept)
 
 
 class Ending(NamedTuple):
@@ -59,7 +64,7 @@ def _is_gone(look: Look) -> bool:
 
 def _has_changed(look: Look) -> bool:
     asked = look.gang.wait.asked
-    if not look.plan.allowed:
+    if look.stay or not look.plan.allowed:
         return True
     return not look.plan.former and asked is not look.plan.asked and asked != look.plan.asked
 

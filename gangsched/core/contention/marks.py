@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from gangsched.core.gang import preempted
+from gangsched.core.gang import preempted, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.plan import Plan
 from gangsched.core.membership.members import Members
@@ -47,10 +47,24 @@ class Marks:
         ]
 
     def keep(self, wanted: Collection[GroupKey]) -> None:
-        """Let all others stay: no plan wants them to leave any more, whatever became of it."""
+        """Let all others stay: no plan wants them to leave any more, whatever became of it.
+
+        Of those whose evictions are on their way it is known only later whether they can stay.
+        """
         for key in self._marked.keys() - wanted:
-            del self._marked[key]
             victim = self._members.gangs.get(key)
-            if victim is not None and preempted.is_awaited(victim):
-                preempted.spare(victim)
+            if victim is None:
+                del self._marked[key]
+            elif preempted.is_untouched(victim) or not preempted.are_all_there(victim):
+                del self._marked[key]
+                _let_stay(victim)
                 self._members.dirty.note(key)
+
+
+def _let_stay(gang: Gang) -> None:
+    """The members stay after all if no eviction was accepted yet; otherwise the rest of them leaves too."""
+    if preempted.is_untouched(gang):
+        rollback.end(gang)
+        preempted.spare(gang)
+    elif preempted.is_awaited(gang):
+        preempted.spare(gang)

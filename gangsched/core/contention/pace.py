@@ -9,7 +9,8 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.retry import doubled
 
 PASSED_S = 300.0
-"""For so many seconds, nobody whose eviction was refused is part of a plan again."""
+"""For so many seconds, nobody whose eviction was refused is part of a plan again, and nobody who has left in vain for a
+group is part of one for that group."""
 FIRST_PAUSE_S = 10.0
 LONGEST_PAUSE_S = 300.0
 """After a plan that lost its room to others, its group has no plan for FIRST_PAUSE_S, doubled up to LONGEST_PAUSE_S."""
@@ -56,7 +57,7 @@ class Pace:
     def __init__(self, a_minute: int) -> None:
         self.tokens = Tokens(a_minute)
         self._pauses: dict[GroupKey, _Pause] = {}
-        self._passed: dict[str, float] = {}
+        self._passed: dict[tuple[GroupKey | None, str], float] = {}
 
     def allowed_from(self, key: GroupKey) -> float:
         """From when on the group may have a plan, in epoch seconds; 0.0 if it may."""
@@ -70,16 +71,18 @@ class Pace:
     def forget(self, key: GroupKey) -> None:
         """The group has its places, or is gone."""
         self._pauses.pop(key, None)
+        for each in [each for each in self._passed if each[0] == key]:
+            del self._passed[each]
 
-    def pass_over(self, names: Iterable[str], now: float) -> None:
-        """These units could not be evicted."""
-        self._passed.update(dict.fromkeys(names, now + PASSED_S))
+    def pass_over(self, names: Iterable[str], now: float, holder: GroupKey | None = None) -> None:
+        """These units could not be evicted or, if a group is given, have left for it in vain."""
+        self._passed.update(((holder, name), now + PASSED_S) for name in names)
 
     def passed_until(self) -> float:
         """When somebody may be part of a plan again, in epoch seconds; infinity if nobody is passed over."""
         return min(self._passed.values(), default=float("inf"))
 
-    def passed(self, now: float) -> set[str]:
-        """The names of units that are part of no plan for now."""
-        self._passed = {name: until for name, until in self._passed.items() if now < until}
-        return {*self._passed}
+    def passed(self, now: float, holder: GroupKey | None = None) -> set[str]:
+        """The names of units that are part of no plan for now or, if a group is given, of none for it."""
+        self._passed = {each: until for each, until in self._passed.items() if now < until}
+        return {name for key, name in self._passed if key in (None, holder)}

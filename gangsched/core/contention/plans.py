@@ -17,6 +17,7 @@ from gangsched.core.contention.loose import Loose
 from gangsched.core.contention.marks import Marks
 from gangsched.core.contention.pace import Pace
 from gangsched.core.contention.pool import Victim
+from gangsched.core.contention.surplus import is_leaving
 from gangsched.core.contention.units import OVERDUE_S
 from gangsched.core.gang import clock, preempted
 from gangsched.core.gang.assessment import Assessment
@@ -97,12 +98,12 @@ class Plans:
         gang: Gang,
         places: Sequence[tuple[Pod, str]],
         victims: Mapping[str, Victim],
-        terminating: Sequence[Pod],
+        leaving: Sequence[Pod],
         now: float,
     ) -> None:
         """Open a plan: reserve these places for the group.
 
-        These units leave them, by their names, and so do these pods, which terminate already.
+        These units leave them, by their names, and so do these pods, which leave already.
         """
         whole = {each.gang: each.uids for each in victims.values() if each.whole and each.gang is not None}
         single: dict[GroupKey, frozenset[str]] = {}
@@ -113,14 +114,18 @@ class Plans:
             elif each.gang not in whole:
                 single[each.gang] = single.get(each.gang, frozenset()) | each.uids
         pods = [self._cluster.pods[uid] for each in victims.values() for uid in each.uids]
-        ends = [now + pod.lifetime.grace_s for pod in pods] + [pod.gone_by for pod in terminating]
+        ends = [pod.gone_by if pod.terminating else now + pod.lifetime.grace_s for pod in (*pods, *leaving)]
+        devices = self._cluster.devices
+        users = [pod for pod in (*pods, *leaving) if pod.uses_devices]
         plan = Plan(
             places=places,
             whole=whole,
             single=single,
             loose=frozenset(loose),
+            claims=frozenset(each.key for pod in users for each in (*devices.claims(pod), *devices.made(pod))),
+            anyway=frozenset(pod.uid for pod in leaving if not pod.terminating),
             units={name: each.uids for name, each in victims.items()}
-            | {pod.uid: frozenset((pod.uid,)) for pod in terminating},
+            | {pod.uid: frozenset((pod.uid,)) for pod in leaving},
             opened_at=now,
             expires=max(now, *ends) + OVERDUE_S,
             asked=gang.wait.asked,
@@ -169,7 +174,9 @@ class Plans:
             self._cluster.ledger.unreserve(key)
             return
         refused = self._refused(plan, now)
-        look = Look(gang, self._assessments.get(key), plan, self._cluster, refused, self._is_foreign, now)
+        look = Look(
+            gang, self._assessments.get(key), plan, self._cluster, refused, self._stay(plan), self._is_foreign, now
+        )
         ending = next((each for each in ENDINGS if each.fact(look)), None)
         if ending is not None:
             self._end(gang, plan, ending, look.refused or self._marks.missing(plan), now)
@@ -244,6 +251,11 @@ class Plans:
                     break
         return found
 
+    def _stay(self, plan: Plan) -> bool:
+        """Whether some stay of those that were to leave in any case."""
+        claims, gang_of = self._cluster.ledger.claims, self._members.gang_of
+        return any(uid in claims and not is_leaving(claims[uid], gang_of(uid)) for uid in plan.anyway)
+
     def _refusal(self, uid: str) -> EvictionRefused | None:
         """Why the API server has last refused to evict the pod; None if it has not."""
         gang = self._members.gang_of(uid)
@@ -261,14 +273,11 @@ class Plans:
             self.pace.forget(key)
             self._lasted_s.append(now - plan.opened_at)
         if ending.passes:
-            self.pace.pass_over(refused, now)
+            self.pace.pass_over((each for name in refused for each in (name, *plan.units[name])), now)
+        if ending.name == ROOM_LOST:
+            self.pace.pass_over(plan.units, now, key)
         if ending.name in (REFUSED, ROOM_LOST):
             self._lost_plans.append((key, self._why_refused(plan)))
-        for other in plan.whole:
-            victim = self._members.gangs.get(other)
-            if victim is not None:
-                preempted.let_stay(victim)
-                self._members.dirty.note(other)
         for other, uids in plan.single.items():
             if other in self._members.gangs:
                 preempted.keep(self._members.gangs[other], uids)

@@ -19,7 +19,7 @@ class Obstacle(StrEnum):
     BUDGET = "Budget"
     """A PodDisruptionBudget does not allow the eviction of all that would leave with it."""
     REFUSED = "Refused"
-    """The API server has refused its eviction a short time ago."""
+    """A short time ago the API server has refused its eviction, or it has left for the group in vain."""
 
     SCHEDULER = "Scheduler"
     """Another scheduler, or another installation, placed it."""

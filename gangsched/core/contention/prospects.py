@@ -83,7 +83,7 @@ class Prospects:
             return Prospect(due=due, pods=len(pods), groups=len(groups), fits=not pods)
         return Prospect(
             due=due,
-            obstacles=self._obstacles(pool, assessment.terms.priority, now),
+            obstacles=self._obstacles(pool, gang.key, assessment.terms.priority, now),
             protected_until=pool.protected_until,
             exhausted=isinstance(found, NoWay) and found.exhausted,
         )
@@ -103,11 +103,11 @@ class Prospects:
         whole = {uid for key in marked for uid, pod in self._members.gangs[key].observed.pods.items() if pod.node}
         return OpenPlan(len(whole | terminating), len(marked), min(marked.values(), default=0.0), plan.expires)
 
-    def _obstacles(self, pool: Pool, priority: int, now: float) -> Mapping[Obstacle, int]:
-        """Why pods may not leave for a group of this priority."""
+    def _obstacles(self, pool: Pool, key: GroupKey, priority: int, now: float) -> Mapping[Obstacle, int]:
+        """Why pods may not leave for this group, which has this priority."""
         obstacles = Counter(pool.obstacles)
         allowed = self._plans.allowed()
-        passed = self._searching.passed(now)
+        passed = self._searching.passed(key, now)
         for unit in pool.removable.units:
             if unit.level >= priority:
                 why = Obstacle.PRIORITY

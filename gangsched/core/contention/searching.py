@@ -7,7 +7,7 @@ changed on which it may depend, and at most once in REPEATED_S.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from gangsched.core.contention.bars import bar_of
 from gangsched.core.contention.line import Line
 from gangsched.core.contention.plans import Plans
 from gangsched.core.contention.pool import Pool
-from gangsched.core.contention.surplus import is_in_flight
+from gangsched.core.contention.surplus import is_in_flight, is_leaving
 from gangsched.core.contention.units import Collector
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
@@ -186,7 +186,7 @@ class Searching:
         running = self._running.get(gang.key)
         if running is None or running.pool is not pool or running.asked != gang.wait.asked:
             running = self._begun(gang, ask, pool, now, exceeds=False)
-        snapshot, terminating = self._asking.snapshot(gang, assessment, pool.leaving, budget)
+        snapshot, leaving = self._asking.snapshot(gang, assessment, self._leaving(pool, now), budget)
         before = running.search.trials
         found = running.search.go_on(snapshot)
         self.trials += running.search.trials - before
@@ -198,31 +198,31 @@ class Searching:
             self.unfinished = True
             return
         self._running.pop(gang.key, None)
-        if isinstance(found, After) and not self._is_still_so(found, pool):
+        if isinstance(found, After) and not self._is_still_so(found, pool, leaving):
             self._pool = None
             self.unfinished = True
         elif isinstance(found, After):
-            self._open(gang, found, pool, terminating, now)
+            self._open(gang, found, pool, leaving, now)
         else:
             until = min(pool.until, self._plans.pace.passed_until())
             self._looked[gang.key] = _Looked(self._pool_state, now, until, found)
             self._await(until)
 
-    def _open(self, gang: Gang, found: After, pool: Pool, terminating: Sequence[Claim], now: float) -> None:
-        """Open the plan that was found; also if nobody leaves for it but pods that terminate, some of them of others
-        that would leave for it.
+    def _open(self, gang: Gang, found: After, pool: Pool, leaving: Sequence[Claim], now: float) -> None:
+        """Open the plan that was found; also if nobody leaves for it but pods that leave already, some of them of
+        others that would leave for it.
         """
         names, places = [unit.name for unit in found.leaving], found.placement.assignments
         nodes = {node for _, node in places}
-        leaving = [claim.pod for claim in terminating if claim.node in nodes]
+        pods = [claim.pod for claim in leaving if claim.node in nodes]
         priority = self._assessments[gang.key].terms.priority
-        if names or any(self._priority_of(pod) < priority for pod in leaving):
-            self._plans.open(gang, places, {name: pool.victims[name] for name in names}, leaving, now)
+        if names or any(self._priority_of(pod) < priority for pod in pods):
+            self._plans.open(gang, places, {name: pool.victims[name] for name in names}, pods, now)
             self._taken.update(names)
             return
         # Also if it fits by now and is refused all the same, once in this state is enough.
         self._looked[gang.key] = _Looked(self._pool_state, now, pool.until, NoWay())
-        if leaving:
+        if pods:
             self._await(pool.until)
         else:
             gang.wait.try_again()
@@ -244,7 +244,7 @@ class Searching:
         found = None
         for exceeds in (False, True) if ask is not None and self._policy.preemption.exceeds_budgets else (False,):
             if ask is not None and not isinstance(found, After):
-                snapshot, _ = self._asking.snapshot(gang, assessment, pool.leaving, Budget(_ANY))
+                snapshot, _ = self._asking.snapshot(gang, assessment, self._leaving(pool, now), Budget(_ANY))
                 found = self._begun(gang, ask, pool, now, exceeds=exceeds).search.go_on(snapshot)
         return pool, found
 
@@ -257,9 +257,14 @@ class Searching:
         doing = gang.operations
         return max(doing.complete_since, doing.short_since) + self._policy.preemption.delay_s
 
-    def passed(self, now: float) -> Collection[str]:
-        """The names of units that are not to be asked to leave for now."""
-        return self._taken | self._plans.pace.passed(now)
+    def _leaving(self, pool: Pool, now: float) -> list[Claim]:
+        """Those that leave already, but for pods that could not be evicted a short time ago."""
+        passed = self._plans.pace.passed(now)
+        return [each for each in pool.leaving if each.pod.terminating or each.pod.uid not in passed]
+
+    def passed(self, key: GroupKey, now: float) -> Collection[str]:
+        """The names of units that are not to be asked to leave for the group for now."""
+        return self._taken | self._plans.pace.passed(now, key)
 
     def _collected(self, budget: Budget, now: float) -> Pool | None:
         """All that may leave; None if the budget has ended before it was found.
@@ -283,10 +288,12 @@ class Searching:
             self._taken = set()
         return self._pool
 
-    def _is_still_so(self, found: After, pool: Pool) -> bool:
-        """Whether all that is to leave is there as it was when it was collected, and may leave still."""
+    def _is_still_so(self, found: After, pool: Pool, leaving: Iterable[Claim]) -> bool:
+        """Whether all that is to leave is there as it was when it was collected, and may leave or leaves still."""
         claims, victims = self._cluster.ledger.claims, [pool.victims[unit.name] for unit in found.leaving]
         if any(claims.get(claim.pod.uid) is not claim for unit in found.leaving for claim in unit.claims):
+            return False
+        if not all(is_leaving(claim, self._members.gang_of(claim.pod.uid)) for claim in leaving):
             return False
         gangs = [self._members.gangs.get(each.gang) for each in victims if each.gang is not None]
         return all(gang is not None and not is_in_flight(gang) for gang in gangs)
@@ -296,7 +303,7 @@ class Searching:
         if exceeds:
             left = dict.fromkeys(left, _ANY)
         priority = self._assessments[gang.key].terms.priority
-        search = Search(ask, pool.removable, left, below=priority, passed=self.passed(now))
+        search = Search(ask, pool.removable, left, below=priority, passed=self.passed(gang.key, now))
         return _Running(search, pool, gang.wait.asked, exceeds)
 
     def validate(self) -> list[str]:

@@ -1,12 +1,13 @@
-"""What of a gang may leave without the rest, and when nobody knows what will be left of it."""
+"""What of a gang may leave without the rest, what leaves already, and when nobody knows what will be left of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gangsched.core.cluster.claims import Claim
+from gangsched.core.cluster.claims import BOUND, Claim
 from gangsched.core.declarations.resolution import OBJECT
 from gangsched.core.declarations.terms import Terms
+from gangsched.core.gang import preempted, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.objects.declaration import NATIVE
 from gangsched.core.objects.pod import member_order
@@ -14,6 +15,24 @@ from gangsched.core.planning.search import Slots
 
 _OF_KUBERNETES = OBJECT.format(NATIVE)
 """`Terms.source` of a group that only a PodGroup of Kubernetes declares."""
+
+
+def is_leaving(claim: Claim, gang: Gang | None) -> bool:
+    """Whether the pod, a member of the gang if there is one, leaves its node whatever becomes of a plan."""
+    if claim.pod.terminating:
+        return True
+    return gang is not None and claim.kind is BOUND and _leaves_anyway(gang, claim.pod.uid)
+
+
+def _leaves_anyway(gang: Gang, uid: str) -> bool:
+    """Of a gang all do once one of them has begun to, or if a former leader has marked it."""
+    doing, parting = gang.operations.rollback, gang.operations.parting
+    if uid in gang.roster.leaving or (parting is not None and parting.evictions.is_asked(uid)):
+        return True
+    inherited = gang.operations.preempted_for is None
+    if doing is not None and doing.restart is not None and rollback.is_preemption(doing):
+        return uid in doing.restart and (inherited or not preempted.is_untouched(gang))
+    return inherited and preempted.is_awaited(gang) and preempted.is_marked(gang)
 
 
 def is_in_flight(gang: Gang, *, marked: bool = False) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import BOUND, Claim
 from gangsched.core.contention.pool import Obstacle, Pool, Victim
-from gangsched.core.contention.surplus import divided, is_in_flight
+from gangsched.core.contention.surplus import divided, is_in_flight, is_leaving
 from gangsched.core.declarations.automatic import is_patient
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
@@ -158,7 +158,13 @@ class Collector:
         """Whether the pod is bound, and is not to leave for an open plan: not all of these are told so yet."""
         return claim.kind is BOUND and claim.pod.uid not in self._promised
 
-    def _gang(self, gang: Gang, claims: Sequence[Claim]) -> None:
+    def _gang(self, gang: Gang, several: Sequence[Claim]) -> None:
+        claims = several
+        if is_in_flight(gang) or gang.roster.leaving:
+            claims = [each for each in several if not is_leaving(each, gang)]
+            self._leaving += [each for each in several if is_leaving(each, gang)]
+        if not claims:
+            return
         assessment = self._assessments.get(gang.key)
         leaves = self._plan is not None and gang.key in self._plan.whole
         unclear = assessment is None or is_in_flight(gang, marked=leaves) or not assessment.terms.minimum_known

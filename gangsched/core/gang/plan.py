@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.offered_devices import ObjectKey
 from gangsched.core.objects.pod import Pod
 
 
@@ -24,6 +25,10 @@ class Plan:
     """Groups of which only these members leave, by UID."""
     loose: frozenset[str] = frozenset()
     """Pods without a group that leave, by UID."""
+    claims: frozenset[ObjectKey] = frozenset()
+    """The ResourceClaims with devices of those that leave. They outlive their pods for a while."""
+    anyway: frozenset[str] = frozenset()
+    """Members of gangs, by UID, that did not terminate yet when it was opened, but were to leave in any case."""
     units: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """What leaves together, by name: the UIDs of its pods."""
     former: bool = False

@@ -44,21 +44,18 @@ def spare(gang: Gang) -> None:
     gang.change(preempted_at=0.0, preempted_by="", preemptions=max(0, gang.record.preemptions - 1))
 
 
-def is_untouched(gang: Gang) -> bool:
-    """Whether members are being evicted for another group, of whom all are still there and none is about to leave."""
-    doing, there = gang.operations.rollback, {pod.uid for pod in gang.live()}
+def are_all_there(gang: Gang) -> bool:
+    """Whether members are being evicted for another group, and no eviction was accepted yet."""
+    doing = gang.operations.rollback
     if doing is None or doing.restart is None or not rollback.is_preemption(doing):
         return False
-    return doing.restart <= there and not any(map(doing.evictions.is_asked, doing.restart))
+    return doing.restart <= {pod.uid for pod in gang.live()}
 
 
-def let_stay(gang: Gang) -> None:
-    """The members stay after all if no eviction was accepted yet; otherwise the rest of them leaves too."""
-    if is_untouched(gang):
-        rollback.end(gang)
-        spare(gang)
-    elif is_awaited(gang):
-        spare(gang)
+def is_untouched(gang: Gang) -> bool:
+    """Whether members are being evicted for another group, of whom all are still there and none is about to leave."""
+    doing = gang.operations.rollback
+    return doing is not None and are_all_there(gang) and not any(map(doing.evictions.is_asked, doing.restart or ()))
 
 
 def is_refused(turn: Turn) -> bool:

@@ -1,0 +1,63 @@
+"""What a run beside kube-scheduler finds wrong, and forty seconds of one."""
+
+from __future__ import annotations
+
+import os
+import secrets
+
+import pytest
+
+from testbed import binaries
+from testbed.api import Json
+from tests.faults.rivals import Findings, lost, play
+
+SAMPLE_S = 40.0
+
+
+def event(second: int, reason: str, name: str, note: str = "") -> Json:
+    stamp = f"2026-01-01T00:00:{second:02d}.000000Z"
+    return {"eventTime": stamp, "reason": reason, "regarding": {"name": name}, "note": note}
+
+
+def preempted(second: int, victim: str, holder: str) -> Json:
+    return event(second, "Preempted", victim, f"All leave, because the group {holder} of higher priority needs them.")
+
+
+def test_who_leaves_twice_for_a_group_that_loses_the_room_each_time_is_found() -> None:
+    told = [preempted(1, "a", "high"), preempted(2, "b", "high"), event(3, "RoomLost", "high")]
+    again = [preempted(4, "a", "high"), preempted(5, "c", "next"), event(6, "RoomLost", "high")]
+    found = Findings(began=0, ended=60, lost=lost([*told, *again]))
+    assert found.lost == {("a", "high"): 2, ("b", "high"): 1}
+    assert len(found.wrong()) == 1
+
+
+def test_who_leaves_for_a_group_that_starts_has_not_left_in_vain() -> None:
+    told = [preempted(1, "a", "high"), preempted(2, "a", "next"), event(3, "RoomLost", "high")]
+    assert lost(told) == {("a", "high"): 1}
+
+
+@pytest.mark.parametrize(
+    ("evicted", "wrong"), [([*range(60)], 0), ([*range(20), *range(31, 60)], 0), ([*range(40, 60)], 1)]
+)
+def test_evictions_that_get_more_frequent_are_found(evicted: list[float], wrong: int) -> None:
+    assert len(Findings(began=0, ended=60, evicted=evicted).wrong()) == wrong
+
+
+def test_a_group_that_is_bound_in_part_is_found() -> None:
+    assert len(Findings(began=0, ended=60, partial=["a"]).wrong()) == 1
+
+
+@pytest.mark.integration
+@pytest.mark.sample
+@pytest.mark.timeout(300)
+def test_both_schedulers_preempt_on_the_same_nodes_without_a_loop() -> None:
+    """`make nightly` does this for half an hour. The seed is in the output of a failure."""
+    if binaries.find() is None:
+        message = "NOT TESTED beside kube-scheduler: the control plane is not built; run make control-plane"
+        pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
+    seed = 1 if os.environ.get("CI") == "true" else secrets.randbelow(10**6)
+    found = play(duration_s=SAMPLE_S, seed=seed)
+    assert found.wrong() == [], f"seed {seed}: {found.report()}"
+    assert found.evicted
+    assert found.endings["Started"] >= 1
+    assert min(found.bound["gangsched"], found.bound["kube-scheduler"]) >= 1
