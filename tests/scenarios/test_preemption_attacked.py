@@ -578,3 +578,25 @@ def test_a_group_with_a_plan_of_its_own_does_not_take_the_room_that_others_leave
     harness.delete(f"default/{one}")
     harness.wait(1)
     assert is_whole(harness, "high", 1)
+
+
+@pytest.mark.without("disorder", why="the order in which pods leave matters")
+@pytest.mark.parametrize("plain", [True, False])
+def test_another_plan_for_other_nodes_says_so_on_the_pods_at_once(plain):
+    """A more important group takes the room of a plan, and the next plan is for another node. The condition of the pod
+    keeps its reason, so its node is not written: nobody leaves for a pod without a group until the plan expires."""
+    harness = cluster(node("n1", cpu=2), alone("a", cpu=2))
+    harness.wait(1000)
+    harness.add(node("n2", cpu=2), alone("b", cpu=2))
+    harness.wait(2)
+    asking = [important("high-0", cpu=2)] if plain else holder(1, pods_with={"cpu": 2})
+    assert victims(harness, *asking, wait_s=1) == ["b"]
+    harness.add(*gang("top", 1, priority=200, pods_with={"cpu": 2}))
+    harness.settle()
+    harness.delete("default/b")
+    harness.wait(2)
+    assert is_whole(harness, "top", 1)
+    assert evicted(harness) == ["a", "b"]
+    assert harness.pod("default/high-0").nominated_node == "n1"
+    end(harness, wait_s=1)
+    assert harness.bound("default/high-") == ["default/high-0"]

@@ -11,6 +11,7 @@ from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Census, Gang
 from gangsched.core.gang.wants import placed_of, raised
 from gangsched.core.gang.writes import Part
+from gangsched.core.gang.written import Said
 from gangsched.core.objects.effects import Effect, PatchPodCondition
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.podgroup import GroupSpec
@@ -31,9 +32,9 @@ def write(gang: Gang, assessment: Assessment, group_message: str, policy: Policy
     effects: list[Effect] = []
     for pod, reason in owed(gang, assessment, policy, now):
         text = message(gang, assessment, pod, reason, group_message)
-        gang.written.member_condition_written(pod.uid, reason, now)
         since = 0.0 if pod.condition_reason else now
         nominated = _nominated(gang, pod, reason)
+        gang.written.member_condition_written(pod.uid, reason, now, nominated=nominated or "")
         effects.append(PatchPodCondition(pod.uid, pod.namespace, pod.name, reason, text, since, nominated))
     if effects and now + EVENT_AFTER_S < gang.written.pods_at:
         gang.written.pods_due(now + EVENT_AFTER_S)
@@ -49,11 +50,13 @@ def _nominated(gang: Gang, pod: Pod, reason: Reason) -> str | None:
 
 
 def owed(gang: Gang, assessment: Assessment, policy: Policy, now: float) -> list[tuple[Pod, Reason]]:
-    """Waiting members whose condition has another reason than it should have, or was lost."""
+    """Waiting members whose condition has another reason than it should have, or names another node, or was lost."""
     found = []
     for pod, reason in conditions(gang, assessment):
-        said, at = gang.written.members.get(pod.uid, (pod.condition_reason, float("-inf")))
-        if said != reason or (pod.condition_reason != reason and now >= at + policy.message_interval_s):
+        there = Said(pod.condition_reason, float("-inf"), pod.nominated_node)
+        said, nominated = gang.written.members.get(pod.uid, there), _nominated(gang, pod, reason)
+        differs, lost = (each.reason != reason or nominated not in (None, each.nominated) for each in (said, there))
+        if differs or (lost and now >= said.at + policy.message_interval_s):
             found.append((pod, reason))
     return found
 
