@@ -58,8 +58,8 @@ class World:
 class Playing(Harness):
     """A harness with a judge, kubelets that end pods after their grace period, and controllers that create them again.
 
-    Pods whose names are in `stuck` never end, evictions are refused by `moods`, and statuses are `unwritten` until these
-    times. `log` holds when which pods were bound and evicted, sorted within a time.
+    Pods whose names are in `stuck` never end, evictions are refused by `moods`, and statuses are `unwritten` until
+    these times. `log` holds when which pods were bound and evicted, sorted within a time.
     """
 
     def __init__(self, policy: Policy) -> None:
@@ -192,8 +192,8 @@ def _said(thing: object) -> str:
             return str(thing)
 
 
-def play(world: World, *, enabled: bool = True) -> Playing:
-    """Play the world to its end, while the judge watches."""
+def play(world: World, *, enabled: bool = True, settled: bool = False) -> Playing:
+    """Play the world to its end, while the judge watches; if `settled`, nothing happens before the machine rests."""
     policy = Policy(preemption=replace(world.preemption, enabled=enabled), default_max_schedule_time_s=1e6)
     harness = Playing(policy)
     for name, value in CLASSES.items():
@@ -209,8 +209,10 @@ def play(world: World, *, enabled: bool = True) -> Playing:
         if step[0] == "group" and asking:
             harness.judge.happened()
             harness.add(*asking.pop(0))
-        else:
+        elif not (settled and step[0] == "step"):
             take(harness, step)
+        if settled:
+            harness.settle()
     harness.judge.happened()
     harness.add(*(thing for several in asking for thing in several))
     _calm(harness)

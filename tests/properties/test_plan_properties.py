@@ -31,7 +31,7 @@ def test_the_size_of_slices_changes_no_decision(world):
     logs = []
     for call in (80_000, 40_000, 20_000):
         with mock.patch.object(units, "CALL", call):
-            logs.append(play(world).log)
+            logs.append(play(world, settled=True).log)
     assert logs[0] == logs[1] == logs[2]
 
 
