@@ -308,6 +308,7 @@ class PlanJudge:
                 self._finishing,
                 dict(self._asked),
             )
+        self._batch.promises = {**self._promises, **self._batch.promises}
         self._batch.victims[pod.uid] = pod
         self._asked[pod.uid] = self._batch.candidates(key_of(pod), [pod])
         self._asked_at[pod.uid] = self._harness.now
