@@ -315,7 +315,10 @@ class PlanJudge:
         self._victims.add(key_of(pod))
 
     def _is_asked_anew(self, pod: Pod) -> bool:
-        """Whether a later plan asks a pod to leave whose eviction was refused before."""
+        """Whether a later plan asks a pod to leave whose eviction was refused before, and no gang goes on leaving."""
+        group = self._harness.groups.get(key_of(pod))
+        if group is not None and _marked(group) and key_of(pod) in self._victims:
+            return False
         later = (each.at >= self._asked_at[pod.uid] and pod.node in each.nodes for each in self._promises.values())
         return self._asked_at[pod.uid] < self._harness.now and any(later)
 

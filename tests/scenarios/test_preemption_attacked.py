@@ -631,3 +631,30 @@ def test_nobody_else_leaves_for_room_that_a_pod_leaves_beside_its_victor():
     first = holder(1, created=1.0, pods_with={"node_selector": {"big": "yes"}})
     assert victims(harness, *first) == ["low"]
     assert victims(harness, *holder(1, name="next", created=2.0)) == []
+
+
+@pytest.mark.without("all", why="the story is about one leader")
+@pytest.mark.parametrize("whose", ["its own", "another one's"])
+def test_a_budget_that_is_exceeded_without_a_plan_stops_no_plan(whose):
+    """A pod under a budget that allows nothing is deleted by its user, or such a budget is lowered after a plan was
+    opened: what is left of it is negative. No plan could be proven any more, and one was opened after the other."""
+    harness = cluster(node("n1", cpu=1), node("n2", cpu=1), alone("low", ready=True), alone("free"))
+    harness.put_budget(budget(1))
+    harness.wait(1)
+    where = {}
+    if whose == "its own":
+        harness.put_budget(budget(0))
+        for name in ("low", "free"):
+            harness.change(f"default/{name}", terminating=True, gone_by=harness.now + 30)
+    else:
+        harness.refuse_eviction = lambda effect: EvictionRefused(effect.uid, Spared.BUDGET, "no")
+        harness.add(*holder(2, name="first", created=1.0))
+        harness.wait(2)
+        harness.put_budget(budget(0))
+        where = {"node_selector": {"n": "3"}}
+        harness.add(node("n3", cpu=1, labels={"n": "3"}), alone("other", node="n3"))
+    harness.add(*holder(1, created=2.0, pods_with=where))
+    harness.wait(2)
+    stats = harness.machine.stats()
+    assert stats.ended.get("Changed", 0) == 0
+    assert stats.plans == (1 if whose == "its own" else 2)

@@ -94,7 +94,8 @@ class Asking:
                 return False
         if ask is None or not {pod.uid for pod in ask.members} >= plan.members:
             return False
-        if not self._policy.preemption.exceeds_budgets and any(left < 0 for left in self._plans.allowed().values()):
+        left = self._plans.allowed()
+        if not self._policy.preemption.exceeds_budgets and any(left[name] < 0 for name in self._plans.drawn(plan)):
             return False
         leaving = [claims[uid] for uid in plan.leaving if uid in claims]
         snapshot, _ = self.snapshot(gang, assessment, leaving, budget)
