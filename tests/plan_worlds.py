@@ -192,10 +192,11 @@ def _said(thing: object) -> str:
             return str(thing)
 
 
-def play(world: World, *, enabled: bool = True, settled: bool = False) -> Playing:
+def play(world: World, *, enabled: bool = True, settled: bool = False, exact: bool = True) -> Playing:
     """Play the world to its end, while the judge watches; if `settled`, nothing happens before the machine rests."""
     policy = Policy(preemption=replace(world.preemption, enabled=enabled), default_max_schedule_time_s=1e6)
     harness = Playing(policy)
+    harness.judge.exact = exact
     for name, value in CLASSES.items():
         harness.put_class(name, value)
     harness.put_budget(*world.budgets)

@@ -109,6 +109,8 @@ def test_a_group_that_is_left_in_part_is_found():
 def test_a_group_for_which_others_have_left_and_that_is_not_bound_is_found():
     harness = there(*FULL, *on("n1", "a", "b"))
     preempt(harness, "a", "b")
+    harness.delete("default/a", "default/b")
+    harness.judge.hear(harness.inbox)
     with pytest.raises(AssertionError, match="left in vain"):
         harness.judge.end()
 

@@ -38,10 +38,10 @@ def test_the_size_of_slices_changes_no_decision(world):
 
 @given(worlds(), st.sampled_from((20_000, 60_000)))
 @settings(max_examples=examples(100), print_blob=True)
-def test_the_same_holds_where_searches_take_many_calls(world, call):
+def test_nobody_leaves_in_vain_or_in_part_where_searches_take_many_calls(world, call):
     """What may leave is collected in several calls, and kept for some seconds while the cluster changes."""
     with mock.patch.object(units, "CALL", call):
-        play(world)
+        play(world, exact=False)
 
 
 @given(worlds(classes=False))
