@@ -80,7 +80,7 @@ class Plans:
     def drawn(self, *plans: Plan) -> Counter[str]:
         """How many evictions of each disruption budget these plans take that its status does not show yet."""
         pods, drawn = self._cluster.pods, Counter[str]()
-        for uid in (uid for plan in plans for uid in plan.victims):
+        for uid in (uid for plan in plans for uid in _victims_of(plan)):
             pod = pods.get(uid)
             if pod is not None and pod.lifetime.ready:
                 drawn.update(each.key for each in self._cluster.budgets.of(pod) if pod.name not in each.disrupted)
@@ -317,3 +317,8 @@ class Plans:
             due.append(plan.expires)
             due += [since + REFUSED_S for since in plan.refused_since.values()]
         return min(due)
+
+
+def _victims_of(plan: Plan) -> frozenset[str]:
+    """The UIDs of the pods that are evicted for the plan: others that leave terminated already when it was opened."""
+    return plan.loose.union(*plan.whole.values(), *plan.single.values())

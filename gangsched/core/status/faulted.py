@@ -11,7 +11,6 @@ from gangsched.core.declarations.terms import NO_TERMS, Hindrance
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang, take_census
 from gangsched.core.gang.states import WAITING
-from gangsched.core.gang.written import Said
 from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.effects import Effect, PatchPodCondition, PatchStatus
 from gangsched.core.objects.faults import FaultyStep
@@ -130,7 +129,7 @@ def write(gang: Gang, status: GroupStatus, message: str, *, first: bool, interva
     if first:
         effects += emit(gang, assessment_of(gang, message, due=now), Reason.INTERNAL_ERROR, message)
     for pod in gang.live():
-        said, at, _ = written.members.get(pod.uid, Said(pod.condition_reason, float("-inf")))
+        said, at, _ = written.members.get(pod.uid, (pod.condition_reason, float("-inf"), ""))
         lost = pod.condition_reason != Reason.INTERNAL_ERROR and now >= at + interval_s
         if not pod.node and pod.uid not in gang.operations.bindings and (said != Reason.INTERNAL_ERROR or lost):
             written.member_condition_written(pod.uid, Reason.INTERNAL_ERROR, now)

@@ -11,7 +11,6 @@ from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Census, Gang
 from gangsched.core.gang.wants import placed_of, raised
 from gangsched.core.gang.writes import Part
-from gangsched.core.gang.written import Said
 from gangsched.core.objects.effects import Effect, PatchPodCondition
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.podgroup import GroupSpec
@@ -53,10 +52,10 @@ def owed(gang: Gang, assessment: Assessment, policy: Policy, now: float) -> list
     """Waiting members whose condition has another reason than it should have, or names another node, or was lost."""
     found = []
     for pod, reason in conditions(gang, assessment):
-        there = Said(pod.condition_reason, float("-inf"), pod.nominated_node)
-        said, nominated = gang.written.members.get(pod.uid, there), _nominated(gang, pod, reason)
-        differs, lost = (each.reason != reason or nominated not in (None, each.nominated) for each in (said, there))
-        if differs or (lost and now >= said.at + policy.message_interval_s):
+        nominated, there = _nominated(gang, pod, reason), (pod.condition_reason, float("-inf"), pod.nominated_node)
+        said = gang.written.members.get(pod.uid, there)
+        differs, lost = (each[0] != reason or nominated not in (None, each[2]) for each in (said, there))
+        if differs or (lost and now >= said[1] + policy.message_interval_s):
             found.append((pod, reason))
     return found
 

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.written import Said
 from gangsched.core.objects.effects import Effect, EmitEvent
 from gangsched.core.objects.pod import Pod, by_age
 from gangsched.core.objects.reasons import Reason
@@ -73,7 +72,7 @@ def _owed(gang: Gang, assessment: Assessment, now: float) -> Iterator[tuple[Pod,
     written = gang.written
     oldest = None if gang.observed.group is not None else min(assessment.census.live, key=by_age, default=None)
     for pod, reason in member_conditions.conditions(gang, assessment):
-        said, at, _ = written.members.get(pod.uid, Said("", 0.0))
+        said, at, _ = written.members.get(pod.uid, ("", 0.0, ""))
         if (
             said == reason
             and now >= at + member_conditions.EVENT_AFTER_S
@@ -87,9 +86,9 @@ def _next(gang: Gang, now: float) -> float:
     """When the next of the conditions written recently will have had its reason for long enough."""
     return min(
         (
-            said.at + member_conditions.EVENT_AFTER_S
-            for said in gang.written.members.values()
-            if said.at + member_conditions.EVENT_AFTER_S > now
+            at + member_conditions.EVENT_AFTER_S
+            for _, at, _ in gang.written.members.values()
+            if at + member_conditions.EVENT_AFTER_S > now
         ),
         default=NEVER,
     )
