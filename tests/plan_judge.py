@@ -584,7 +584,9 @@ class PlanJudge:
             promise = self._promises[holder]
             if not self._is_stored(holder) or holder not in {key for keys in asked.values() for key in keys}:
                 continue
-            beside = [key for key in ranked[: ranked.index(holder)] if self._promises[key].at <= promise.at]
+            ahead_of_it = ranked[: ranked.index(holder)]
+            earlier = (key for key in ahead_of_it if self._promises[key].at <= promise.at)
+            beside = [key for key in earlier if not self._is_lost(key, ranked)]
             bound = {pod.uid for pod in seen.standing() if key_of(pod) == holder}
             for name in promise.nodes & seen.nodes.keys():
                 taken = Counter[str]()
@@ -605,6 +607,11 @@ class PlanJudge:
                 self.found["claims"] += 1
                 if not over:
                     self._over.pop((name, holder), None)
+
+    def _is_lost(self, key: GroupKey, ranked: Sequence[GroupKey]) -> bool:
+        """Whether a group before it has reserved places on its nodes since, which may be the same room."""
+        promise, before = self._promises[key], (self._promises[each] for each in ranked[: ranked.index(key)])
+        return any(each.at > promise.at and each.nodes & promise.nodes for each in before)
 
     def end(self) -> None:
         """Nothing more happens, and all that terminates has ended: nobody has left in vain, and no gang is in part."""
