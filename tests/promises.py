@@ -15,6 +15,7 @@ from gangsched.core.objects.events import Event
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.podgroup import Group, OnDegraded
 from gangsched.core.objects.results import BindRefused, EvictionRefused, PodBound, Spared, StatusRefused
+from gangsched.core.objects.status import PREEMPTION
 from tests.harness import Harness
 from tests.ledger import Ledger, Told
 
@@ -156,10 +157,13 @@ class RuleOne:
                 self.whole.add(key)
 
     def decided(self, effects: Iterable[Effect]) -> None:
-        """Check and record the machine's effects. A rollback evicts no pod that nothing would recreate (rule 13)."""
+        """Check and record the machine's effects. A rollback evicts no pod that nothing would recreate (rule 13).
+
+        `tests.plan_judge` judges preemption.
+        """
         told = self._ledger.told
         for effect in effects:
-            if isinstance(effect, EvictPod):
+            if isinstance(effect, EvictPod) and effect.cause != PREEMPTION:
                 pod = told.pods[effect.uid]
                 key = key_of(pod)
                 there = (told.pods[uid] for uid in self._ledger.unanswered.keys() & told.pods.keys())

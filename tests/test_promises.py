@@ -179,7 +179,9 @@ def test_a_quorum_that_a_rival_began_ends_under_the_terms_that_the_machine_knew_
     assert harness.status("default/a").bound == 3
 
 
-@pytest.mark.parametrize("oracle", ["ledger.py", "naive.py", "promises.py", "faults/audit.py", "faults/objects.py"])
+@pytest.mark.parametrize(
+    "oracle", ["ledger.py", "naive.py", "plan_judge.py", "promises.py", "faults/audit.py", "faults/objects.py"]
+)
 def test_what_judges_uses_no_part_of_what_it_judges(oracle: str) -> None:
     source = ast.parse((Path(__file__).parent / oracle).read_text(encoding="utf-8"))
     modules = [each.module or "" for each in ast.walk(source) if isinstance(each, ast.ImportFrom)]

@@ -75,15 +75,17 @@ class Asking:
     ) -> tuple[Snapshot, Sequence[Claim]]:
         """The cluster as the group sees it, without pods that leave; and their claims.
 
-        Those that leave for a group before it stay: what they leave is reserved.
+        Those that leave a node for a group before it stay: what they leave is reserved.
         """
         budget.charge(units.CLASS + len(self._cluster.nodes))
         snapshot = Snapshot(self._cluster, budget=budget)
         viewer = self._viewers.of(gang.key, assessment)
         snapshot.stand_for(viewer)
-        reserved = self._cluster.ledger.reserved
-        promised = {uid for key, each in reserved.items() if key not in viewer.hidden for uid in each.leaving}
-        claims = self._cluster.ledger.claims
+        claims, promised = self._cluster.ledger.claims, set[str]()
+        for key, reserved in self._cluster.ledger.reserved.items():
+            if key not in viewer.hidden:
+                nodes = {claim.node for claim in reserved.claims.values()}
+                promised |= {uid for uid in reserved.leaving if uid in claims and claims[uid].node in nodes}
         gone = [each for each in leaving if each.pod.uid not in promised and claims.get(each.pod.uid) is each]
         snapshot.leave(gone)
         return snapshot, gone
@@ -106,7 +108,8 @@ class Asking:
                 return False
         if ask is None or not {pod.uid for pod in ask.members} >= plan.members:
             return False
-        if not self._policy.preemption.exceeds_budgets and any(left < 0 for left in self._plans.allowed().values()):
+        left = self._plans.allowed()
+        if not self._policy.preemption.exceeds_budgets and any(left[name] < 0 for name in self._plans.drawn(plan)):
             return False
         leaving = [claims[uid] for uid in plan.leaving if uid in claims]
         on_their_way = [claim for claim in leaving if claim.pod.terminating]

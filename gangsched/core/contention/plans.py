@@ -79,10 +79,10 @@ class Plans:
         gangs = ((key, self._members.gangs.get(key)) for key in self.holders)
         return {key: plan for key, gang in gangs if gang is not None and (plan := gang.operations.plan) is not None}
 
-    def drawn(self) -> Counter[str]:
-        """How many evictions of each disruption budget open plans take that its status does not show yet."""
+    def drawn(self, *plans: Plan) -> Counter[str]:
+        """How many evictions of each disruption budget these plans take that its status does not show yet."""
         pods, drawn = self._cluster.pods, Counter[str]()
-        for uid in (uid for plan in self.opened().values() for uid in plan.leaving):
+        for uid in (uid for plan in plans for uid in _victims_of(plan)):
             pod = pods.get(uid)
             if pod is not None and pod.lifetime.ready:
                 drawn.update(each.key for each in self._cluster.budgets.of(pod) if pod.name not in each.disrupted)
@@ -90,7 +90,7 @@ class Plans:
 
     def allowed(self) -> dict[str, int]:
         """How many more evictions each disruption budget allows, beside those of open plans."""
-        drawn = self.drawn()
+        drawn = self.drawn(*self.opened().values())
         return {name: number - drawn[name] for name, number in self._cluster.budgets.allowed.items()}
 
     def open(
@@ -328,3 +328,8 @@ class Plans:
             due.append(plan.expires)
             due += [since + REFUSED_S for since in plan.refused_since.values()]
         return min(due)
+
+
+def _victims_of(plan: Plan) -> frozenset[str]:
+    """The UIDs of the pods that are evicted for the plan: others that leave terminated already when it was opened."""
+    return plan.loose.union(*plan.whole.values(), *plan.single.values())

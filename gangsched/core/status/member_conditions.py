@@ -31,9 +31,9 @@ def write(gang: Gang, assessment: Assessment, group_message: str, policy: Policy
     effects: list[Effect] = []
     for pod, reason in owed(gang, assessment, policy, now):
         text = message(gang, assessment, pod, reason, group_message)
-        gang.written.member_condition_written(pod.uid, reason, now)
         since = 0.0 if pod.condition_reason else now
         nominated = _nominated(gang, pod, reason)
+        gang.written.member_condition_written(pod.uid, reason, now, nominated=nominated or "")
         effects.append(PatchPodCondition(pod.uid, pod.namespace, pod.name, reason, text, since, nominated))
     if effects and now + EVENT_AFTER_S < gang.written.pods_at:
         gang.written.pods_due(now + EVENT_AFTER_S)
@@ -49,11 +49,13 @@ def _nominated(gang: Gang, pod: Pod, reason: Reason) -> str | None:
 
 
 def owed(gang: Gang, assessment: Assessment, policy: Policy, now: float) -> list[tuple[Pod, Reason]]:
-    """Waiting members whose condition has another reason than it should have, or was lost."""
+    """Waiting members whose condition has another reason than it should have, or names another node, or was lost."""
     found = []
     for pod, reason in conditions(gang, assessment):
-        said, at = gang.written.members.get(pod.uid, (pod.condition_reason, float("-inf")))
-        if said != reason or (pod.condition_reason != reason and now >= at + policy.message_interval_s):
+        nominated, there = _nominated(gang, pod, reason), (pod.condition_reason, float("-inf"), pod.nominated_node)
+        said = gang.written.members.get(pod.uid, there)
+        differs, lost = (each[0] != reason or nominated not in (None, each[2]) for each in (said, there))
+        if differs or (lost and now >= said[1] + policy.message_interval_s):
             found.append((pod, reason))
     return found
 
