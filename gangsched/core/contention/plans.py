@@ -82,7 +82,7 @@ class Plans:
     def drawn(self, *plans: Plan) -> Counter[str]:
         """How many evictions of each disruption budget these plans take that its status does not show yet."""
         pods, drawn = self._cluster.pods, Counter[str]()
-        for uid in (uid for plan in plans for uid in _victims_of(plan)):
+        for uid in (uid for plan in plans for uid in plan.victims):
             pod = pods.get(uid)
             if pod is not None and pod.lifetime.ready:
                 drawn.update(each.key for each in self._cluster.budgets.of(pod) if pod.name not in each.disrupted)
@@ -173,10 +173,10 @@ class Plans:
             self.holders.pop(key)
             self._cluster.ledger.unreserve(key)
             return
+        claims, gang_of = self._cluster.ledger.claims, self._members.gang_of
+        stay = any(uid in claims and not is_leaving(claims[uid], gang_of(uid)) for uid in plan.anyway)
         refused = self._refused(plan, now)
-        look = Look(
-            gang, self._assessments.get(key), plan, self._cluster, refused, self._stay(plan), self._is_foreign, now
-        )
+        look = Look(gang, self._assessments.get(key), plan, self._cluster, refused, stay, self._is_foreign, now)
         ending = next((each for each in ENDINGS if each.fact(look)), None)
         if ending is not None:
             self._end(gang, plan, ending, look.refused or self._marks.missing(plan), now)
@@ -251,11 +251,6 @@ class Plans:
                     break
         return found
 
-    def _stay(self, plan: Plan) -> bool:
-        """Whether some stay of those that were to leave in any case."""
-        claims, gang_of = self._cluster.ledger.claims, self._members.gang_of
-        return any(uid in claims and not is_leaving(claims[uid], gang_of(uid)) for uid in plan.anyway)
-
     def _refusal(self, uid: str) -> EvictionRefused | None:
         """Why the API server has last refused to evict the pod; None if it has not."""
         gang = self._members.gang_of(uid)
@@ -328,8 +323,3 @@ class Plans:
             due.append(plan.expires)
             due += [since + REFUSED_S for since in plan.refused_since.values()]
         return min(due)
-
-
-def _victims_of(plan: Plan) -> frozenset[str]:
-    """The UIDs of the pods that are evicted for the plan: others that leave terminated already when it was opened."""
-    return plan.loose.union(*plan.whole.values(), *plan.single.values())

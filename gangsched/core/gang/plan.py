@@ -69,3 +69,8 @@ class Plan:
     def leaving(self) -> frozenset[str]:
         """The UIDs of all pods that leave."""
         return frozenset().union(*self.units.values())
+
+    @property
+    def victims(self) -> frozenset[str]:
+        """The UIDs of the pods that are evicted for it: others that leave terminated already when it was opened."""
+        return self.loose.union(*self.whole.values(), *self.single.values())
