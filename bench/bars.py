@@ -60,6 +60,12 @@ _VICTIMS = {
     "core: victims for a gang of 100 whole nodes": 300,
     "core: victims for a gang that must be in one of 250 racks": 400,
 }
+_PLANNED = {
+    "core: victims, from the last member to the plan": 300,
+    "core: victims, from the last member in one rack to the plan": 400,
+}
+_AT_REST = "core: 1,000 groups for which no victims suffice, at rest"
+_AT_ONCE = "core: victims for 100 groups of 20 at once"
 _FOOTPRINT, _LARGE = "footprint 5,000 × 50,000", "footprint 5,000 × 100,000"
 _RATE = "pods/s ÷ bare API server"
 
@@ -179,6 +185,31 @@ BARS = (
         Bar(what=f"{title.removeprefix('core: ')}: {what}", scenario=title, figure=figure, most=limit, unit="ms")
         for title, most in _VICTIMS.items()
         for what, figure, limit in (("longest call", "longest_ms", 100), ("all calls", "all_ms", most))
+    ),
+    *(
+        Bar(what=f"{title.removeprefix('core: ')}: {what}", scenario=title, figure=figure, most=limit, unit="ms")
+        for title, most in _PLANNED.items()
+        for what, figure, limit in (
+            ("longest call of the first", "first_longest_ms", 100),
+            ("the first", "first_all_ms", 500),
+            ("longest call of the next", "second_longest_ms", 100),
+            ("the next", "second_all_ms", most),
+        )
+    ),
+    *(
+        Bar(what=f"{_AT_REST.removeprefix('core: ')}: {what}", scenario=_AT_REST, figure=figure, most=0.01)
+        for what, figure in (
+            ("cores, pods come and go elsewhere", "elsewhere_cores"),
+            ("cores, pods come and go on their nodes", "beside_cores"),
+        )
+    ),
+    Bar(what="100 groups of 20 at once: last plan opened", scenario=_AT_ONCE, figure="opened_s", most=5, unit="s"),
+    Bar(
+        what="100 groups of 20 at once: bound after its last victim has left",
+        scenario=_AT_ONCE,
+        figure="bound_after_s",
+        most=2,
+        unit="s",
     ),
     Bar(
         what="no victims suffice for a gang of 100, by sums",

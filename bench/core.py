@@ -11,7 +11,7 @@ from functools import partial
 from msgspec import Raw
 from msgspec.structs import replace
 
-from bench import calls, replays, shapes, telling, victims, volumes
+from bench import calls, contended, replays, shapes, telling, victims, volumes
 from bench.lab import Figures
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.machine import Machine
@@ -65,6 +65,14 @@ def benchmarks(*, quick: bool) -> Iterator[Benchmark]:
         return
     yield "core: victims for a gang of 100 whole nodes", partial(victims.searched, cpus=30)
     yield "core: victims for a gang that must be in one of 250 racks", partial(victims.searched, racks=True)
+    yield "core: victims for members that are spread over 60 nodes", victims.spread
+    yield "core: victims, from the last member to the plan", contended.searched
+    yield (
+        "core: victims, from the last member in one rack to the plan",
+        partial(contended.searched, racks=True),
+    )
+    yield "core: 1,000 groups for which no victims suffice, at rest", contended.resting
+    yield "core: victims for 100 groups of 20 at once", contended.at_once
     yield "core: simulate 5,000 gangs on 50 nodes", partial(telling.simulated, 5000)
     yield "core: list, explain and page with 10,000 gangs", partial(telling.answered, 10_000)
     yield "core: longest call, 25,000 members of minimum 1", calls.members

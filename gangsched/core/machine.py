@@ -186,7 +186,9 @@ class Machine:
     def preemption_of(self, key: GroupKey) -> Prospect | None:
         """What preemption means for the group at present; None if it does not wait for room that others could leave."""
         state, gang = self._state, self.gangs[key]
-        prospects = Prospects(state.cluster, state.members, state.plans, state.searching, state.policy)
+        prospects = Prospects(
+            state.cluster, state.members, state.plans, state.searching, asking=state.asking, policy=state.policy
+        )
         return prospects.of(gang, self.assessments[key], state.surroundings.priority_classes, self._called)
 
     def expected_start_of(self, key: GroupKey, ahead: Sequence[GroupKey]) -> ExpectedStart | None:

@@ -19,7 +19,8 @@ from gangsched.core.planning.ask import Ask
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.leaving import Search
-from gangsched.core.planning.removable import Removable, Unit
+from gangsched.core.planning.removable import Removable
+from gangsched.core.planning.unit_table import Unit
 from tests.builders import node, pod
 
 RED = PodTerm("kubernetes.io/hostname", (Requirement("team", "In", ("red",)),), ("default",))
@@ -59,7 +60,7 @@ class Left:
             name,
             self.level,
             tuple(cluster.ledger.claims[each.uid] for each in placed),
-            (self.lost_s,) * len(placed),
+            (-self.lost_s,) * len(placed),
             self.since,
             whole=self.whole,
             along=self.along,
@@ -84,7 +85,7 @@ def search(
         cluster.set_node(each)
     several = [each.unit(name, cluster) for name, each in units.items()]
     ask = Ask(members=asked, need=len(asked), **terms)
-    return Search(ask, Removable(cluster, several), allowed or {}).go_on(Snapshot(cluster, budget=Budget(1 << 40)))
+    return Search(ask, Removable.of(cluster, several), allowed or {}).go_on(Snapshot(cluster, budget=Budget(1 << 40)))
 
 
 def plain(where: str, cpus: int = 2, **fields: Any) -> Left:
@@ -297,7 +298,7 @@ def test_a_port_of_a_pod_that_is_no_unit_is_a_proof() -> None:
     cluster.set_pod(pod("x", group="", node="n0", host_ports=[80]))
     units = [plain("n0").unit("a", cluster)]
     ask = Ask(members=members(1, host_ports=[80]), need=1)
-    found = Search(ask, Removable(cluster, units), {}).go_on(Snapshot(cluster))
+    found = Search(ask, Removable.of(cluster, units), {}).go_on(Snapshot(cluster))
     assert found == NoWay()
 
 
@@ -306,7 +307,7 @@ def test_only_units_below_a_level_leave() -> None:
     for each in nodes(2, 2):
         cluster.set_node(each)
     several = {"a": plain("n0", level=1, lost_s=9e9), "b": plain("n1", level=2)}
-    removable = Removable(cluster, [each.unit(name, cluster) for name, each in several.items()])
+    removable = Removable.of(cluster, [each.unit(name, cluster) for name, each in several.items()])
     found = Search(Ask(members=members(1), need=1), removable, {}, below=2).go_on(Snapshot(cluster))
     assert isinstance(found, After)
     assert [unit.name for unit in found.leaving] == ["a"]
@@ -332,7 +333,7 @@ def test_who_has_a_host_port_is_found_with_few_trials() -> None:
     units = [plain(each.name, 1, like={"host_ports": [80]}).unit(each.name, cluster) for each in there]
     units += [plain(each.name, 1).unit(f"{each.name}-other", cluster) for each in there]
     asked = Ask(members=members(20, cpu=1, host_ports=[80]), need=20)
-    running = Search(asked, Removable(cluster, units), {})
+    running = Search(asked, Removable.of(cluster, units), {})
     found = running.go_on(Snapshot(cluster, budget=Budget(1 << 40)))
     assert isinstance(found, After)
     assert {unit.name for unit in found.leaving} == {each.name for each in there}

@@ -22,7 +22,8 @@ from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.leaving import Search
 from gangsched.core.planning.placement import Placement, place
-from gangsched.core.planning.removable import Removable, Unit
+from gangsched.core.planning.removable import Removable
+from gangsched.core.planning.unit_table import Unit
 from tests.builders import node, pod
 from tests.effort import examples
 from tests.properties.test_leaving_properties import answers, classes_of
@@ -50,7 +51,7 @@ class World:
 
     def search(self, *, budget: int = PLENTY, units: Sequence[Unit] | None = None) -> After | NoWay:
         """The result, found in slices of so many units of effort, each on a snapshot of its own."""
-        search = Search(self.ask, Removable(self.cluster, self.units if units is None else units), self.allowed)
+        search = Search(self.ask, Removable.of(self.cluster, self.units if units is None else units), self.allowed)
         found = None
         while found is None:
             found = search.go_on(Snapshot(self.cluster, budget=Budget(budget)))
@@ -129,11 +130,11 @@ def worlds(draw: st.DrawFn, *, rich: bool = True, budgets: bool = True, most: in
         if len(several) > 1 and draw(st.booleans()):
             surplus = several.pop()
             draws = (("b", 1),) if budgets and draw(seldom) else ()
-            along = [Unit(f"{name}-s", level, (surplus,), (draw(st.sampled_from(WORK)),), 1.0, draws=draws)]
-        lost_s = tuple(draw(st.sampled_from(WORK)) for _ in several)
+            along = [Unit(f"{name}-s", level, (surplus,), (-draw(st.sampled_from(WORK)),), 1.0, draws=draws)]
+        began = tuple(-draw(st.sampled_from(WORK)) for _ in several)
         names, draws = tuple(each.name for each in along), (("b", len(several)),) if budgets and draw(seldom) else ()
         since, whole = draw(st.sampled_from((1.0, 2.0))), bool(along) or len(several) > 1
-        units += [*along, Unit(name, level, tuple(several), lost_s, since, whole=whole, along=names, draws=draws)]
+        units += [*along, Unit(name, level, tuple(several), began, since, whole=whole, along=names, draws=draws)]
     asked = draw_members(draw, rich=rich)
     topology = Topology(RACK, required=draw(st.booleans())) if draw(seldom) else None
     ask = Ask(members=asked, need=max(1, len(asked) - draw(seldom)), topology=topology)
@@ -197,7 +198,7 @@ def test_a_search_leaves_the_snapshot_as_it_was(world):
     snapshot = Snapshot(world.cluster, budget=Budget(1))
     classes = classes_of(snapshot, world.ask.members)
     before = answers(snapshot, world.ask.members, classes), snapshot.digest(()), snapshot.free.tolist()
-    search = Search(world.ask, Removable(world.cluster, world.units), world.allowed)
+    search = Search(world.ask, Removable.of(world.cluster, world.units), world.allowed)
     while search.go_on(snapshot) is None:
         assert snapshot.free.tolist() == before[2]
     assert (answers(snapshot, world.ask.members, classes), snapshot.digest(()), snapshot.free.tolist()) == before
@@ -207,7 +208,7 @@ def test_a_search_leaves_the_snapshot_as_it_was(world):
 def work(unit: Unit) -> float:
     """The work lost with the unit, where CPUs alone are short: it needs no total of the cluster to be compared."""
     requests = [dict(claim.pod.shape.requests)["cpu"] for claim in unit.claims]
-    return sum(seconds * cpus for seconds, cpus in zip(unit.lost_s, requests, strict=True))
+    return sum(-began * cpus for began, cpus in zip(unit.began, requests, strict=True))
 
 
 @given(worlds(budgets=False, most=6))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from msgspec import Struct
 
+from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.prebindings import Prebinding
@@ -68,12 +70,27 @@ Claims = Mapping[str, Claim]
 """Claims by owner."""
 
 
+class Withheld(NamedTuple):
+    """The `amounts` by row (of `rows`) and resource (of `resources`), and the `members`, each with its row.
+
+    Rows are those after so many changes of `nodes`.
+    """
+
+    rows: IntArray
+    resources: Sequence[str]
+    amounts: IntArray
+    members: Sequence[tuple[Pod, int]]
+    nodes: int
+
+
 @dataclass(slots=True)
 class Reserved:
     """The reserved claims of a group by owner, and the pods, by UID, that are `leaving` for it.
 
-    What those still hold on a node is not taken there from others: only the rest of what is reserved is.
+    What those still hold on a node is not taken there from others: only the rest of what is reserved is. What is
+    `withheld` thus is kept until one of these claims changes (`core.planning.guests`).
     """
 
     claims: dict[str, Claim] = field(default_factory=dict)
     leaving: Collection[str] = ()
+    withheld: Withheld | None = None

@@ -60,6 +60,7 @@ class Ledger:
         self._constraints = constraints
         self._relief = relief
         self.changes = 0
+        self._journal: dict[str, None] | None = None
         self.claims: dict[str, Claim] = {}
         self.on_node: dict[str, dict[str, Claim]] = {}
         self.nominated: dict[str, Claim] = {}
@@ -89,6 +90,8 @@ class Ledger:
         if claim is None:
             return
         self.changes += 1
+        if self._journal is not None or self.reserved:
+            self._note_change(owner)
         self._silence(claim)
         if claim.kind is NOMINATED:
             del self.nominated[owner]
@@ -118,6 +121,19 @@ class Ledger:
         for owner in [*self.reserved[holder].claims] if holder in self.reserved else ():
             self.release(owner)
         self.reserved.pop(holder, None)
+
+    # Who follows the changes
+
+    def keep_journal(self, *, kept: bool) -> None:
+        """Note the owners of claims that begin, end or change from now on, or no longer."""
+        self._journal = {} if kept else None
+
+    def take_journal(self) -> Collection[str]:
+        """The owners that were noted since the last call, if a journal is kept."""
+        taken = self._journal or {}
+        if taken:
+            self._journal = {}
+        return taken
 
     # Nodes and namespaces
 
@@ -175,6 +191,16 @@ class Ledger:
             self._reserved_for(claim.holder).claims[owner] = claim
         else:
             self.on_node.setdefault(claim.node, {})[owner] = claim
+        if self._journal is not None or self.reserved:
+            self._note_change(owner)
+
+    def _note_change(self, owner: str) -> None:
+        """The owner's claim begins, ends or changes."""
+        if self._journal is not None:
+            self._journal[owner] = None
+        for reserved in self.reserved.values():
+            if owner in reserved.leaving or owner in reserved.claims:
+                reserved.withheld = None
 
     def _silence(self, claim: Claim) -> None:
         """Release the objects that the claim's pre-bindings took; others may wait for them."""

@@ -7,7 +7,7 @@ sums of the requests of placed pods.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -192,13 +192,15 @@ class ResourcesPlan(Plan):
             if exact != self.free[at]:
                 self._clipped[at] = exact - int(self.free[at])
 
-    def withhold(self, amounts: Mapping[int, Mapping[str, int]], sign: int) -> None:
-        """Take these amounts, by row and resource (1), or free them again (-1), whether or not they are there."""
-        for row, asked in amounts.items():
-            for resource, amount in asked.items():
-                column = None if resource in self.delegated else self.column(resource)
-                if column is not None:
-                    self.free[row, column] -= sign * min(amount, MOST_WITHHELD)
+    def withhold(self, rows: IntArray, resources: Sequence[str], amounts: IntArray, sign: int) -> None:
+        """Take these amounts, by row and resource (1), or free them again (-1), whether or not they are there.
+
+        Each row occurs once, and no amount is above MOST_WITHHELD.
+        """
+        for resource, asked in zip(resources, amounts.T, strict=True):
+            column = None if resource in self.delegated else self.column(resource)
+            if column is not None:
+                self.free[rows, column] -= sign * asked
 
     def _asked(self, shape: Shape) -> list[tuple[str, int]]:
         """The amounts that count for the shape, the pod count last."""

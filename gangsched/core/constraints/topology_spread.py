@@ -225,6 +225,18 @@ class SpreadPlan(Plan):
             return self._every
         return self._every[:0] if preferred else None
 
+    def at_most(self, member: Member, number: int) -> IntArray:
+        """How many of so many members each row takes at the very most, whatever the order, if no other pod comes."""
+        most: IntArray = np.full(len(self._every), number)
+        for judged in self._judged(member, self._every):
+            if self._is_counted(member, judged.spread):
+                # The emptiest domain has the mean at most.
+                there = int(judged.there[judged.domains].sum()) + number
+                limit = there // max(1, len(judged.domains)) + judged.spread.max_skew
+                numbers = self._numbers(judged.spread)
+                np.minimum(most, np.where(numbers < 0, 0, limit - judged.there[numbers]), out=most)
+        return np.maximum(most, 0)
+
     def _judged(self, member: Member, rows: IntArray) -> Iterator[_Judged]:
         """Each constraint, evaluated on these rows."""
         spreads = member.shape.spread

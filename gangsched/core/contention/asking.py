@@ -9,9 +9,12 @@ from msgspec.structs import replace
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Claim
+from gangsched.core.contention.gathering import Gathering
 from gangsched.core.contention.plans import Plans
+from gangsched.core.contention.pool import Pool
+from gangsched.core.contention.search_results import Running, State
 from gangsched.core.contention.surplus import is_leaving
-from gangsched.core.contention.units import Collector
+from gangsched.core.contention.units import Shares
 from gangsched.core.contention.viewers import Viewers
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
@@ -21,11 +24,15 @@ from gangsched.core.membership.members import Members
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.policy import Policy
 from gangsched.core.planning import budget as units
+from gangsched.core.planning.after import After, NoWay
 from gangsched.core.planning.ask import Ask
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.capacity_snapshot import Snapshot
+from gangsched.core.planning.leaving import Search
 from gangsched.core.planning.placement import fits
 from gangsched.core.planning.refusal import Refusal
+
+_PLENTY = 1 << 40
 
 
 def refused(gang: Gang, assessment: Assessment) -> Refusal | None:
@@ -57,6 +64,8 @@ class Asking:
         self._viewers = viewers
         self._avoidance = avoidance
         self._policy = policy
+        self._snapshot: Snapshot | None = None
+        self._shares = Shares(cluster, assessments, policy, members.foreign)
 
     def of(self, gang: Gang, assessment: Assessment) -> Ask | None:
         """What others may leave for; None if there is nothing, or the group's pods fail wherever they are."""
@@ -66,21 +75,42 @@ class Asking:
             return None
         return replace(ask, start=None).avoiding(self._avoidance.by_all(), self._avoidance.by_gang(gang.key), pause)
 
-    def collector(self, now: float, plan: Plan | None = None) -> Collector:
-        """Collects all that may leave or, with a `plan`, those of it that still may."""
-        return Collector(self._cluster, self._members, self._assessments, policy=self._policy, now=now, plan=plan)
+    def gathering(self, *, follows: bool = False) -> Gathering:
+        """Gathers all that may leave."""
+        return Gathering(self._cluster, self._members, self._assessments, self._policy, follows=follows)
+
+    def search(self, gang: Gang, ask: Ask, pool: Pool, state: State, now: float, *, exceeds: bool = False) -> Running:
+        """A search among all that may leave, in this state; with `exceeds` disruption budgets do not count."""
+        priority, allowed = self._assessments[gang.key].terms.priority, self._plans.allowed(exceeds=exceeds)
+        passed = self._plans.pace.passed(now, gang.key)
+        search = Search(ask, pool.removable, allowed, below=priority, passed=passed, now=now)
+        return Running(search, pool, state, gang.wait.asked, exceeds)
+
+    def searched(self, gang: Gang, pool: Pool, now: float) -> After | NoWay | None:
+        """The result of a whole search out of turn. There is none if the group's pods fail wherever they are."""
+        ask, found = self.of(gang, self._assessments[gang.key]), None
+        for exceeds in (False, True) if self._policy.preemption.exceeds_budgets else (False,):
+            if ask is not None and not isinstance(found, After):
+                snapshot, _ = self.snapshot(gang, self._assessments[gang.key], self.leaving(pool, now), Budget(_PLENTY))
+                found = self.search(gang, ask, pool, (), now, exceeds=exceeds).search.go_on(snapshot)
+        self.rest()
+        return found
 
     def snapshot(
         self, gang: Gang, assessment: Assessment, leaving: Iterable[Claim], budget: Budget
     ) -> tuple[Snapshot, Sequence[Claim]]:
-        """The cluster as the group sees it, without pods that leave; and their claims.
+        """The cluster as the group sees it, without pods that leave; and their claims. It is good until the next one.
 
-        Those that leave a node for a group before it stay: what they leave is reserved.
+        Those that leave a node for a group before it stay: what they leave is reserved. All that share a budget, as
+        those of one call do, share a snapshot: meanwhile plans are opened and end, but no pod comes or goes.
         """
-        budget.charge(units.CLASS + len(self._cluster.nodes))
-        snapshot = Snapshot(self._cluster, budget=budget)
+        if self._snapshot is None or self._snapshot.budget is not budget:
+            budget.charge(units.CLASS + len(self._cluster.nodes))
+            self._snapshot = Snapshot(self._cluster, budget=budget)
+        snapshot = self._snapshot
+        snapshot.undo(0)
         viewer = self._viewers.of(gang.key, assessment)
-        snapshot.stand_for(viewer)
+        snapshot.stand_for(viewer, anew=True)
         claims, promised = self._cluster.ledger.claims, set[str]()
         for key, reserved in self._cluster.ledger.reserved.items():
             if key not in viewer.hidden:
@@ -90,15 +120,22 @@ class Asking:
         snapshot.leave(gone)
         return snapshot, gone
 
+    def leaving(self, pool: Pool, now: float) -> list[Claim]:
+        """Those that leave already, but for pods that could not be evicted a short time ago."""
+        passed = self._plans.pace.passed(now)
+        return [each for each in pool.leaving(now) if each.pod.terminating or each.pod.uid not in passed]
+
+    def rest(self) -> None:
+        """Nobody asks any more in this call."""
+        self._snapshot = None
+
     def proves(self, gang: Gang, plan: Plan, budget: Budget, now: float) -> bool:
         """Whether an open plan of the group is right still.
 
         All that leave for it may, it fits once they have, and not before more of them are told to.
         """
         assessment = self._assessments[gang.key]
-        ask, pool = self.of(gang, assessment), self.collector(now, plan).collect()
-        levels = {unit.name: unit.level for unit in pool.removable.units}
-        claims = self._cluster.ledger.claims
+        ask, levels, claims = self.of(gang, assessment), self._levels(plan, now), self._cluster.ledger.claims
         for name, uids in plan.units.items():
             there = [claims[uid] for uid in uids if uid in claims and claims[uid].counts]
             if (
@@ -112,10 +149,28 @@ class Asking:
         if not self._policy.preemption.exceeds_budgets and any(left[name] < 0 for name in self._plans.drawn(plan)):
             return False
         leaving = [claims[uid] for uid in plan.leaving if uid in claims]
-        on_their_way = [claim for claim in leaving if claim.pod.terminating]
+        on_their_way = [claim for claim in leaving if is_leaving(claim, self._members.gang_of(claim.pod.uid))]
         snapshot, _ = self.snapshot(gang, assessment, on_their_way, budget)
         if fits(snapshot, ask):
             # Nobody more has to leave.
             return False
         snapshot, _ = self.snapshot(gang, assessment, leaving, budget)
         return fits(snapshot, ask)
+
+    def _levels(self, plan: Plan, now: float) -> dict[str, int]:
+        """The levels of the units, by name, that may leave for the plan, whether or not they are told so already."""
+        reserved = self._cluster.ledger.reserved.values()
+        promised = frozenset[str]().union(*(each.leaving for each in reserved)) - plan.leaving
+        found = [self._shares.of_pod(claim, promised) for claim in self._there(plan.loose, None)]
+        for key in (*plan.whole, *plan.single):
+            gang = self._members.gangs.get(key)
+            if gang is not None:
+                claims = self._there(gang.observed.pods, gang)
+                found.append(self._shares.of_gang(gang, claims, promised, leaves=key in plan.whole))
+        return {unit.name: unit.level for share in found for unit in share.units if unit.protected <= now}
+
+    def _there(self, uids: Iterable[str], gang: Gang | None) -> list[Claim]:
+        """The claims of those of these pods that are members of the gang and do not terminate."""
+        claims, members = self._cluster.ledger.claims, self._members
+        found = [claims[uid] for uid in uids if uid in claims and members.gang_of(uid) is gang]
+        return [claim for claim in found if claim.counts and not claim.pod.terminating]

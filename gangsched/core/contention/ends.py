@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from gangsched.core.cluster.claims import Claim
-from gangsched.core.contention.units import OVERDUE_S
+from gangsched.core.contention.pool import OVERDUE_S
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.gang.gang import Gang
 from gangsched.core.objects.declaration import GroupKey

@@ -45,9 +45,9 @@ class Loose:
                 self._pods[uid] = pod
         return self._evictions.go_on(self._pods.values(), now)
 
-    def refusal(self, uid: str) -> EvictionRefused | None:
-        """Why the API server has last refused to evict the pod; None if it has not."""
-        return self._evictions.refusal(uid)
+    def refused(self) -> dict[str, EvictionRefused]:
+        """Why the API server has last refused to evict pods, by UID."""
+        return self._evictions.refused()
 
     def note(self, result: PodEvicted | EvictionRefused, now: float) -> None:
         """Note the result of an eviction."""

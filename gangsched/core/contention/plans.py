@@ -16,9 +16,8 @@ from gangsched.core.contention.endings import CHANGED, ENDINGS, REFUSED, ROOM_LO
 from gangsched.core.contention.loose import Loose
 from gangsched.core.contention.marks import Marks
 from gangsched.core.contention.pace import Pace
-from gangsched.core.contention.pool import Victim
+from gangsched.core.contention.pool import OVERDUE_S, Victim
 from gangsched.core.contention.surplus import is_leaving
-from gangsched.core.contention.units import OVERDUE_S
 from gangsched.core.gang import clock, preempted
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
@@ -29,6 +28,8 @@ from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.results import EvictionRefused, PodEvicted, Spared
 
+_ANY = 1 << 40
+"""More evictions than any budget has to allow."""
 REFUSED_S = 60.0
 """A plan ends once the API server has refused one of its evictions for so many seconds, or at once if for good."""
 
@@ -88,9 +89,11 @@ class Plans:
                 drawn.update(each.key for each in self._cluster.budgets.of(pod) if pod.name not in each.disrupted)
         return drawn
 
-    def allowed(self) -> dict[str, int]:
-        """How many more evictions each disruption budget allows, beside those of open plans."""
-        drawn = self.drawn(*self.opened().values())
+    def allowed(self, *, exceeds: bool = False) -> dict[str, int]:
+        """How many more evictions each disruption budget allows, beside open plans; any if a plan `exceeds`."""
+        if exceeds:
+            return dict.fromkeys(self._cluster.budgets.allowed, _ANY)
+        drawn = self.drawn(*self.opened().values()) if self._cluster.budgets.allowed else Counter[str]()
         return {name: number - drawn[name] for name, number in self._cluster.budgets.allowed.items()}
 
     def open(
@@ -240,24 +243,21 @@ class Plans:
 
     def _refused(self, plan: Plan, now: float) -> list[str]:
         """Units of which an eviction is refused for good, or has been for too long."""
-        found = []
-        plan.refused_since = {uid: at for uid, at in plan.refused_since.items() if self._refusal(uid) is not None}
-        for name, uids in plan.units.items():
-            refusals = [(uid, refusal) for uid in uids if (refusal := self._refusal(uid)) is not None]
-            for uid, refusal in refusals:
-                since = plan.refused_since.setdefault(uid, now)
-                if refusal.why is Spared.FORBIDDEN or now >= since + REFUSED_S:
-                    found.append(name)
-                    break
-        return found
+        refusals = self._refusals(plan)
+        plan.refused_since = since = {uid: plan.refused_since.get(uid, now) for uid in refusals}
+        failed = {
+            uid for uid, each in refusals.items() if each.why is Spared.FORBIDDEN or now >= since[uid] + REFUSED_S
+        }
+        return [name for name, uids in plan.units.items() if not failed.isdisjoint(uids)] if failed else []
 
-    def _refusal(self, uid: str) -> EvictionRefused | None:
-        """Why the API server has last refused to evict the pod; None if it has not."""
-        gang = self._members.gang_of(uid)
-        if gang is None:
-            return self._loose.refusal(uid)
-        doing = (gang.operations.rollback, gang.operations.parting)
-        return next((found for each in doing if each is not None and (found := each.evictions.refusal(uid))), None)
+    def _refusals(self, plan: Plan) -> dict[str, EvictionRefused]:
+        """Why the API server has last refused to evict pods that leave for the plan, by UID."""
+        gangs = [self._members.gangs[key] for key in (*plan.whole, *plan.single) if key in self._members.gangs]
+        doing = [each for gang in gangs for each in (gang.operations.parting, gang.operations.rollback) if each]
+        found = self._loose.refused()
+        for each in doing:
+            found |= each.evictions.refused()
+        return {uid: refusal for uid, refusal in found.items() if uid in plan.leaving}
 
     def _end(self, gang: Gang, plan: Plan, ending: Ending, refused: Iterable[str], now: float) -> None:
         key = gang.key
@@ -286,8 +286,8 @@ class Plans:
 
     def _why_refused(self, plan: Plan) -> str:
         """What the API server has said about an eviction; empty if it refuses none."""
-        refusals = filter(None, map(self._refusal, sorted(plan.leaving)))
-        return next((each.message for each in refusals), "")
+        refusals = self._refusals(plan)
+        return refusals[min(refusals)].message if refusals else ""
 
     # What others are told
 

@@ -10,6 +10,9 @@ from gangsched.core.cluster.claims import Claim
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.planning.removable import Removable
 
+OVERDUE_S = 60.0
+"""So many seconds after a pod should be gone, it counts as one that stays."""
+
 
 class Obstacle(StrEnum):
     """Why a pod may not leave: for any group or, the first three, for one that asks."""
@@ -46,16 +49,30 @@ class Victim(NamedTuple):
 class Pool(NamedTuple):
     """Everything that may leave: the units as `removable`, and `victims` by the names of the units.
 
-    `leaving` are claims of pods that are about to be gone, `obstacles` counts pods that may not leave, by why; some of
-    them are protected until `protected_until` at least. It was begun `at` that time; from `until` on, in epoch seconds,
-    more may leave, or fewer. `nodes` is the number of changes of nodes before it.
+    `terminating` are claims of pods that leave already, `obstacles` counts pods that may not leave, by why. `nodes` is
+    the number of changes of nodes before it.
     """
 
     removable: Removable
     victims: Mapping[str, Victim]
-    leaving: Sequence[Claim]
+    terminating: Sequence[Claim]
     obstacles: Mapping[Obstacle, int]
-    until: float
-    protected_until: float
-    at: float
     nodes: int
+
+    def leaving(self, now: float) -> list[Claim]:
+        """The claims of pods that are about to be gone; not of those that should be gone for OVERDUE_S."""
+        return [claim for claim in self.terminating if now < _overdue_at(claim)]
+
+    def protected_until(self, now: float) -> float:
+        """When the first of those that are protected is not any more, in epoch seconds; infinity if none is."""
+        return self.removable.next_change(now)
+
+    def until(self, now: float) -> float:
+        """From when on more may leave, or fewer, though nothing has happened, in epoch seconds."""
+        ends = [end for claim in self.terminating if (end := _overdue_at(claim)) > now]
+        return min(self.protected_until(now), *ends) if ends else self.protected_until(now)
+
+
+def _overdue_at(claim: Claim) -> float:
+    """When a terminating pod counts as one that stays, in epoch seconds; infinity if that is unknown."""
+    return claim.pod.gone_by + OVERDUE_S if claim.pod.gone_by else float("inf")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.contention.asking import refused
+from gangsched.core.contention.asking import Asking, refused
 from gangsched.core.contention.bars import Bar, bar_of
 from gangsched.core.contention.plans import Plans
 from gangsched.core.contention.pool import Obstacle, Pool
@@ -54,11 +54,21 @@ class Prospect(NamedTuple):
 class Prospects:
     """Answers questions about single groups. Nothing is changed, and a question costs a whole search."""
 
-    def __init__(self, cluster: Cluster, members: Members, plans: Plans, searching: Searching, policy: Policy) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        members: Members,
+        plans: Plans,
+        searching: Searching,
+        *,
+        asking: Asking,
+        policy: Policy,
+    ) -> None:
         self._cluster = cluster
         self._members = members
         self._plans = plans
         self._searching = searching
+        self._asking = asking
         self._policy = policy
 
     def of(self, gang: Gang, assessment: Assessment, classes: PriorityClasses, now: float) -> Prospect | None:
@@ -71,8 +81,9 @@ class Prospects:
         bar = bar_of(gang, assessment, classes, self._policy)
         if bar is not None:
             return Prospect(bar=bar)
-        pool, found = self._searching.searched(gang, now)
-        if not (pool.victims or pool.leaving or pool.obstacles):
+        pool = self._searching.pool()
+        found = self._asking.searched(gang, pool, now)
+        if not (pool.victims or pool.leaving(now) or pool.obstacles):
             return None
         due = self._searching.due(gang)
         due = due if due > now else 0.0
@@ -84,7 +95,7 @@ class Prospects:
         return Prospect(
             due=due,
             obstacles=self._obstacles(pool, gang.key, assessment.terms.priority, now),
-            protected_until=pool.protected_until,
+            protected_until=until if (until := pool.protected_until(now)) < float("inf") else 0.0,
             exhausted=isinstance(found, NoWay) and found.exhausted,
         )
 
@@ -107,9 +118,11 @@ class Prospects:
         """Why pods may not leave for this group, which has this priority."""
         obstacles = Counter(pool.obstacles)
         allowed = self._plans.allowed()
-        passed = self._searching.passed(key, now)
+        passed = self._plans.pace.passed(now, key)
         for unit in pool.removable.units:
-            if unit.level >= priority:
+            if unit.protected > now:
+                why = Obstacle.PROTECTED
+            elif unit.level >= priority:
                 why = Obstacle.PRIORITY
             elif unit.name in passed:
                 why = Obstacle.REFUSED

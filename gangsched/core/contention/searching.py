@@ -7,19 +7,19 @@ changed on which it may depend, and at most once in REPEATED_S.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Claim
 from gangsched.core.contention.asking import Asking, refused
 from gangsched.core.contention.bars import bar_of
+from gangsched.core.contention.ceilings import Ceilings
+from gangsched.core.contention.gathering import Gathering
 from gangsched.core.contention.line import Line
 from gangsched.core.contention.plans import Plans
 from gangsched.core.contention.pool import Pool
-from gangsched.core.contention.surplus import is_in_flight, is_leaving
-from gangsched.core.contention.units import Collector
+from gangsched.core.contention.search_results import Looked, Moment, Running, State, stays_hopeless
+from gangsched.core.contention.surplus import is_leaving
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
 from gangsched.core.membership.members import Members
@@ -31,40 +31,12 @@ from gangsched.core.planning import budget as units
 from gangsched.core.planning.after import After, NoWay
 from gangsched.core.planning.ask import Ask
 from gangsched.core.planning.budget import Budget
-from gangsched.core.planning.leaving import Search
 from gangsched.core.queueing.order import order_key
 
 REPEATED_S = 1.0
 """Least time in seconds between two searches for one group that found nothing."""
-KEPT_S = 2.0
-"""For so many seconds it need not be found out anew who may leave."""
-_ANY = 1 << 40
-"""More evictions than any budget has to allow."""
-
-_State = tuple[int, int]
-"""Numbers that change with everything on which a search depends, except the time."""
-
-
-class _Looked(NamedTuple):
-    """A search without a result: of which state, when, and until when time alone cannot help."""
-
-    state: _State
-    at: float
-    until: float
-    result: NoWay
-
-
-@dataclass(slots=True)
-class _Running:
-    """A search that goes on among those of this pool, for what the group has `asked`.
-
-    `exceeds`: disruption budgets do not count in it.
-    """
-
-    search: Search
-    pool: Pool
-    asked: tuple[object, ...]
-    exceeds: bool
+_HOPELESS = units.CLASS // 2
+"""Cost, in units of the budget, of seeing that a group is still without hope."""
 
 
 class Searching:
@@ -88,22 +60,27 @@ class Searching:
         self._plans = plans
         self._asking = asking
         self._policy = policy
+        self._exceeds = policy.preemption.exceeds_budgets
         self._line = Line()
-        self._running: dict[GroupKey, _Running] = {}
-        self._looked: dict[GroupKey, _Looked] = {}
-        self._collector: Collector | None = None
-        self._calls = 0
-        self._pool: Pool | None = None
-        self._pool_state: _State = (-1, -1)
-        self._taken: set[str] = set()
+        self._running: dict[GroupKey, Running] = {}
+        self._looked: dict[GroupKey, Looked] = {}
+        self._gathering: Gathering | None = None
+        self._ceilings = Ceilings(cluster)
+        self._moment = Moment()
+        self._has_news = False
+        self._passed_in: State = ()
+        self._again = 0.0
         self._due = float("inf")
 
     # Which groups
 
     def note(self, gang: Gang, assessment: Assessment, classes: PriorityClasses) -> None:
         """Note whether the group, which was just brought up to date or tried, may be searched for."""
+        if self._gathering is not None:
+            self._gathering.note(gang.key)
         if not gang.wait.parked and gang.key not in self._line:
             return
+        self._has_news = True
         may = bar_of(gang, assessment, classes, self._policy) is None
         if gang.operations.plan is not None:
             gang.operations.plan.allowed = may
@@ -114,7 +91,9 @@ class Searching:
             self._forget(gang.key)
 
     def drop(self, key: GroupKey) -> None:
-        """The group is not to be searched for any more."""
+        """The group is gone, or is not to be searched for any more."""
+        if self._gathering is not None:
+            self._gathering.note(key)
         self._line.drop(key)
         self._forget(key)
 
@@ -126,16 +105,27 @@ class Searching:
 
     def go_on(self, budget: Budget, now: float, contain: Callable[[GroupKey, Exception], object]) -> None:
         """Go on with the searches while the budget lasts, and open a plan for each that has a result."""
-        self.unfinished, self._due = False, float("inf")
+        try:
+            self._go_on(budget, now, contain)
+        finally:
+            self._asking.rest()
+
+    def _go_on(self, budget: Budget, now: float, contain: Callable[[GroupKey, Exception], object]) -> None:
+        self._has_news |= self.unfinished
+        self.unfinished = False
         if not self._line or not self._cluster.budgets.known:
             # Without knowing the disruption budgets nobody is asked to leave.
-            self._pool = self._collector = None
+            self._rest()
             return
+        if not self._is_time(now):
+            return
+        self._due = self._again = float("inf")
+        self._moment = Moment()
         self._plans.pace.tokens.fill(now)
         budget.leave(units.CALL // 8)
         for key in self._line:
-            if not budget:
-                self.unfinished = True
+            self.unfinished |= not budget
+            if self.unfinished:
                 return
             # What one that is to be brought up to date asks for may be another thing then.
             if key not in self._members.dirty and self._is_due(key, now):
@@ -144,6 +134,24 @@ class Searching:
                 except Exception as error:  # noqa: BLE001 - a defect may raise anything
                     self.drop(key)
                     contain(key, error)
+        self._has_news, self._passed_in = False, self._state
+
+    def _rest(self) -> None:
+        """Keep nothing, because no group is searched for."""
+        self._due = float("inf")
+        if self._gathering is not None:
+            self._cluster.ledger.keep_journal(kept=False)
+            self._gathering = None
+            self._running.clear()
+            self._looked.clear()
+
+    def _is_time(self, now: float) -> bool:
+        """Whether a search may be due. If nothing is new but what the cluster counts, none is for REPEATED_S."""
+        if self._has_news or now >= self._due:
+            return True
+        if self._passed_in != self._state:
+            self._await(self._again)
+        return now >= self._due
 
     def next_due(self) -> float:
         """When a search is due without an event, in epoch seconds; infinity if none is."""
@@ -154,14 +162,16 @@ class Searching:
         if not self._plans.may_open(key, now):
             self._await(self._plans.next_for(key))
             return False
-        since = self._delayed_until(gang)
-        if now < since:
+        if now < (since := self._delayed_until(gang)):
             self._await(since)
             return False
         looked = self._looked.get(key)
-        if looked is None or (looked.state == self._state and now < looked.until):
-            self._await(float("inf") if looked is None else looked.until)
-            return looked is None
+        if looked is None or looked.asked is not gang.wait.asked:
+            return True
+        self._again = min(self._again, looked.at + REPEATED_S)
+        if looked.state == self._state and now < looked.until:
+            self._await(looked.until)
+            return False
         if now < looked.at + REPEATED_S:
             self._await(looked.at + REPEATED_S)
             return False
@@ -171,42 +181,99 @@ class Searching:
         self._due = min(self._due, at)
 
     @property
-    def _state(self) -> _State:
-        return self._cluster.changes, self._cluster.budgets.changes
+    def _state(self) -> State:
+        gathering = self._gathering
+        kept = (gathering.version, gathering.is_stale) if gathering is not None else ()
+        return self._cluster.changes, self._cluster.budgets.changes, *kept
 
     def _search(self, gang: Gang, budget: Budget, now: float) -> None:
         if not self._plans.pace.tokens:
             self._await(self._plans.pace.tokens.next())
             return
-        assessment, pool = self._assessments[gang.key], self._collected(budget, now)
-        ask = self._asking.of(gang, assessment)
-        if ask is None or pool is None:
-            self.unfinished = pool is None
+        running, nodes = self._running.get(gang.key), self._cluster.node_changes
+        if running is not None and (running.asked is not gang.wait.asked or running.pool.nodes != nodes):
+            running = None
+        pool = self._pool(budget, now) if running is None else running.pool
+        if pool is None:
+            self.unfinished = True
             return
-        running = self._running.get(gang.key)
-        if running is None or running.pool is not pool or running.asked != gang.wait.asked:
-            running = self._begun(gang, ask, pool, now, exceeds=False)
-        snapshot, leaving = self._asking.snapshot(gang, assessment, self._leaving(pool, now), budget)
+        if running is None and self._is_hopeless_still(gang, pool, now):
+            budget.charge(_HOPELESS)
+            return
+        assessment = self._assessments[gang.key]
+        ask = self._asking.of(gang, assessment)
+        if ask is None:
+            return
+        running = running or self._asking.search(gang, ask, pool, self._state, now)
+        snapshot, leaving = self._asking.snapshot(gang, assessment, self._asking.leaving(pool, now), budget)
         before = running.search.trials
         found = running.search.go_on(snapshot)
         self.trials += running.search.trials - before
-        if isinstance(found, NoWay) and self._policy.preemption.exceeds_budgets and not running.exceeds:
-            running = self._begun(gang, ask, pool, now, exceeds=True)
+        if isinstance(found, NoWay) and self._exceeds and not running.exceeds:
+            running = self._asking.search(gang, ask, pool, self._state, now, exceeds=True)
             found = running.search.go_on(snapshot)
-        if found is None:
+        present = self._pool(budget, now) if isinstance(found, After) else pool
+        if found is None or present is None:
             self._running[gang.key] = running
             self.unfinished = True
             return
         self._running.pop(gang.key, None)
-        if isinstance(found, After) and not self._is_still_so(found, pool, leaving):
-            self._pool = None
-            self.unfinished = True
-        elif isinstance(found, After):
-            self._open(gang, found, pool, leaving, now)
+        if isinstance(found, NoWay):
+            self._note_nobody(gang, ask, running, found, now)
+        elif all(map(present.removable.has, found.leaving)) and all(map(self._leaves, leaving)):
+            self._open(gang, found, present, leaving, now)
         else:
-            until = min(pool.until, self._plans.pace.passed_until())
-            self._looked[gang.key] = _Looked(self._pool_state, now, until, found)
-            self._await(until)
+            # Somebody has changed meanwhile: once more, with those of now.
+            self.unfinished = True
+
+    def _note_nobody(self, gang: Gang, ask: Ask, running: Running, found: NoWay, now: float) -> None:
+        """Nobody was found to leave."""
+        looked = Looked(running.state, now, self._moment.until, gang.wait.asked, found)
+        pace = self._plans.pace
+        # Who is passed over for this group alone will be asked again when no more room has come.
+        as_for_others = pace.passed(now, gang.key) == pace.passed(now)
+        if found.hopeless and as_for_others and running.state == self._state and stays_hopeless(ask):
+            ceiling, rows = self._ceiling(gang, running.pool, now), running.search.open_rows
+            looked = looked._replace(ceiling=ceiling, rows=rows)
+        self._note_looked(gang.key, looked)
+
+    def _pool(self, budget: Budget, now: float) -> Pool | None:
+        """All that may leave; None if the budget has ended before it was found."""
+        if self._moment.when == (now, self._state):
+            return self._moment.pool
+        if self._gathering is None:
+            self._cluster.ledger.keep_journal(kept=True)
+            self._gathering = self._asking.gathering(follows=True)
+        pool = self._gathering.pool(budget)
+        if pool is not None:
+            until = min(pool.until(now), self._plans.pace.passed_until())
+            self._moment = Moment((now, self._state), pool, until)
+        return pool
+
+    def _is_hopeless_still(self, gang: Gang, pool: Pool, now: float) -> bool:
+        """Whether sums have excluded the group, and nothing has happened that it could use; then that is noted."""
+        looked = self._looked.get(gang.key)
+        if looked is None or looked.rows is None or looked.asked is not gang.wait.asked:
+            return False
+        if self._ceilings.has_grown(looked.ceiling, self._ceiling(gang, pool, now), looked.rows):
+            return False
+        self._note_looked(gang.key, looked._replace(state=self._state, at=now, until=self._moment.until))
+        return True
+
+    def _note_looked(self, key: GroupKey, looked: Looked) -> None:
+        self._looked[key] = looked
+        self._again = min(self._again, looked.at + REPEATED_S)
+        self._await(looked.until)
+
+    def _ceiling(self, gang: Gang, pool: Pool, now: float) -> int:
+        """The present ceiling for the group's priority."""
+        known = self._moment.ceilings
+        priority = self._assessments[gang.key].terms.priority
+        if priority not in known:
+            allowed, passed = self._plans.allowed(exceeds=self._exceeds), self._plans.pace.passed(now)
+            eligible = pool.removable.eligible(allowed, below=priority, passed=passed, now=now)
+            known[priority] = self._ceilings.note(pool.removable, eligible)
+        return known[priority]
 
     def _open(self, gang: Gang, found: After, pool: Pool, leaving: Sequence[Claim], now: float) -> None:
         """Open the plan that was found; also if nobody leaves for it but pods that leave already, some of them of
@@ -218,13 +285,10 @@ class Searching:
         priority = self._assessments[gang.key].terms.priority
         if names or any(self._priority_of(pod) < priority for pod in pods):
             self._plans.open(gang, places, {name: pool.victims[name] for name in names}, pods, now)
-            self._taken.update(names)
             return
         # Also if it fits by now and is refused all the same, once in this state is enough.
-        self._looked[gang.key] = _Looked(self._pool_state, now, pool.until, NoWay())
-        if pods:
-            self._await(pool.until)
-        else:
+        self._note_looked(gang.key, Looked(self._state, now, self._moment.until, gang.wait.asked, NoWay()))
+        if not pods:
             gang.wait.try_again()
             self._members.dirty.note(gang.key)
 
@@ -234,19 +298,9 @@ class Searching:
         assessment = self._assessments.get(gang.key) if gang is not None else None
         return assessment.terms.priority if assessment is not None else min(pod.priority, self._policy.max_priority)
 
-    def searched(self, gang: Gang, now: float) -> tuple[Pool, After | NoWay | None]:
-        """Who may leave, and the result of a whole search for the group out of turn; nothing of it is kept.
-
-        There is none if the group's pods fail wherever they are.
-        """
-        pool, assessment = self._asking.collector(now).collect(), self._assessments[gang.key]
-        ask = self._asking.of(gang, assessment)
-        found = None
-        for exceeds in (False, True) if ask is not None and self._policy.preemption.exceeds_budgets else (False,):
-            if ask is not None and not isinstance(found, After):
-                snapshot, _ = self._asking.snapshot(gang, assessment, self._leaving(pool, now), Budget(_ANY))
-                found = self._begun(gang, ask, pool, now, exceeds=exceeds).search.go_on(snapshot)
-        return pool, found
+    def pool(self) -> Pool:
+        """All that may leave at present, out of turn."""
+        return (self._gathering or self._asking.gathering()).whole()
 
     def due(self, gang: Gang) -> float:
         """From when on, in epoch seconds, the group may open a plan."""
@@ -257,55 +311,11 @@ class Searching:
         doing = gang.operations
         return max(doing.complete_since, doing.short_since) + self._policy.preemption.delay_s
 
-    def _leaving(self, pool: Pool, now: float) -> list[Claim]:
-        """Those that leave already, but for pods that could not be evicted a short time ago."""
-        passed = self._plans.pace.passed(now)
-        return [each for each in pool.leaving if each.pod.terminating or each.pod.uid not in passed]
-
-    def passed(self, key: GroupKey, now: float) -> Collection[str]:
-        """The names of units that are not to be asked to leave for the group for now."""
-        return self._taken | self._plans.pace.passed(now, key)
-
-    def _collected(self, budget: Budget, now: float) -> Pool | None:
-        """All that may leave; None if the budget has ended before it was found.
-
-        Where that, or a search, takes several calls it is found anew once in KEPT_S at most, though the cluster changes
-        all the time, and what a search has found with it is checked before anybody relies on it.
-        """
-        pool = self._pool
-        several = self._calls > 1 or bool(self._running)
-        kept = pool is not None and several and now < pool.at + KEPT_S
-        fresh = kept or self._pool_state == self._state
-        if pool is not None and pool.nodes == self._cluster.node_changes and now < pool.until and fresh:
-            return pool
-        if self._collector is None or pool is not None:
-            self._pool, self._pool_state = None, self._state
-            self._collector, self._calls = self._asking.collector(now), 0
-        self._calls += 1
-        self._pool = self._collector.go_on(budget)
-        if self._pool is not None:
-            self._collector = None
-            self._taken = set()
-        return self._pool
-
-    def _is_still_so(self, found: After, pool: Pool, leaving: Iterable[Claim]) -> bool:
-        """Whether all that is to leave is there as it was when it was collected, and may leave or leaves still."""
-        claims, victims = self._cluster.ledger.claims, [pool.victims[unit.name] for unit in found.leaving]
-        if any(claims.get(claim.pod.uid) is not claim for unit in found.leaving for claim in unit.claims):
-            return False
-        if not all(is_leaving(claim, self._members.gang_of(claim.pod.uid)) for claim in leaving):
-            return False
-        gangs = [self._members.gangs.get(each.gang) for each in victims if each.gang is not None]
-        return all(gang is not None and not is_in_flight(gang) for gang in gangs)
-
-    def _begun(self, gang: Gang, ask: Ask, pool: Pool, now: float, *, exceeds: bool) -> _Running:
-        left = self._plans.allowed()
-        if exceeds:
-            left = dict.fromkeys(left, _ANY)
-        priority = self._assessments[gang.key].terms.priority
-        search = Search(ask, pool.removable, left, below=priority, passed=self.passed(gang.key, now))
-        return _Running(search, pool, gang.wait.asked, exceeds)
+    def _leaves(self, claim: Claim) -> bool:
+        """Whether the pod leaves already."""
+        return is_leaving(claim, self._members.gang_of(claim.pod.uid))
 
     def validate(self) -> list[str]:
         """Contradictions, each as a sentence."""
-        return self._line.validate(self._members.gangs)
+        kept = self._gathering.validate() if self._gathering is not None else []
+        return self._line.validate(self._members.gangs) + kept

@@ -24,9 +24,13 @@ Place = tuple[str, GroupKey]
 
 
 class Foreign:
-    """The groups by dialect and key, and for each object's place the objects that depend on it."""
+    """The groups by dialect and key, and for each object's place the objects that depend on it.
+
+    `jobs` grows whenever another Job is patient, or one is not any more.
+    """
 
     def __init__(self) -> None:
+        self.jobs = 0
         self._groups: dict[str, dict[GroupKey, ForeignGroup]] = {}
         self._hidden: dict[str, ForeignGroupsHidden] = {}
         self._dependents: dict[Place, set[Place]] = {}
@@ -129,6 +133,7 @@ class Foreign:
 
     def keep(self, group: ForeignGroup) -> None:
         """Store what an object declares now."""
+        self.jobs += _patience(self.stored(group.dialect, group.key)) != _patience(group)
         self._unlink(group.dialect, group.key)
         self._groups.setdefault(group.dialect, {})[group.key] = group
         for place in _depends_on(group):
@@ -136,6 +141,7 @@ class Foreign:
 
     def drop(self, dialect: str, key: GroupKey) -> None:
         """Forget an object."""
+        self.jobs += bool(_patience(self.stored(dialect, key)))
         self._unlink(dialect, key)
         self._groups.get(dialect, {}).pop(key, None)
 
@@ -155,6 +161,11 @@ class Foreign:
     def show(self, dialect: str) -> bool:
         """Note that the dialect's objects can be read. Returns False if they were not hidden."""
         return self._hidden.pop(dialect, None) is not None
+
+
+def _patience(group: ForeignGroup | None) -> str:
+    """The UID of a patient Job, empty for anything else."""
+    return group.uid if group is not None and group.workload is not None and group.workload.patient else ""
 
 
 def _top_of(group: ForeignGroup | None) -> TopOwner | None:

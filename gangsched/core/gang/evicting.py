@@ -136,9 +136,9 @@ class Evictions:
         """Whether the pod's eviction is in flight."""
         return uid in self._evictions and self._evictions[uid].asked
 
-    def refusal(self, uid: str) -> EvictionRefused | None:
-        """Why the API server has last refused to evict the pod; None if it has not."""
-        return self._evictions[uid].refused_with if uid in self._evictions else None
+    def refused(self) -> dict[str, EvictionRefused]:
+        """Why the API server has last refused evictions, by UID."""
+        return {uid: each.refused_with for uid, each in self._evictions.items() if each.refused_with is not None}
 
     def refusals(self, pods: Iterable[Pod]) -> Sequence[EvictionRefused]:
         """The refusals that prevent evictions of these pods at present."""

@@ -31,6 +31,8 @@ class Plan:
     """Members of gangs, by UID, that did not terminate yet when it was opened, but were to leave in any case."""
     units: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """What leaves together, by name: the UIDs of its pods."""
+    leaving: frozenset[str] = field(init=False)
+    """The UIDs of all pods that leave."""
     former: bool = False
     """A former leader opened it. Who leaves for it is found out anew, by another search if that is not enough."""
     allowed: bool = True
@@ -54,6 +56,9 @@ class Plan:
     tried_when_left: bool = False
     """All have left, and the group is or was tried since."""
 
+    def __post_init__(self) -> None:
+        self.leaving = frozenset().union(*self.units.values())
+
     def paused_s(self, attempt: int, now: float) -> float:
         """How many seconds the group's clock has stood still in this attempt, or will have by then."""
         if not self.evicting_since or attempt != self.attempt:
@@ -64,11 +69,6 @@ class Plan:
     def members(self) -> frozenset[str]:
         """The UIDs of the members that it has places for."""
         return frozenset(pod.uid for pod, _ in self.places)
-
-    @property
-    def leaving(self) -> frozenset[str]:
-        """The UIDs of all pods that leave."""
-        return frozenset().union(*self.units.values())
 
     @property
     def victims(self) -> frozenset[str]:

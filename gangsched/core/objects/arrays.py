@@ -1,4 +1,4 @@
-"""Array types: exact amounts as 64-bit integers, and masks."""
+"""Array types: exact amounts as 64-bit integers, masks, and floating-point numbers."""
 
 from __future__ import annotations
 
@@ -7,3 +7,4 @@ import numpy.typing as npt
 
 IntArray = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from gangsched.core.planning.removable import Unit
 from gangsched.core.planning.trial import Placement
+from gangsched.core.planning.unit_table import Unit
 
 
 class After(Struct, frozen=True):

@@ -117,16 +117,16 @@ class Snapshot:
                 by_row[rows[node]] = count
         return by_row
 
-    def stand_for(self, viewer: Viewer | None) -> None:
+    def stand_for(self, viewer: Viewer | None, *, anew: bool = False) -> None:
         """Leave room for pods that another scheduler has nominated, and for groups for which others are preempted.
 
         Those count whose claims do so for this viewer; none do for None. Until the next call, nominated pods count as
         if they were there. kube-scheduler does the same when it filters, but it considers only pods nominated to the
         node in question, and not always their required anti-affinity. Here their anti-affinity closes its whole domain
         at once, as it will when they are bound. Of what is reserved for a group, a node counts what the pods that leave
-        it for that group do not hold any more.
+        it for that group do not hold any more. `anew`: plans may have been opened, or have ended, since the last call.
         """
-        if viewer == self.viewer:
+        if viewer == self.viewer and not anew:
             return
         self.viewer = viewer
         self._guests.change_to(viewer)

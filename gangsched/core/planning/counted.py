@@ -13,9 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gangsched.core.constraints.matching import term_matches
 from gangsched.core.constraints.node_resources import Vector
-from gangsched.core.objects.arrays import IntArray, Mask
-from gangsched.core.objects.shape import PODS, HostPort
+from gangsched.core.constraints.topology_spread import SpreadPlan, SpreadSight
+from gangsched.core.objects.arrays import Floats, IntArray, Mask
+from gangsched.core.objects.shape import PODS, HostPort, Labels, PodTerm
 from gangsched.core.planning import budget as units
 from gangsched.core.planning import topology
 from gangsched.core.planning.ask import Ask
@@ -23,14 +25,15 @@ from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.dependence import depends
 from gangsched.core.planning.filling import classify
-from gangsched.core.planning.removable import MOST, Floats, Removable
+from gangsched.core.planning.removable import MOST, Removable
 from gangsched.core.planning.search import Slots
 
 
 class Kind(NamedTuple):
     """Members that are counted together: what one requests, by column, their number, and the rows that accept them.
 
-    They are of the `only` class, if there is one, and use these host `ports`.
+    They are of the `only` class, if there is one, and use these host `ports`. A row takes `most` of them, whatever it
+    has left.
     """
 
     requests: IntArray
@@ -38,6 +41,7 @@ class Kind(NamedTuple):
     accepting: Mask
     only: MemberClass | None
     ports: tuple[HostPort, ...]
+    most: IntArray
 
 
 _MOST_CLASSES = 16
@@ -51,10 +55,12 @@ class Counted:
     the rows that accept members, `domains` their domains by row where all members must be in one (-1: no such row).
     `kinds` are the classes of members, `rooms` the room of each now, by row; `number` members are needed. `lacking` are
     the columns that are short, by which lost work is measured. `faithful`: the
-    sums are exact; `selective`: more than amounts decides, host ports alone if `by_ports`.
+    sums are exact; `selective`: whoever stays may close a row, by host ports alone if `by_ports`. `spread_alone`: only
+    amounts and where other members are decide.
     """
 
-    def __init__(self, snapshot: Snapshot, ask: Ask, removable: Removable) -> None:
+    def __init__(self, snapshot: Snapshot, ask: Ask, removable: Removable, now: float) -> None:
+        self._now = now
         self.removable = removable
         self.number = Slots.of(ask.need, {role: need for role, need in ask.role_needs.items() if need > 0}).number
         classes = Counter(classify(snapshot, ask.members, ask.pause.nodes).values())
@@ -67,6 +73,10 @@ class Counted:
         accepting: Mask = np.logical_or.reduce([kind.accepting for kind in self.kinds], axis=0, initial=False)
         self.domains = _domains(snapshot, ask, np.broadcast_to(accepting, snapshot.size))
         self.open: Mask = self.domains >= 0
+        depending = any(map(depends, classes))
+        self.spread_alone = depending and self._is_spread_alone(snapshot, classes)
+        if self.spread_alone:
+            self.kinds = [_spread(snapshot, kind, len(ask.members)) for kind in self.kinds]
         exact = snapshot.free[:, self._columns]
         self.free: IntArray = np.clip(exact, -MOST, MOST)
         offered = snapshot.cluster.capacity.allocatable[: snapshot.size, self._columns]
@@ -76,10 +86,11 @@ class Counted:
         self.lacking = self._lacking()
         every = np.arange(snapshot.size)
         self.rooms = [self.room(kind, every, self.free) for kind in self.kinds]
-        self.selective = any(map(depends, classes)) or self._is_limited(snapshot, known)
-        self.by_ports = len(self.kinds) == 1 and bool(self.kinds[0].ports) and not any(map(depends, classes))
+        self.selective = not self.spread_alone and (depending or self._is_limited(snapshot, known))
+        self.by_ports = len(self.kinds) == 1 and bool(self.kinds[0].ports) and not depending
         plain = ask.only_counts or (ask.topology is not None and not (ask.choices or ask.levels or ask.role_needs))
-        self.faithful = plain and len(classes) == len(known) == 1 and not self.selective and ask.start is None
+        self.faithful = plain and len(classes) == len(known) == 1 and not (depending or self.selective)
+        self.faithful &= ask.start is None
         self.faithful &= bool((self.free == exact).all()) and not any(
             resource in snapshot.resources.delegated for member in known for resource, _ in member.shape.requests
         )
@@ -89,7 +100,7 @@ class Counted:
     def costs(self) -> Floats:
         """The work lost with each unit, without those that it takes along."""
         lacking = zip(self._resources, self._totals.tolist(), self.lacking.tolist(), strict=True)
-        return self.removable.costs({name: total for name, total, lacks in lacking if lacks})
+        return self.removable.costs({name: total for name, total, lacks in lacking if lacks}, self._now)
 
     @cached_property
     def users(self) -> IntArray:
@@ -110,8 +121,7 @@ class Counted:
 
     def room(self, kind: Kind, rows: IntArray, left: IntArray) -> IntArray:
         """How many members of the kind each of these rows takes once it has so much left, by the sums."""
-        # Two members with one host port do not share a node.
-        found: IntArray = np.where((kind.accepting & self.open)[rows], 1 if kind.ports else self.number, 0)
+        found: IntArray = np.minimum(np.where(self.open, kind.most, 0)[rows], self.number)
         for column in np.flatnonzero(kind.requests).tolist():
             np.minimum(found, np.maximum(left[:, column], 0) // kind.requests[column], out=found)
         return found
@@ -182,6 +192,18 @@ class Counted:
             lacking[:] = [name != PODS for name in self._resources]
         return lacking if lacking.any() else ~lacking
 
+    def _is_spread_alone(self, snapshot: Snapshot, classes: Collection[MemberClass]) -> bool:
+        """Whether nothing but amounts and spread decides, and no pod of a unit counts for the spread: so whoever stays
+        only takes room.
+        """
+        dependent = [each for each in classes if depends(each)]
+        if any(each.shape.affinity or each.shape.anti_affinity or each.shape.disks for each in dependent):
+            return False
+        if any(not isinstance(sight, SpreadSight) for each in dependent for sight in each.seen):
+            return False
+        terms = [spread.term for each in dependent for spread in each.shape.spread]
+        return not matched(self.removable, terms, snapshot).any()
+
     def _is_limited(self, snapshot: Snapshot, known: Collection[MemberClass]) -> bool:
         """Whether a row takes fewer members now than the sums say; the rooms are then those that it takes."""
         if len(known) != len(self.kinds):
@@ -192,6 +214,21 @@ class Counted:
             limited |= bool((now < self.rooms[at]).any())
             self.rooms[at] = np.minimum(now, self.rooms[at])
         return limited
+
+
+def matched(removable: Removable, terms: Collection[PodTerm], snapshot: Snapshot) -> Mask:
+    """The units with a pod that one of these terms is about."""
+    terms = {*terms}
+    known: dict[tuple[str, Labels], bool] = {}
+    found: Mask = np.zeros(len(removable.units), dtype=np.bool_)
+    for at, unit in enumerate(removable.units if terms else ()):
+        for claim in unit.claims:
+            kind = claim.pod.namespace, claim.pod.labels
+            if kind not in known:
+                known[kind] = any(term_matches(term, claim.pod, snapshot.cluster.namespaces) for term in terms)
+            found[at] |= known[kind]
+        snapshot.budget.charge(units.MATCH * len(unit.claims))
+    return found
 
 
 def _names(classes: Collection[MemberClass]) -> list[str]:
@@ -213,12 +250,24 @@ def _kinds(
         requests[np.searchsorted(columns, vector.columns)] = np.minimum(vector.amounts, MOST)
         accepting = snapshot.cluster.accepting(member)[: snapshot.size].copy()
         accepting[avoided] = False
-        kinds.append(Kind(requests, classes[member], accepting, member, member.shape.host_ports))
+        # Two members with one host port do not share a node.
+        ports, most = member.shape.host_ports, np.where(accepting, len(ask.members), 0)
+        most = np.minimum(most, 1) if member.shape.host_ports else most
+        kinds.append(Kind(requests, classes[member], accepting, member, ports, most))
     if len(kinds) <= _MOST_CLASSES:
         return kinds
     least: IntArray = np.min([kind.requests for kind in kinds], axis=0)
     accepting = np.logical_or.reduce([kind.accepting for kind in kinds])
-    return [Kind(least, sum(kind.number for kind in kinds), accepting, None, ())]
+    most = np.where(accepting, len(ask.members), 0)
+    return [Kind(least, sum(kind.number for kind in kinds), accepting, None, (), most)]
+
+
+def _spread(snapshot: Snapshot, kind: Kind, number: int) -> Kind:
+    """The same if so many members are spread and no other pod that counts comes or goes."""
+    plan = next((each for each in snapshot.plans if isinstance(each, SpreadPlan)), None)
+    if kind.only is None or plan is None:
+        return kind
+    return kind._replace(most=np.minimum(kind.most, plan.at_most(kind.only, number)))
 
 
 def _domains(snapshot: Snapshot, ask: Ask, accepting: Mask) -> IntArray:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.cluster.claims import Claims, Reserved, Viewer
+from gangsched.core.cluster.claims import Reserved, Viewer, Withheld
 from gangsched.core.constraints.constraint import Plan
 from gangsched.core.constraints.node_resources import MOST_WITHHELD, ResourcesPlan
 from gangsched.core.objects.arrays import IntArray
@@ -23,15 +23,9 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import PODS, Shape
 from gangsched.core.planning.classes import MemberClass, Taken
+from gangsched.core.planning.scores import overriding
 
 _Change = Callable[[Taken, int, Sequence[Plan]], None]
-
-
-class Withheld(NamedTuple):
-    """The `amounts` by row and resource, and the `members`, each with its row."""
-
-    amounts: Mapping[int, Mapping[str, int]]
-    members: Sequence[tuple[Pod, int]]
 
 
 class Guests:
@@ -63,27 +57,44 @@ class Guests:
         for uid in wanted.keys() - self._nominated.keys():
             row = rows.get(wanted[uid].node)
             if row is not None:
-                self._nominated[uid] = self._taken(wanted[uid].pod, row, self._bounded(wanted[uid].pod))
+                self._nominated[uid] = self._taken(wanted[uid].pod, [row], self._bounded(wanted[uid].pod))
                 self._change(self._nominated[uid], 1, self._plans)
         holders = ledger.reserved.keys() - viewer.hidden if viewer is not None and ledger.reserved else set()
-        for holder in self._withheld.keys() - holders:
-            self._withhold(self._withheld.pop(holder), -1)
-        for holder in holders - self._withheld.keys():
-            self._withheld[holder] = withheld(ledger.reserved[holder], ledger.claims, rows)
-            self._withhold(self._withheld[holder], 1)
+        if holders or self._withheld:
+            self._withhold_for({holder: withheld(self._cluster, ledger.reserved[holder]) for holder in holders})
+
+    def _withhold_for(self, wanted: Mapping[GroupKey, Withheld]) -> None:
+        """Withhold this for groups, by their keys, and nothing else."""
+        for holder, what in [*self._withheld.items()]:
+            if wanted.get(holder) is not what:
+                self._withhold(self._withheld.pop(holder), -1)
+        for holder, what in wanted.items():
+            if holder not in self._withheld:
+                self._withheld[holder] = what
+                self._withhold(what, 1)
+
+    @cached_property
+    def _others(self) -> Sequence[Plan]:
+        """The constraints that count members, apart from their requests."""
+        return [plan for plan in overriding(self._plans, "take") if plan is not self._resources]
 
     def _withhold(self, what: Withheld, sign: int) -> None:
-        others = [plan for plan in self._plans if plan is not self._resources]
+        alike: dict[object, tuple[Pod, list[int]]] = {}
         for pod, row in what.members:
-            self._change(self._taken(pod, row, replace(pod.shape, requests=())), sign, others)
-        self._resources.withhold(what.amounts, sign)
-        self._changed.append(np.array([*what.amounts], dtype=np.int64))
+            kind = (pod.shape, pod.namespace, pod.labels, pod.uid if pod.uses_claims or pod.uses_devices else "")
+            alike.setdefault(kind, (pod, []))[1].append(row)
+        for pod, rows in alike.values():
+            self._change(self._taken(pod, rows, replace(pod.shape, requests=())), sign, self._others)
+        self._resources.withhold(what.rows, what.resources, what.amounts, sign)
+        self._changed.append(what.rows)
 
-    def _taken(self, pod: Pod, row: int, shape: Shape) -> Taken:
-        """The pod with this shape on the row, of a class with every property that could matter to others later."""
+    def _taken(self, pod: Pod, rows: Sequence[int], shape: Shape) -> Taken:
+        """Pods like this one with this shape on the rows, of a class with every property that could matter to others
+        later.
+        """
         seen = tuple(sight for plan in self._plans if (sight := plan.sees_nominated(pod)) is not None)
-        one = np.ones(1, dtype=np.int64)
-        return Taken(MemberClass(shape, seen), row * one, one, of_gang=False)
+        each, counts = np.unique(np.array(rows, dtype=np.int64), return_counts=True)
+        return Taken(MemberClass(shape, seen), each, counts, of_gang=False)
 
     def _bounded(self, pod: Pod) -> Shape:
         """The shape of a nominated pod, with requests only for resources that some node has.
@@ -99,8 +110,11 @@ class Guests:
         return replace(pod.shape, requests=requests)
 
 
-def withheld(reserved: Reserved, claims: Claims, rows: Mapping[str, int]) -> Withheld:
-    """What is withheld for a group with these `reserved` claims, beside all `claims`; `rows` are those of nodes."""
+def withheld(cluster: Cluster, reserved: Reserved) -> Withheld:
+    """What is withheld for a group; it is kept until something changes on which it depends."""
+    claims, rows, nodes = cluster.ledger.claims, cluster.capacity.rows, cluster.node_changes
+    if reserved.withheld is not None and reserved.withheld.nodes == nodes:
+        return reserved.withheld
     members = [(each.pod, rows[each.node]) for each in reserved.claims.values() if each.node in rows]
     needed: dict[int, Counter[str]] = {}
     for pod, row in members:
@@ -109,7 +123,11 @@ def withheld(reserved: Reserved, claims: Claims, rows: Mapping[str, int]) -> Wit
         row = rows.get(claim.node, -1)
         if row in needed and claim.counts:
             needed[row].subtract(_requested(claim.pod))
-    return Withheld({row: +amounts for row, amounts in needed.items()}, members)
+    resources = sorted({resource for amounts in needed.values() for resource in amounts})
+    table = [[min(MOST_WITHHELD, max(0, each[name])) for name in resources] for each in needed.values()]
+    amounts = np.array(table, dtype=np.int64).reshape(len(needed), len(resources))
+    reserved.withheld = Withheld(np.array([*needed], dtype=np.int64), resources, amounts, members, nodes)
+    return reserved.withheld
 
 
 def _requested(pod: Pod) -> dict[str, int]:

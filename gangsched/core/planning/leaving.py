@@ -24,13 +24,14 @@ from gangsched.core.planning import budget as units
 from gangsched.core.planning.after import After, NoWay
 from gangsched.core.planning.ask import Ask
 from gangsched.core.planning.capacity_snapshot import Snapshot
-from gangsched.core.planning.counted import Counted
+from gangsched.core.planning.counted import Counted, matched
+from gangsched.core.planning.departures import Departures
 from gangsched.core.planning.filling import classify
 from gangsched.core.planning.placement import fits, place
 from gangsched.core.planning.removable import Removable
 from gangsched.core.planning.sparing import Sums, first_spared
 from gangsched.core.planning.trial import Placement
-from gangsched.core.planning.victim_sets import VictimSets, drawing
+from gangsched.core.planning.victim_sets import VictimSets
 
 MOST_TRIALS = 400
 """Limit for the number of times that one search places the ask."""
@@ -61,7 +62,7 @@ class Search:
     """One search: call `go_on`, each time on a snapshot of the same cluster for the same viewer, until it has a result.
 
     Units of `removable` may leave whose level is `below` this one (None: all), and which are not `passed` (by name),
-    within the `allowed` evictions of disruption budgets, by name.
+    within the `allowed` evictions of disruption budgets, by name. What they have worked counts until `now`.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class Search:
         *,
         below: int | None = None,
         passed: Collection[str] = (),
+        now: float = 0.0,
     ) -> None:
         self.trials = 0
         self._ask = ask
@@ -79,12 +81,12 @@ class Search:
         self._allowed = allowed
         self._below = below
         self._passed = passed
+        self._now = now
         self._unsure = False
         # Units of the budget that were spent so far, as if each trial began on a new snapshot: the same for all slices.
         self._effort = 0
         self._each = 0
-        self._away: _Chosen = frozenset()
-        self._mark: int | None = None
+        self._departures = Departures(removable)
         self._running: Generator[None, None, After | NoWay] | None = None
         self._result: After | NoWay | None = None
         # Whether a unit that stays may help.
@@ -104,13 +106,15 @@ class Search:
                 self._result = stopped.value
             except _EffortEndedError:
                 self._result = NoWay(exhausted=True)
-            self._restore()
+            self._departures.restore(self._snapshot)
         return self._result
 
     def _search(self) -> Generator[None, None, After | NoWay]:
-        self._counted = counted = Counted(self._snapshot, self._ask, self._removable)
+        self._counted = counted = Counted(self._snapshot, self._ask, self._removable, self._now)
+        self._helped &= not counted.spread_alone
+        self.open_rows = counted.open
         self._sets = VictimSets(counted, self._allowed)
-        eligible = self._removable.eligible(self._allowed, below=self._below, passed=self._passed)
+        eligible = self._removable.eligible(self._allowed, below=self._below, passed=self._passed, now=self._now)
         if counted.number and not counted.could(eligible):
             return NoWay(hopeless=True)
         yield from self._pause()
@@ -139,7 +143,7 @@ class Search:
     def _pause(self) -> Generator[None, None, None]:
         """Let the call end if its budget is spent."""
         if not self._snapshot.budget:
-            self._restore()
+            self._departures.restore(self._snapshot)
             yield
 
     def _paid(self, steps: Generator[int, None, _Found]) -> Generator[None, None, _Found]:
@@ -154,23 +158,6 @@ class Search:
             self._snapshot.budget.charge(price)
             yield from self._pause()
 
-    def _let_leave(self, chosen: Collection[int]) -> int:
-        """Let these have left on the snapshot, and nobody else. Returns the number of pods that changed."""
-        away = frozenset(chosen)
-        if self._mark is None:
-            self._mark = self._snapshot.mark()
-        back, new = self._removable.claims(self._away - away), self._removable.claims(away - self._away)
-        self._snapshot.stay(back)
-        self._snapshot.leave(new)
-        self._away = away
-        return len(back) + len(new)
-
-    def _restore(self) -> None:
-        """Bring the snapshot back to what it was."""
-        if self._mark is not None:
-            self._snapshot.undo(self._mark)
-        self._away, self._mark = frozenset(), None
-
     def _works(self, chosen: Collection[int]) -> Generator[None, None, bool]:
         """Whether the ask is placed once these have left."""
         if self.trials >= MOST_TRIALS:
@@ -180,7 +167,7 @@ class Search:
             self._unsure = True
             return False
         self.trials += 1
-        changed = self._let_leave(chosen)
+        changed = self._departures.let_leave(self._snapshot, chosen)
         snapshot, members = self._snapshot, len(self._ask.members)
         self._effort += _LEAVES * number + units.MEMBER * members + _ROW * snapshot.size
         broken_off = snapshot.budget.broken_off
@@ -195,7 +182,7 @@ class Search:
         return found
 
     def _after(self, leaving: Collection[int]) -> After | None:
-        self._let_leave(leaving)
+        self._departures.let_leave(self._snapshot, leaving)
         mark = self._snapshot.mark()
         found = place(self._snapshot, self._ask)
         self._snapshot.undo(mark)
@@ -227,7 +214,9 @@ class Search:
         ways = [eligible]
         if self._helped:
             self._unsure = True
-            staying = eligible & ~drawing(self._removable, self._ask.members, self._snapshot)
+            terms = {term for pod in self._ask.members for term in pod.shape.affinity}
+            # Members may be placed only where these stay.
+            staying = eligible & ~matched(self._removable, terms, self._snapshot)
             ways = [staying, eligible] if (staying != eligible).any() else ways
         for way in ways:
             before: set[_Chosen] = set()
@@ -249,13 +238,27 @@ class Search:
     # Reprieve
 
     def _reprieved(self, chosen: _Chosen) -> Generator[None, None, _Chosen]:
-        """Those of the chosen that must leave once every other has been spared."""
+        """Those of the chosen that must leave once every other has been spared.
+
+        Where sums do not tell, and that takes little, once the most important are spared first, and once those with
+        which most work is lost.
+        """
         if self._counted.faithful and chosen in (yield from self._paid(self._sets.spared(chosen))):
             return chosen
         limits = yield from self._limits(chosen)
+        found = yield from self._least(chosen, limits, by_work=False)
+        if self._counted.faithful or self._helped or not self._sets.is_small:
+            return found
+        other = yield from self._least(chosen, limits, by_work=True)
+        return min(found, other, key=lambda several: self._removable.badness(several, self._counted.costs))
+
+    def _least(
+        self, chosen: _Chosen, limits: list[IntArray] | None, *, by_work: bool
+    ) -> Generator[None, None, _Chosen]:
+        """Those of the chosen that must leave after so many rounds of reprieve that no other could stay."""
         while True:
             self._unsure = False
-            fewer = yield from self._spared(chosen, limits)
+            fewer = yield from self._spared(chosen, limits, by_work=by_work)
             # Where whoever stays only takes room, who could not be spared before cannot be spared later.
             if fewer == chosen or not (self._unsure or self._helped):
                 return fewer
@@ -263,21 +266,23 @@ class Search:
 
     def _limits(self, chosen: _Chosen) -> Generator[None, None, list[IntArray] | None]:
         """How many members rows take at most once no more than the chosen have left; None if others may help them."""
-        if self._helped:
+        if self._helped or self._counted.spread_alone:
             return None
-        self._let_leave(chosen)
+        self._departures.let_leave(self._snapshot, chosen)
         limits = self._counted.measured(self._snapshot)
         yield from self._pause()
         return limits
 
-    def _spared(self, chosen: _Chosen, limits: list[IntArray] | None) -> Generator[None, None, _Chosen]:
-        """One round of reprieve, the most important first: all of whom the sums say that they can stay, or where that
-        fails half of them, and so on.
+    def _spared(
+        self, chosen: _Chosen, limits: list[IntArray] | None, *, by_work: bool
+    ) -> Generator[None, None, _Chosen]:
+        """One round of reprieve, the most important first, or those first with which most work is lost: all of whom the
+        sums say that they can stay, or where that fails half of them, and so on.
         """
         removable = self._removable
         sums = Sums(self._counted, chosen, limits)
         self._snapshot.budget.charge(sums.cost)
-        left = removable.from_most_important(chosen, self._counted.costs)
+        left = removable.from_most_important(chosen, self._counted.costs, by_work=by_work)
         number = len(left)
         while left:
             several, walked = yield from self._paid(first_spared(sums, left, number, removable))

@@ -38,7 +38,7 @@ class Sums:
         gone = np.zeros(len(counted.removable.units), dtype=np.bool_)
         gone[list(away)] = True
         rooms = counted.rooms_without(gone)
-        most = [np.where(kind.accepting, self._number, 0) for kind in counted.kinds]
+        most = [kind.most for kind in counted.kinds]
         if limits is not None:
             most = [np.minimum(each, limit) for each, limit in zip(most, limits, strict=True)]
             rooms = [np.minimum(room, each) for room, each in zip(rooms, most, strict=True)]
@@ -142,9 +142,7 @@ def spared(
     """
     sums, removable = Sums(counted, chosen, limits), counted.removable
     yield sums.cost
-    order = removable.from_most_important(chosen, counted.costs)
-    if by_work:
-        order.sort(key=lambda at: -round(float(counted.costs[at]), 9))
+    order = removable.from_most_important(chosen, counted.costs, by_work=by_work)
     before = -1
     while len(sums.away) != before:
         # Once a gang stays, what it would have taken along may stay as well.

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 
 import numpy as np
 
-from gangsched.core.constraints.matching import term_matches
 from gangsched.core.objects.arrays import Mask
-from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.shape import Labels
-from gangsched.core.planning import budget as units
-from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.counted import Counted
-from gangsched.core.planning.removable import Evictions, Key, Removable
+from gangsched.core.planning.removable import Evictions, Key
 from gangsched.core.planning.sparing import spared
 from gangsched.core.planning.topology import COMPARED
 from gangsched.core.planning.victims import Choice, Manner
@@ -27,11 +22,15 @@ _Chosen = frozenset[int]
 
 
 class VictimSets:
-    """The sets for one ask. `refused`: disruption budgets stood in the way of a unit. `size` is what one set takes."""
+    """The sets for one ask. `refused`: disruption budgets stood in the way of a unit.
+
+    `size` is what one set takes. If that `is_small`, more ways of choosing are compared.
+    """
 
     def __init__(self, counted: Counted, allowed: Mapping[str, int]) -> None:
         self.refused = False
         self.size = len(counted.freed) + len(counted.free)
+        self.is_small = self.size <= _SMALL
         self._counted = counted
         self._allowed = allowed
 
@@ -59,7 +58,7 @@ class VictimSets:
                 choice = Choice(counted, eligible, allowed, domain=domain, factor=factor, manner=manner)
                 several.append((yield from choice.find()))
                 refused |= choice.refused
-        if self.size <= _SMALL and counted.faithful and factor == 1:
+        if self.is_small and counted.faithful and factor == 1:
             several.append(_worthiest(counted, eligible, allowed, domain=domain))
             yield _PRICED * self.size
         self.refused |= refused
@@ -70,7 +69,7 @@ class VictimSets:
         if not self._counted.faithful:
             return [chosen]
         least = yield from spared(self._counted, chosen)
-        if self.size > _SMALL:
+        if not self.is_small:
             return [least]
         return [least, (yield from spared(self._counted, chosen, by_work=True))]
 
@@ -87,21 +86,6 @@ class VictimSets:
             if evictions.admit(more):
                 chosen |= more
         return frozenset(chosen)
-
-
-def drawing(removable: Removable, members: Sequence[Pod], snapshot: Snapshot) -> Mask:
-    """The units to whose pods required affinity draws one of the members: it may be placed only where they stay."""
-    terms = {term for pod in members for term in pod.shape.affinity}
-    known: dict[tuple[str, Labels], bool] = {}
-    found: Mask = np.zeros(len(removable.units), dtype=np.bool_)
-    for at, unit in enumerate(removable.units):
-        for claim in unit.claims:
-            kind = claim.pod.namespace, claim.pod.labels
-            if kind not in known:
-                known[kind] = any(term_matches(term, claim.pod, snapshot.cluster.namespaces) for term in terms)
-            found[at] |= known[kind]
-        snapshot.budget.charge(units.MATCH * len(unit.claims))
-    return found
 
 
 def _worthiest(counted: Counted, eligible: Mask, allowed: Mapping[str, int], *, domain: int) -> frozenset[int] | None:

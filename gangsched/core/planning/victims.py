@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.arrays import Floats, IntArray, Mask
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.counted import Counted
-from gangsched.core.planning.removable import Evictions, Floats
+from gangsched.core.planning.removable import Evictions
 
 _ROUNDS = 4
 """Prices are computed anew after a part of the missing members has room: one of this number."""

@@ -1,0 +1,245 @@
+"""Gathers who may leave: the share of each gang and pod is kept, and found anew only when something of it has changed.
+
+Law: whatever has happened, what is kept is what would be found from nothing. So each change is noted, or is found by
+`_find_changes`: of claims in the ledger's journal, of gangs by `note` (those that a call has looked at, or that are
+gone) and in `Dirty` (those that it has yet to look at), of disruption budgets and open plans by comparison.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import chain, islice
+
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.cluster.claims import Claim
+from gangsched.core.contention.pool import Obstacle, Pool
+from gangsched.core.contention.units import Share, Shares
+from gangsched.core.gang.assessment import Assessment
+from gangsched.core.membership.installations import group_of
+from gangsched.core.membership.members import Members
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.shape import Requirement
+from gangsched.core.planning.budget import Budget
+from gangsched.core.planning.removable import Removable
+
+_LOOKED_AT, _OF_GANG, _INDEXED, _COPIED = 30, 80, 30, 1
+"""Cost, in units of the budget, of looking at a claim, of finding out what of its gang may leave, of its place in the
+index, and of copying that of another one."""
+_AT_ONCE = 200
+"""So many changes are looked at before the call may end."""
+_NOTHING = Share()
+
+_Owner = GroupKey | str
+"""A gang, or the UID of a pod that is in none."""
+
+
+class Gathering:
+    """All shares, and the pool that follows from them; `version` grows with each pool.
+
+    It `follows` the ledger's journal, which must be kept meanwhile and is taken by nobody else. Without that it is good
+    for one moment.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        members: Members,
+        assessments: Mapping[GroupKey, Assessment],
+        policy: Policy,
+        *,
+        follows: bool = False,
+    ) -> None:
+        self._unseen = dict.fromkeys(cluster.ledger.claims)
+        self.version = 0
+        self._follows = follows
+        self._cluster = cluster
+        self._members = members
+        self._sources = assessments, policy
+        self._shares = Shares(cluster, assessments, policy, members.foreign)
+        self._kept: dict[_Owner, Share] = {}
+        self._claims: dict[_Owner, dict[str, Claim]] = {}
+        self._owners: dict[str, _Owner] = {}
+        self._terminating: dict[str, Claim] = {}
+        self._leaving: dict[_Owner, tuple[Claim, ...]] = {}
+        self._stale: dict[_Owner, None] = {}
+        self._promised: frozenset[str] = frozenset()
+        self._selectors: dict[str, tuple[Requirement, ...] | None] = {}
+        self._budgets_seen = self._jobs_seen = 0
+        self._obstacles: Counter[Obstacle] = Counter()
+        # Those whose members may belong elsewhere by now.
+        self._noted: dict[GroupKey, None] = {}
+        # The shares that are part of the pool, where they differ from those that are kept.
+        self._pooled: dict[_Owner, Share] = {}
+        self._pool = Pool(Removable.of(cluster, ()), {}, (), {}, cluster.node_changes)
+
+    def note(self, key: GroupKey) -> None:
+        """Something may have changed about this gang, or it is gone."""
+        if key in self._claims:
+            self._stale[key] = self._noted[key] = None
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether something has been noted since the pool was found."""
+        return bool(self._stale)
+
+    def pool(self, budget: Budget) -> Pool | None:
+        """All that may leave at present; None if the budget has ended before that was found."""
+        self._find_changes()
+        for charge in chain(self._look_at_claims(), self._find_shares()):
+            budget.charge(charge)
+            if not budget and (self._unseen or self._stale):
+                return None
+        if self._pooled:
+            changed = sum(len(self._claims.get(owner, ())) for owner in self._pooled)
+            budget.charge(_INDEXED * changed + _COPIED * len(self._owners))
+        pool = self._renewed()
+        return pool if budget else None
+
+    def _find_changes(self) -> None:
+        """Note changes of which nobody tells."""
+        ledger, budgets = self._cluster.ledger, self._cluster.budgets
+        if self._follows:
+            self._unseen.update(dict.fromkeys(ledger.take_journal()))
+        for key in self._members.dirty:
+            self.note(key)
+        promised = frozenset[str]().union(*(each.leaving for each in ledger.reserved.values()))
+        self._stale.update((self._owners[uid], None) for uid in promised ^ self._promised if uid in self._owners)
+        self._promised = promised
+        if self._members.foreign.jobs != self._jobs_seen:
+            self._jobs_seen = self._members.foreign.jobs
+            of_jobs = (
+                owner for owner, claims in self._claims.items() if any(_is_of_job(each) for each in claims.values())
+            )
+            self._stale.update(dict.fromkeys(of_jobs))
+        if budgets.changes != self._budgets_seen:
+            before, self._budgets_seen = self._selectors, budgets.changes
+            self._selectors = {each.key: each.selector for each in budgets.all()}
+            keys = before.keys() | self._selectors.keys()
+            spaces = {key.partition("/")[0] for key in keys if before.get(key) != self._selectors.get(key)}
+            for owner, claims in self._claims.items() if spaces else ():
+                if next(iter(claims.values())).pod.namespace in spaces:
+                    self._stale[owner] = None
+
+    def _look_at_claims(self) -> Iterator[int]:
+        """Find out whose the claims are that have changed; yields what it takes of the budget."""
+        while self._unseen:
+            several = [self._unseen.popitem()[0] for _ in range(min(_AT_ONCE, len(self._unseen)))]
+            for uid in several:
+                self._look_at_claim(uid)
+            yield _LOOKED_AT * len(several)
+
+    def _look_at_claim(self, uid: str) -> None:
+        owner = self._owners.pop(uid, None)
+        if owner is not None:
+            self._stale[owner] = None
+            del self._claims[owner][uid]
+        self._terminating.pop(uid, None)
+        claim = self._cluster.ledger.claims.get(uid)
+        if claim is None or not claim.counts:
+            return
+        if claim.pod.terminating:
+            self._terminating[uid] = claim
+            return
+        owner = self._owners[uid] = self._owner_of(claim.pod)
+        self._claims.setdefault(owner, {})[uid] = claim
+        self._stale[owner] = None
+
+    def _owner_of(self, pod: Pod) -> _Owner:
+        """Whose the pod is; a placeholder is its group's even while that has no gang."""
+        gang = self._members.gang_of(pod.uid)
+        if gang is not None:
+            return gang.key
+        return group_of(pod) if pod.declaration is not None and not pod.name else pod.uid
+
+    def _find_shares(self) -> Iterator[int]:
+        """Find the shares of those about which something has changed."""
+        for key in self._noted:
+            for uid, claim in [*self._claims.get(key, {}).items()]:
+                if self._owner_of(claim.pod) != key:
+                    self._look_at_claim(uid)
+        self._noted.clear()
+        while self._stale:
+            spent = 0
+            for owner in [*islice(self._stale, _AT_ONCE)]:
+                spent += _OF_GANG * (1 + len(self._claims.get(owner, ())))
+                self._keep(owner)
+                del self._stale[owner]
+            yield spent
+
+    def _keep(self, owner: _Owner) -> None:
+        claims, share = self._claims.get(owner), _NOTHING
+        if not claims:
+            self._claims.pop(owner, None)
+        elif isinstance(owner, str):
+            share = self._shares.of_pod(claims[owner], self._promised)
+        elif owner in self._members.gangs:
+            share = self._shares.of_gang(self._members.gangs[owner], [*claims.values()], self._promised)
+        before = self._kept.get(owner, _NOTHING)
+        if share.leaving:
+            self._leaving[owner] = share.leaving
+        else:
+            self._leaving.pop(owner, None)
+        if share == before:
+            return
+        self._pooled.setdefault(owner, before)
+        if share != _NOTHING:
+            self._kept[owner] = share
+        else:
+            del self._kept[owner]
+
+    def _renewed(self) -> Pool:
+        """The pool with what has changed since it was found."""
+        pool, nodes = self._pool, self._cluster.node_changes
+        leaving = (claim for claims in self._leaving.values() for claim in claims)
+        terminating = sorted((*self._terminating.values(), *leaving), key=lambda claim: claim.pod.uid)
+        changed, self._pooled = self._pooled, {}
+        if not changed and pool.nodes == nodes and pool.terminating == terminating:
+            return pool
+        removable, victims = pool.removable, pool.victims
+        if changed or pool.nodes != nodes:
+            gone = [unit.name for share in changed.values() for unit in share.units]
+            new = [self._kept.get(owner, _NOTHING) for owner in changed]
+            for share in changed.values():
+                self._obstacles.subtract(dict(share.obstacles))
+            for share in new:
+                self._obstacles.update(dict(share.obstacles))
+            victims = {**victims}
+            for name in gone:
+                del victims[name]
+            pairs = ((unit.name, victim) for each in new for unit, victim in zip(each.units, each.victims, strict=True))
+            victims.update(pairs)
+            units = [unit for share in new for unit in share.units]
+            if pool.nodes == nodes:
+                removable = removable.changed(gone, units)
+            else:
+                removable = Removable.of(self._cluster, [unit for share in self._kept.values() for unit in share.units])
+        self.version += 1
+        self._pool = Pool(removable, victims, terminating, +self._obstacles, nodes)
+        return self._pool
+
+    def whole(self) -> Pool:
+        """All that may leave at present."""
+        self._find_changes()
+        for _ in chain(self._look_at_claims(), self._find_shares()):
+            pass
+        return self._renewed()
+
+    def validate(self) -> list[str]:
+        """Contradictions, each as a sentence."""
+        kept, anew = self.whole(), Gathering(self._cluster, self._members, *self._sources).whole()
+        pairs = (
+            ("units", kept.removable.units, anew.removable.units),
+            ("index of units", kept.removable.facts(), anew.removable.facts()),
+            ("victims", kept.victims, anew.victims),
+            ("terminating pods", kept.terminating, anew.terminating),
+            ("obstacles", kept.obstacles, anew.obstacles),
+        )
+        return [f"who may leave: the {what} kept differ from those of now" for what, old, new in pairs if old != new]
+
+
+def _is_of_job(claim: Claim) -> bool:
+    owner = claim.pod.owner
+    return owner is not None and owner.kind == "Job"
