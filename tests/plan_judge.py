@@ -531,7 +531,8 @@ class PlanJudge:
             and pod.uid not in self._refused
             and pod.scheduler in policy.scheduler_names
             and not (pod.owner is not None and pod.owner.kind in ("Node", "DaemonSet"))
-            and not (pod.owner is None and policy.preemption.spares_uncontrolled)
+            # The Jobs of these worlds are not known, so that each of them may count a failure.
+            and not ((pod.owner is None or pod.owner.kind == "Job") and policy.preemption.spares_uncontrolled)
             and pod.priority < CRITICAL
             and not seen.budgets_of(pod)
         )
