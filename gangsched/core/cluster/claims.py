@@ -94,3 +94,11 @@ class Reserved:
     claims: dict[str, Claim] = field(default_factory=dict)
     leaving: Collection[str] = ()
     withheld: Withheld | None = None
+
+    def keep(self, withheld: Withheld) -> None:
+        """Keep what is withheld, until one of the claims changes."""
+        self.withheld = withheld
+
+    def changed(self) -> None:
+        """One of the claims has changed."""
+        self.withheld = None

@@ -200,7 +200,7 @@ class Ledger:
             self._journal[owner] = None
         for reserved in self.reserved.values():
             if owner in reserved.leaving or owner in reserved.claims:
-                reserved.withheld = None
+                reserved.changed()
 
     def _silence(self, claim: Claim) -> None:
         """Release the objects that the claim's pre-bindings took; others may wait for them."""

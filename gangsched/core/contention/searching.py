@@ -169,13 +169,11 @@ class Searching:
         if looked is None or looked.asked is not gang.wait.asked:
             return True
         self._again = min(self._again, looked.at + REPEATED_S)
-        if looked.state == self._state and now < looked.until:
-            self._await(looked.until)
-            return False
-        if now < looked.at + REPEATED_S:
-            self._await(looked.at + REPEATED_S)
-            return False
-        return True
+        same = looked.state == self._state and now < looked.until
+        at = looked.until if same else looked.at + REPEATED_S
+        if now < at:
+            self._await(at)
+        return now >= at
 
     def _await(self, at: float) -> None:
         self._due = min(self._due, at)
@@ -220,7 +218,7 @@ class Searching:
         self._running.pop(gang.key, None)
         if isinstance(found, NoWay):
             self._note_nobody(gang, ask, running, found, now)
-        elif all(map(present.removable.has, found.leaving)) and all(map(self._leaves, leaving)):
+        elif all(map(present.removable.has, found.leaving)) and self._leave(leaving):
             self._open(gang, found, present, leaving, now)
         else:
             # Somebody has changed meanwhile: once more, with those of now.
@@ -229,10 +227,9 @@ class Searching:
     def _note_nobody(self, gang: Gang, ask: Ask, running: Running, found: NoWay, now: float) -> None:
         """Nobody was found to leave."""
         looked = Looked(running.state, now, self._moment.until, gang.wait.asked, found)
-        pace = self._plans.pace
-        # Who is passed over for this group alone will be asked again when no more room has come.
-        as_for_others = pace.passed(now, gang.key) == pace.passed(now)
-        if found.hopeless and as_for_others and running.state == self._state and stays_hopeless(ask):
+        # Who is passed over for this group alone will be asked again though no more room has come.
+        lasts = stays_hopeless(ask) and self._plans.pace.passed(now, gang.key) == self._plans.pace.passed(now)
+        if found.hopeless and lasts and running.state == self._state:
             ceiling, rows = self._ceiling(gang, running.pool, now), running.search.open_rows
             looked = looked._replace(ceiling=ceiling, rows=rows)
         self._note_looked(gang.key, looked)
@@ -311,9 +308,9 @@ class Searching:
         doing = gang.operations
         return max(doing.complete_since, doing.short_since) + self._policy.preemption.delay_s
 
-    def _leaves(self, claim: Claim) -> bool:
-        """Whether the pod leaves already."""
-        return is_leaving(claim, self._members.gang_of(claim.pod.uid))
+    def _leave(self, claims: Sequence[Claim]) -> bool:
+        """Whether these pods leave already."""
+        return all(is_leaving(claim, self._members.gang_of(claim.pod.uid)) for claim in claims)
 
     def validate(self) -> list[str]:
         """Contradictions, each as a sentence."""

@@ -126,8 +126,9 @@ def withheld(cluster: Cluster, reserved: Reserved) -> Withheld:
     resources = sorted({resource for amounts in needed.values() for resource in amounts})
     table = [[min(MOST_WITHHELD, max(0, each[name])) for name in resources] for each in needed.values()]
     amounts = np.array(table, dtype=np.int64).reshape(len(needed), len(resources))
-    reserved.withheld = Withheld(np.array([*needed], dtype=np.int64), resources, amounts, members, nodes)
-    return reserved.withheld
+    found = Withheld(np.array([*needed], dtype=np.int64), resources, amounts, members, nodes)
+    reserved.keep(found)
+    return found
 
 
 def _requested(pod: Pod) -> dict[str, int]:

@@ -23,9 +23,9 @@ from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.after import After, NoWay
 from gangsched.core.planning.ask import Ask
+from gangsched.core.planning.away import Departures
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.counted import Counted, matched
-from gangsched.core.planning.departures import Departures
 from gangsched.core.planning.filling import classify
 from gangsched.core.planning.placement import fits, place
 from gangsched.core.planning.removable import Removable
