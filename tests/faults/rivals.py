@@ -38,6 +38,8 @@ SCALES = {"low": (2, 10), "mid": (0, 8), "high": (0, 4)}
 GRACES_S = (0.2, 3.0)
 """How long pods of the lowest priority terminate."""
 REST_S = 15.0
+LONG_S = 300.0
+"""From so many seconds on a run tells whether evictions get more frequent."""
 GROWTH, SLACK = 1.5, 6.0
 """Evictions in the last half of a run: at most so many times those of the first half, and so many more."""
 _NAMESPACE = "rivals"
@@ -77,7 +79,8 @@ class Findings:
         ]
         middle = (self.began + self.ended) / 2
         early, late = (sum((at > middle) is after for at in self.evicted) for after in (False, True))
-        if late > GROWTH * early + SLACK:
+        # At the beginning there is still room, so that a short run says nothing about it.
+        if self.ended - self.began >= LONG_S and late > GROWTH * early + SLACK:
             found.append(f"evictions get more frequent: {early} in the first half, {late} in the second")
         return found + [f"{name} is bound in part" for name in self.partial]
 

@@ -37,10 +37,16 @@ def test_who_leaves_for_a_group_that_starts_has_not_left_in_vain() -> None:
 
 
 @pytest.mark.parametrize(
-    ("evicted", "wrong"), [([*range(60)], 0), ([*range(20), *range(31, 60)], 0), ([*range(40, 60)], 1)]
+    ("evicted", "ended", "wrong"),
+    [
+        ([*range(300)], 300, 0),
+        ([*range(100), *range(155, 300)], 300, 0),
+        ([*range(200, 300)], 300, 1),
+        ([*range(20, 40)], 40, 0),
+    ],
 )
-def test_evictions_that_get_more_frequent_are_found(evicted: list[float], wrong: int) -> None:
-    assert len(Findings(began=0, ended=60, evicted=evicted).wrong()) == wrong
+def test_evictions_that_get_more_frequent_are_found(evicted: list[float], ended: float, wrong: int) -> None:
+    assert len(Findings(began=0, ended=ended, evicted=evicted).wrong()) == wrong
 
 
 def test_a_group_that_is_bound_in_part_is_found() -> None:
