@@ -7,31 +7,19 @@ service runs until somebody scales it down.
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import NamedTuple
 
 from gangsched.core.cluster.claims import Claim
 from gangsched.core.contention.pool import OVERDUE_S
+from gangsched.core.declarations.automatic import job_of
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.gang.gang import Gang
-from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.workload import SERIES_OF
 
 UNKNOWN, ENDLESS = 1e15, 2e15
 """Ends that nothing tells, in the order in which they are waited for: services last."""
 _SERVICES = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "Node", "LeaderWorkerSet"})
 """Kinds of controllers whose pods do not end by themselves; a mirror pod belongs to its node."""
-
-
-class Origin(StrEnum):
-    """From where an end is known."""
-
-    TERMINATING = "Terminating"
-    LIMIT = "Limit"
-    DECLARED = "Declared"
-    ENDLESS = "Endless"
-    UNKNOWN = "Unknown"
 
 
 class End(NamedTuple):
@@ -41,7 +29,6 @@ class End(NamedTuple):
 
     certain: float
     promised: float
-    origin: Origin
 
 
 def end_of(claim: Claim, gang: Gang | None, foreign: Foreign, now: float) -> End:
@@ -50,17 +37,16 @@ def end_of(claim: Claim, gang: Gang | None, foreign: Foreign, now: float) -> End
     if pod.terminating:
         # One that should be gone for long stays for as long as nobody can tell.
         at = UNKNOWN if not pod.gone_by or pod.gone_by + OVERDUE_S <= now else max(now, pod.gone_by)
-        return End(at, at, Origin.TERMINATING)
+        return End(at, at)
     began = pod.lifetime.start or pod.bound_at or now
     limits = [began + pod.lifetime.deadline_s] if pod.lifetime.deadline_s is not None else []
-    limits += [at] if (at := _end_of_job(pod, foreign)) else []
+    job = job_of(pod, foreign)
+    limits += [job.ends_by] if job is not None and job.ends_by else []
     certain = min(limits) + pod.lifetime.grace_s if limits else UNKNOWN
     declared = _declared(pod, gang, pod.bound_at or now)
     if certain == declared == UNKNOWN and pod.owner is not None and pod.owner.kind in _SERVICES:
-        return End(ENDLESS, ENDLESS, Origin.ENDLESS)
-    if declared < certain:
-        return End(certain, declared, Origin.DECLARED)
-    return End(certain, certain, Origin.LIMIT if limits else Origin.UNKNOWN)
+        return End(ENDLESS, ENDLESS)
+    return End(certain, min(certain, declared))
 
 
 def _declared(pod: Pod, gang: Gang | None, bound_at: float) -> float:
@@ -72,13 +58,3 @@ def _declared(pod: Pod, gang: Gang | None, bound_at: float) -> float:
     if gang is None or expected_s is None:
         return UNKNOWN
     return (gang.record.scheduled_at or bound_at) + expected_s + pod.lifetime.grace_s
-
-
-def _end_of_job(pod: Pod, foreign: Foreign) -> float:
-    """When the pod's Job ends by its own limit, in epoch seconds; 0.0 if it has none, or is not known."""
-    owner = pod.owner
-    if owner is None or (owner.kind, owner.api_group) != ("Job", "batch"):
-        return 0.0
-    found = foreign.stored(SERIES_OF, GroupKey(pod.namespace, owner.name))
-    facts = found.workload if found is not None and found.uid == owner.uid else None
-    return facts.ends_by if facts is not None else 0.0

@@ -7,7 +7,7 @@ ahead of it and promises came true.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -94,14 +94,12 @@ class Expectations:
         if first.placement is None:
             return ExpectedStart(why=Unknown.NEVER)
         by_uid = {claim.pod.uid: end for claim, end in ends}
-        earliest = first.start if first.start < UNKNOWN else 0.0
-        latest, why, decides = self._latest(gang, ask, ahead, certain, now)
-        if not earliest:
-            return ExpectedStart(why=_unknown(first.start), decides=self._decisive(first, lambda each: each.end))
-        if earliest > now + HORIZON_S:
+        if first.start >= UNKNOWN:
+            return ExpectedStart(why=_unknown(first.start), decides=self._decisive(first))
+        if first.start > now + HORIZON_S:
             return ExpectedStart(why=Unknown.HORIZON)
-        basis = _basis(first, by_uid)
-        return ExpectedStart(earliest, latest, basis, why, decides)
+        latest, why, decides = self._latest(gang, ask, ahead, certain, now)
+        return ExpectedStart(first.start, latest, _basis(first, by_uid), why, decides)
 
     def _end_of(self, claim: Claim, now: float) -> End:
         return end_of(claim, self._members.gang_of(claim.pod.uid), self._members.foreign, now)
@@ -125,14 +123,14 @@ class Expectations:
         if found.placement is None:
             return 0.0, Unknown.AHEAD, None
         if found.start >= UNKNOWN:
-            return 0.0, _unknown(found.start), self._decisive(found, lambda each: each.end)
+            return 0.0, _unknown(found.start), self._decisive(found)
         if found.start > now + HORIZON_S:
             return 0.0, Unknown.HORIZON, None
         return found.start, None, None
 
-    def _decisive(self, found: Later, end: Callable[[Departure], float]) -> GroupKey | None:
+    def _decisive(self, found: Later) -> GroupKey | None:
         """The gang, or the pod without one, that ends last."""
-        last = max(found.leaving, key=end, default=None)
+        last = max(found.leaving, key=lambda each: each.end, default=None)
         if last is None:
             return None
         pod = last.claim.pod

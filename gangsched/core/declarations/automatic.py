@@ -97,13 +97,19 @@ def recreates_all(workload: Workload | None, namespace: str, foreign: Foreign) -
     return facts is not None and facts.recreates_all
 
 
-def is_patient(pod: Pod, foreign: Foreign) -> bool:
-    """Whether the pod is of a Job that counts no failure when it is evicted; not if that is unknown."""
+def job_of(pod: Pod, foreign: Foreign) -> WorkloadFacts | None:
+    """What the Job says that owns the pod; None if no Job does, or it is not known."""
     owner = pod.owner
     if owner is None or (owner.kind, owner.api_group) != ("Job", "batch"):
-        return False
+        return None
     found = foreign.stored(SERIES_OF, GroupKey(pod.namespace, owner.name))
-    return found is not None and found.uid == owner.uid and found.workload is not None and found.workload.patient
+    return found.workload if found is not None and found.uid == owner.uid else None
+
+
+def is_patient(pod: Pod, foreign: Foreign) -> bool:
+    """Whether the pod is of a Job that counts no failure when it is evicted; not if that is unknown."""
+    job = job_of(pod, foreign)
+    return job is not None and job.patient
 
 
 def idle_of(workload: Workload | None, namespace: str, foreign: Foreign) -> Idle | None:
