@@ -16,6 +16,7 @@ from gangsched.core.objects.status import (
     MOST_FITTING,
     MOST_HELPS,
     PREEMPTION,
+    TIME,
 )
 
 Time = Annotated[str, Field(max_length=64), Format("date-time")]
@@ -85,7 +86,12 @@ class ReservationStatus(StatusPart):
     kind: Annotated[str, Field(min_length=1, max_length=_LONGEST_WORD)] | None = Field(
         default=None,
         description=f"{PREEMPTION}: members of groups of lower priority have to leave before the places can be used. "
-        "Absent for places that are free.",
+        f"{TIME}: they are free once others have ended by themselves. Absent for places that are free.",
+    )
+    start: Time | None = Field(
+        default=None,
+        description="When others will have ended, so that the places can be used; absent if nobody knows, or if nobody "
+        "is waited for.",
     )
 
 

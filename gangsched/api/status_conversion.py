@@ -261,7 +261,8 @@ def _reservation_to_object(reservation: Reservation) -> dict[str, Any]:
         for place in reservation.placements
     ]
     kind = {"kind": reservation.kind} if reservation.kind else {}
-    return {"expires": format_time(reservation.expires), "placements": placements} | kind
+    start = {"start": format_time(reservation.start)} if reservation.start else {}
+    return {"expires": format_time(reservation.expires), "placements": placements} | kind | start
 
 
 def _reservation_from_object(reservation: ReservationStatus) -> Reservation:
@@ -278,6 +279,7 @@ def _reservation_from_object(reservation: ReservationStatus) -> Reservation:
             for place in reservation.placements
         ),
         kind=reservation.kind or "",
+        start=0.0 if reservation.start is None else parse_time(reservation.start),
     )
 
 

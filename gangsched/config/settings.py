@@ -25,6 +25,7 @@ from gangsched.config.pfnet_settings import Pfnet
 from gangsched.config.plugins import InvalidPlugin, installed_strategies
 from gangsched.config.pod_groups import PodGroups
 from gangsched.config.preemption_settings import Preemption
+from gangsched.config.reservation_settings import Reservation
 from gangsched.config.spark_settings import Fifo, Spark
 from gangsched.config.volcano_settings import Volcano
 from gangsched.config.yaml_documents import Unfollowable, document
@@ -181,6 +182,10 @@ class Settings(SettingsPart):
         default_factory=Preemption,
         description="What may be evicted so that a group of higher priority gets its places.",
     )
+    reservation: Reservation = Field(
+        default_factory=Reservation,
+        description="For which groups places are reserved for later, so that none starves behind smaller ones.",
+    )
     max_hold_time: Duration = Field(
         default="10m",
         description="How long places for members that do not exist yet (roles with templates) are reserved at a time, "
@@ -300,6 +305,7 @@ class Settings(SettingsPart):
             fifo=self.fifo.rules(),
             owner_guard=OwnerGuard(self.owner_guard),
             preemption=self.preemption.rules(),
+            reservations=self.reservation.rules(),
         )
 
     @property

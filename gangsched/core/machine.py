@@ -8,7 +8,7 @@ give the same effects.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 
 from gangsched.core.cluster.avoidance import Avoidance
@@ -98,6 +98,7 @@ class Machine:
         """Go through the gangs in order within the budget, and write status."""
         state, upkeep = self._state, self._upkeep
         state.holders.renew(now)
+        state.viewers.note_time(now)
         for key in state.members.take_dropped():
             upkeep.forget_decided(key)
         budget = Budget(units.CALL)
@@ -123,18 +124,32 @@ class Machine:
         contain = partial(state.contain, now, FaultyStep.CYCLE)
         effects += state.plans.go_on(now, partial(state.asking.proves, budget=budget, now=now), contain)
         state.note_sent(effects)
-        effects += [gang_events.on_preempted(pod, holder) for pod, holder in state.plans.take_told()]
+        told = state.plans.take_told()
+        effects += [gang_events.on_preempted(pod, holder, overdue=overdue) for pod, holder, overdue in told]
         for key, said in state.plans.take_lost():
             if key in self.assessments:
                 effects += gang_events.on_plan_lost(self.gangs[key], self.assessments[key], said)
         state.searching.go_on(budget, now, contain)
+        state.reserving.go_on(budget, now, contain)
+        effects += self._events_of_reservations()
         self._passed(Stage.PLAN)
         self._write(effects, upkeep.unwritten(now), budget, now)
-        waiting = (state.dirty, state.queue.waits, state.unserved.waits, state.searching.unfinished)
+        searches = state.searching.unfinished or state.reserving.unfinished
+        waiting = (state.dirty, state.queue.waits, state.unserved.waits, searches)
         unfinished = any(waiting) or state.cluster.relief or state.cluster.worsened
         self._due = now if unfinished else max(now, state.agenda.next())
         self._spent = budget.spent
         self._passed(Stage.STATUS)
+
+    def _events_of_reservations(self) -> Iterator[Effect]:
+        """What people are told of reservations that were moved, and of groups that use reserved nodes until then."""
+        state, known = self._state, self.assessments
+        for key, ending in state.plans.take_moved():
+            if key in known:
+                yield from gang_events.on_moved(self.gangs[key], known[key], ending)
+        for key in state.reserving.take_backfilled():
+            if key in known:
+                yield from gang_events.on_backfilled(self.gangs[key], known[key])
 
     def _write(self, effects: list[Effect], unwritten: Sequence[GroupKey], budget: Budget, now: float) -> None:
         """Write what people and autoscalers are told about the gangs touched in this call, and about these."""
@@ -152,7 +167,7 @@ class Machine:
             (Due.LEFTOVERS, state.leftovers.next_due()),
             (Due.AVOIDED, self._avoidance.next_end()),
             (Due.KEPT, state.restarts.next_end()),
-            (Due.PLANS, min(state.plans.next_due(), state.searching.next_due())),
+            (Due.PLANS, min(state.plans.next_due(), state.searching.next_due(), state.reserving.next_due())),
         ):
             state.agenda.set(what, ALL, at)
         effects += state.unserved.decide(now, budget)
@@ -194,9 +209,10 @@ class Machine:
     def expected_start_of(self, key: GroupKey, ahead: Sequence[GroupKey]) -> ExpectedStart | None:
         """When the group will probably start, behind those `ahead`; None if it does not wait for room."""
         state, gang = self._state, self.gangs[key]
-        if gang.wait.refusal is None or gang.wait.refusal.never or gang.operations.plan is not None:
+        plan = gang.operations.plan
+        if gang.wait.refusal is None or gang.wait.refusal.never or (plan is not None and plan.start is None):
             return None
-        expectations = Expectations(state.cluster, state.members, self.assessments, state.asking)
+        expectations = Expectations(state.cluster, state.members, self.assessments, state.asking, state.viewers)
         return expectations.of(gang, ahead, self._called)
 
     def lacking(self, pod: Pod) -> tuple[GroupKey, int] | None:

@@ -268,6 +268,7 @@ class Placing:
         gang.roster.choose(pod.uid for pod, _ in found if pod.name)
         asked = prebindings(self.snapshot, found)
         self._outcome.decide(bindings.begin(gang, self._cluster, found, above=above, prebindings=asked))
+        self._state.reserving.join(gang, found, self._now)
         self._changes = self._cluster.changes
 
     def _place(self, ask: Ask) -> Placement | Refusal | Unfinished:
@@ -280,6 +281,23 @@ class Placing:
         found = place(self.snapshot, ask, self._state.recent_requests)
         if isinstance(found, Refusal):
             self._queue.note(found, self.snapshot)
+            found = self._kept_off(ask, found)
             if alike:
                 self._refused[key] = found
+        return found
+
+    def _kept_off(self, ask: Ask, found: Refusal) -> Refusal:
+        """The same refusal, which says so if the ask fits but for what is reserved for others later."""
+        snapshot, viewer = self.snapshot, self.snapshot.viewer
+        if viewer is None or found.never or not self._state.plans.holders:
+            return found
+        other, until = self._state.viewers.reserved_until(viewer)
+        if other != viewer:
+            mark = snapshot.mark()
+            snapshot.stand_for(other)
+            would = place(snapshot, ask, self._state.recent_requests)
+            snapshot.undo(mark)
+            snapshot.stand_for(viewer)
+            if isinstance(would, Placement):
+                return replace(found, reserved_until=until)
         return found

@@ -14,6 +14,7 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.containment import Containment
 from gangsched.core.contention.asking import Asking
 from gangsched.core.contention.plans import Plans
+from gangsched.core.contention.reserving import Reserving
 from gangsched.core.contention.searching import Searching
 from gangsched.core.contention.viewers import Viewers
 from gangsched.core.expired import Expired
@@ -67,7 +68,7 @@ class State:
         self.admission = Admission(policy.namespace_limits.waiting_groups)
         self.agenda = Agenda()
         self.evictions: Counter[str] = Counter() if former is None else former.evictions
-        self.viewers = Viewers(self.cluster.ledger, self.gangs, self.assessments)
+        self.viewers = Viewers(self.cluster.ledger, self.gangs, self.assessments, self.members.foreign, policy)
         self.plans = Plans(
             self.cluster,
             self.members,
@@ -80,6 +81,15 @@ class State:
         )
         self.searching = Searching(
             self.cluster, self.members, self.assessments, self.plans, asking=self.asking, policy=policy
+        )
+        self.reserving = Reserving(
+            self.cluster,
+            self.members,
+            self.assessments,
+            self.plans,
+            self.searching,
+            asking=self.asking,
+            policy=policy,
         )
         self.unserved = Unserved(self.members.installations, policy, self.agenda)
         self.scaling = Scaling(self.cluster, policy, self.agenda)
@@ -137,7 +147,7 @@ class State:
 
     def leave(self, key: GroupKey) -> None:
         """Remove the gang from all queues: it no longer waits for anything."""
-        for room in (self.queue, self.admission, self.caps, self.starts, self.searching, self.plans):
+        for room in (self.queue, self.admission, self.caps, self.starts, self.searching, self.reserving, self.plans):
             room.drop(key)
         self.agenda.drop(Due.STATUS, key)
 

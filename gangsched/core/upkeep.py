@@ -159,6 +159,7 @@ class Upkeep:
         if outcome.tried:
             self._file(gang, assessment, now)
         state.searching.note(gang, assessment, state.surroundings.priority_classes)
+        state.reserving.note(gang, assessment)
         state.agenda.set(Due.RECONCILE, key, assessment.due)
 
     def _file(self, gang: Gang, assessment: Assessment, now: float) -> None:

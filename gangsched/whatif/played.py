@@ -14,7 +14,8 @@ class Played:
     """The course of one gang, in seconds since the start; `bound_s` and `ended_s` are None until that happens.
 
     `nodes` counts its members by node, where it was bound last. It was preempted `preemptions` times, which lost
-    `lost_s` seconds of its members' work.
+    `lost_s` seconds of its members' work. `reserved_s` is the first known start that was reserved for it, and
+    `reserved_at_s` when that was.
     """
 
     gang: Gang
@@ -23,6 +24,8 @@ class Played:
     nodes: dict[str, int] = field(default_factory=dict)
     preemptions: int = 0
     lost_s: float = 0.0
+    reserved_s: float | None = None
+    reserved_at_s: float | None = None
 
     @property
     def waited_s(self) -> float | None:

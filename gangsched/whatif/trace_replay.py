@@ -141,10 +141,18 @@ class _Player:
             following: list[Event] = []
             for effect in self._machine.handle(events, START + self._now):
                 following += self._carry_out(effect)
+            self._note_reservations()
             due = self._machine.next_deadline()
             if not following and due is not None and due <= START + self._now:
                 following = [TimePassed()]
             events = following
+
+    def _note_reservations(self) -> None:
+        """Note the first start that is reserved for a gang, if it is known."""
+        for key, plan in self._machine.plans.items():
+            played = self._played[int(key.name.rpartition("-")[2])]
+            if played.reserved_s is None and plan.start is not None and plan.start < float("inf"):
+                played.reserved_s, played.reserved_at_s = plan.start - START, self._now
 
     def _carry_out(self, effect: Effect) -> Iterator[Event]:
         if isinstance(effect, BindPod):

@@ -62,3 +62,31 @@ def test_no_group_of_equal_ones_is_told_that_it_never_fits_once_that_is_not_prov
 
     assert before == ["NeverFits"] * 3
     assert [harness.condition(f"default/{name}").reason for name in "abc"] == ["Unschedulable"] * 3
+
+
+@pytest.mark.parametrize("pods_first", [True, False])
+def test_a_node_that_is_full_when_it_comes_counts_for_what_never_fits(pods_first):
+    harness = Harness()
+    harness.add(node("n0", cpu=1), group("a", min_member=1), pod("a-0", cpu=2))
+    harness.wait(5)
+    told = harness.condition("default/a").reason
+    things = [pod("full", group="", node="n1", cpu=2), node("n1", cpu=2)]
+    for each in things if pods_first else reversed(things):
+        harness.add(each)
+        if pods_first:
+            harness.settle()
+    harness.wait(15)
+    assert told == "NeverFits"
+    assert harness.condition("default/a").reason == "Unschedulable"
+
+
+def test_a_full_node_that_grows_counts_for_what_never_fits():
+    harness = Harness()
+    full = pod("full", group="", node="n0", cpu=1)
+    harness.add(node("n0", cpu=1), full, group("a", min_member=1), pod("a-0", cpu=2))
+    harness.wait(5)
+    told = harness.condition("default/a").reason
+    harness.add(node("n0", cpu=2))
+    harness.wait(15)
+    assert told == "NeverFits"
+    assert harness.condition("default/a").reason == "Unschedulable"

@@ -112,7 +112,7 @@ class Cluster:
         # Topology spread may decide about other nodes by whether it counts this one; a new, empty node opens no other.
         alike = old is None or (old.labels, old.taints) == (node.labels, node.taints)
         asked, everywhere = bool(self.tallies) and not alike, self.capacity.redelegated()
-        self.relief.note(row=row, all_asked=asked, everywhere=everywhere, doubts=node.doubtful)
+        self.relief.note(row=row, all_asked=asked, everywhere=everywhere, doubts=True)
         self.worsen(node.name)
         self.node_changes += 1
         self.holdings.note_nodes_changed()

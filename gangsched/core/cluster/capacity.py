@@ -198,8 +198,8 @@ class Relief:
 
     `asked` are the questions about pods whose answers have changed; `all_asked`: any answer may have changed.
     `everywhere`: any node may now accept pods that it refused. `domains`: a node has moved to another topology domain,
-    which may help gangs that must stay in one. `doubts`: a node is shut or incomplete for now, so that what was proven
-    without it may not hold any more.
+    which may help gangs that must stay in one. `doubts`: a node has come or changed, so that what was proven without
+    it may not hold any more, though it has no room or is shut for now.
     """
 
     rows: set[int] = field(default_factory=set)

@@ -32,7 +32,8 @@ BOUND, ASSUMED, HELD, NOMINATED, RESERVED = Kind
 class Viewer(Struct, frozen=True):
     """Who asks for room: on that it depends which claims count.
 
-    `hidden` are the groups with reserved claims that do not count: its own, and those of groups behind it in the order.
+    `hidden` are the groups with reserved claims that do not count: its own, those of groups behind it in the order, and
+    those that need their places only later than it has ended.
     """
 
     priority: int
@@ -88,11 +89,13 @@ class Reserved:
     """The reserved claims of a group by owner, and the pods, by UID, that are `leaving` for it.
 
     What those still hold on a node is not taken there from others: only the rest of what is reserved is. What is
-    `withheld` thus is kept until one of these claims changes (`core.planning.guests`).
+    `withheld` thus is kept until one of these claims changes (`core.planning.guests`). None is evicted if there is a
+    `start`, at which the places are needed (epoch seconds, infinity if nobody knows): they end by themselves.
     """
 
     claims: dict[str, Claim] = field(default_factory=dict)
     leaving: Collection[str] = ()
+    start: float | None = None
     withheld: Withheld | None = None
 
     def keep(self, withheld: Withheld) -> None:

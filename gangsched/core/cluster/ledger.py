@@ -108,13 +108,34 @@ class Ledger:
             self.holdings.remove(claim.pod)
         self._give_back(claim)
 
-    def reserve(self, holder: GroupKey, places: Iterable[tuple[Pod, str]], leaving: Collection[str]) -> None:
-        """Reserve these places for the group, instead of what was; these pods (by UID) are `leaving` for it."""
+    def reserve(
+        self,
+        holder: GroupKey,
+        places: Iterable[tuple[Pod, str]],
+        leaving: Collection[str],
+        *,
+        start: float | None = None,
+    ) -> None:
+        """Reserve these places for the group, instead of what was; these pods (by UID) are `leaving` for it.
+
+        With a `start` they end by themselves, and it is when the group needs the places (`Reserved`).
+        """
         self.unreserve(holder)
         for pod, node in places:
             self.put(Claim(RESERVED, node, pod, holder=holder))
-        self._reserved_for(holder).leaving = leaving
+        self._reserved_for(holder).start = start
+        self.leave_for(holder, leaving)
+
+    def leave_for(self, holder: GroupKey, leaving: Collection[str]) -> None:
+        """These pods (by UID) and no others leave the places that are reserved for the group."""
+        reserved = self._reserved_for(holder)
+        reserved.leaving = leaving
+        reserved.changed()
         self.changes += 1
+
+    def promised(self) -> frozenset[str]:
+        """The pods, by UID, that are preempted for groups."""
+        return frozenset[str]().union(*(each.leaving for each in self.reserved.values() if each.start is None))
 
     def unreserve(self, holder: GroupKey) -> None:
         """Reserve nothing for the group any more."""

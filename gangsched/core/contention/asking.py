@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.cluster.claims import Claim
+from gangsched.core.cluster.claims import Claim, Viewer
 from gangsched.core.contention.gathering import Gathering
 from gangsched.core.contention.plans import Plans
 from gangsched.core.contention.pool import Pool
@@ -83,6 +83,10 @@ class Asking:
         """A search among all that may leave, in this state; with `exceeds` disruption budgets do not count."""
         priority, allowed = self._assessments[gang.key].terms.priority, self._plans.allowed(exceeds=exceeds)
         passed = self._plans.pace.passed(now, gang.key)
+        later = self.promised_to_others(self.viewer(gang), later=True)
+        if later:
+            # What they leave is reserved.
+            passed |= {name for name, victim in pool.victims.items() if not later.isdisjoint(victim.uids)}
         search = Search(ask, pool.removable, allowed, below=priority, passed=passed, now=now)
         return Running(search, pool, state, gang.wait.asked, exceeds)
 
@@ -111,11 +115,7 @@ class Asking:
         snapshot.undo(0)
         viewer = self._viewers.of(gang.key, assessment)
         snapshot.stand_for(viewer, anew=True)
-        claims, promised = self._cluster.ledger.claims, set[str]()
-        for key, reserved in self._cluster.ledger.reserved.items():
-            if key not in viewer.hidden:
-                nodes = {claim.node for claim in reserved.claims.values()}
-                promised |= {uid for uid in reserved.leaving if uid in claims and claims[uid].node in nodes}
+        claims, promised = self._cluster.ledger.claims, self.promised_to_others(viewer)
         gone = [each for each in leaving if each.pod.uid not in promised and claims.get(each.pod.uid) is each]
         snapshot.leave(gone)
         return snapshot, gone
@@ -129,6 +129,19 @@ class Asking:
         """Nobody asks any more in this call."""
         self._snapshot = None
 
+    def viewer(self, gang: Gang) -> Viewer:
+        """Who asks when the group's quorum is placed."""
+        return self._viewers.of(gang.key, self._assessments[gang.key])
+
+    def promised_to_others(self, viewer: Viewer, *, later: bool = False) -> set[str]:
+        """The pods, by UID, that leave places which are not this one's; `later`: only those that nobody evicts."""
+        claims, promised = self._cluster.ledger.claims, set[str]()
+        for key, reserved in self._cluster.ledger.reserved.items():
+            if key not in viewer.hidden and not (later and reserved.start is None):
+                nodes = {claim.node for claim in reserved.claims.values()}
+                promised |= {uid for uid in reserved.leaving if uid in claims and claims[uid].node in nodes}
+        return promised
+
     def proves(self, gang: Gang, plan: Plan, budget: Budget, now: float) -> bool:
         """Whether an open plan of the group is right still.
 
@@ -139,7 +152,8 @@ class Asking:
         for name, uids in plan.units.items():
             there = [claims[uid] for uid in uids if uid in claims and claims[uid].counts]
             if (
-                not all(is_leaving(claim, self._members.gang_of(claim.pod.uid)) for claim in there)
+                plan.start is None
+                and not all(is_leaving(claim, self._members.gang_of(claim.pod.uid)) for claim in there)
                 and levels.get(name, assessment.terms.priority) >= assessment.terms.priority
             ):
                 return False
@@ -159,8 +173,7 @@ class Asking:
 
     def _levels(self, plan: Plan, now: float) -> dict[str, int]:
         """The levels of the units, by name, that may leave for the plan, whether or not they are told so already."""
-        reserved = self._cluster.ledger.reserved.values()
-        promised = frozenset[str]().union(*(each.leaving for each in reserved)) - plan.leaving
+        promised = self._cluster.ledger.promised() - plan.leaving
         found = [self._shares.of_pod(claim, promised) for claim in self._there(plan.loose, None)]
         for key in (*plan.whole, *plan.single):
             gang = self._members.gangs.get(key)

@@ -102,14 +102,22 @@ def _has_expired(look: Look) -> bool:
 STARTED, REFUSED, ROOM_LOST = "Started", "Refused", "RoomLost"
 CHANGED = Ending("Changed", _has_changed)
 """Also if the plan turns out to be wrong before anybody is evicted."""
+MOVED = Ending("Moved", lambda _: False)
+"""The group has another plan by which it starts earlier."""
+YIELDED = Ending("Yielded", lambda _: False)
+"""A group before this one reserves nodes that it needs, or none may reserve any."""
+NODE_LOST = Ending("NodeLost", _has_lost_a_node)
+"""Also if a node that was reserved accepts the members no longer."""
+OVERTAKEN = Ending("Overtaken", _is_without_room)
+"""Also if a group before this one has taken room that was reserved."""
 ENDINGS = (
     Ending(STARTED, _is_started),
     Ending("Gone", _is_gone),
     CHANGED,
-    Ending("NodeLost", _has_lost_a_node),
+    NODE_LOST,
     Ending(REFUSED, _is_refused, passes=True),
     Ending(ROOM_LOST, _has_lost_its_room, pauses=True),
-    Ending("Overtaken", _is_without_room),
+    OVERTAKEN,
     Ending("Expired", _has_expired, pauses=True, passes=True),
 )
 """The endings in order of precedence."""

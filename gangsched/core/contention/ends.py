@@ -1,15 +1,15 @@
 """When what runs will have ended: by a limit, by what it declares, or never by itself.
 
 A limit is certain: the kubelet or the Job controller ends a pod at its `activeDeadlineSeconds`, and the API server
-removes one that terminates. A declared run time is a promise: it is counted on, and whoever overstays it gives way. A
-service runs until somebody scales it down.
+removes one that terminates. A declared run time is a promise: it is counted on, and whoever overstays it is evicted
+where others wait for nothing else (`core.contention.overdue`). A service runs until somebody scales it down.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from gangsched.core.cluster.claims import Claim
 from gangsched.core.contention.pool import OVERDUE_S
 from gangsched.core.declarations.automatic import job_of
 from gangsched.core.declarations.foreign import Foreign
@@ -31,30 +31,43 @@ class End(NamedTuple):
     promised: float
 
 
-def end_of(claim: Claim, gang: Gang | None, foreign: Foreign, now: float) -> End:
-    """When the pod of the claim will have left its node; `gang` is the one that it belongs to."""
-    pod = claim.pod
+def end_of(pod: Pod, gang: Gang | None, foreign: Foreign, now: float, *, ours: bool = True) -> End:
+    """When the pod, which is on its node or may be from now on, will have left it; `gang` is the one it belongs to.
+
+    Only one of `ours` is taken at its word, because no other can be evicted when it is overdue.
+    """
     if pod.terminating:
-        # One that should be gone for long stays for as long as nobody can tell.
-        at = UNKNOWN if not pod.gone_by or pod.gone_by + OVERDUE_S <= now else max(now, pod.gone_by)
+        at = _at(pod.gone_by, now) if pod.gone_by else UNKNOWN
         return End(at, at)
     began = pod.lifetime.start or pod.bound_at or now
     limits = [began + pod.lifetime.deadline_s] if pod.lifetime.deadline_s is not None else []
     job = job_of(pod, foreign)
     limits += [job.ends_by] if job is not None and job.ends_by else []
-    certain = min(limits) + pod.lifetime.grace_s if limits else UNKNOWN
-    declared = _declared(pod, gang, pod.bound_at or now)
+    certain = _at(min(limits) + pod.lifetime.grace_s, now) if limits else UNKNOWN
+    declared = _declared(pod, gang, now) if ours else UNKNOWN
     if certain == declared == UNKNOWN and pod.owner is not None and pod.owner.kind in _SERVICES:
         return End(ENDLESS, ENDLESS)
     return End(certain, min(certain, declared))
 
 
-def _declared(pod: Pod, gang: Gang | None, bound_at: float) -> float:
+def last_end(pods: Iterable[Pod], gang: Gang, foreign: Foreign, now: float, *, by_promises: bool) -> float:
+    """When all of these members will have ended that are bound now, by their limits alone or also `by_promises`."""
+    ends = (end_of(pod, gang, foreign, now) for pod in pods)
+    return max((end.promised if by_promises else end.certain for end in ends), default=now)
+
+
+def _at(end: float, now: float) -> float:
+    """One that should have ended long ago stays for as long as nobody can tell."""
+    return UNKNOWN if end + OVERDUE_S <= now else max(now, end)
+
+
+def _declared(pod: Pod, gang: Gang | None, now: float) -> float:
     """When the pod will have ended by what it or its group declares, its grace period included."""
+    since = pod.bound_at or now
     if pod.lifetime.expected_s is not None:
-        return bound_at + pod.lifetime.expected_s + pod.lifetime.grace_s
+        return max(now, since + pod.lifetime.expected_s) + pod.lifetime.grace_s
     group = gang.observed.group if gang is not None else None
     expected_s = group.spec.expected_s if group is not None and group.spec is not None else None
     if gang is None or expected_s is None:
         return UNKNOWN
-    return (gang.record.scheduled_at or bound_at) + expected_s + pod.lifetime.grace_s
+    return max(now, (gang.record.scheduled_at or since) + expected_s) + pod.lifetime.grace_s

@@ -15,6 +15,7 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Claim
 from gangsched.core.contention.asking import Asking
 from gangsched.core.contention.ends import ENDLESS, UNKNOWN, End, end_of
+from gangsched.core.contention.viewers import Viewers
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
 from gangsched.core.membership.members import Members
@@ -30,6 +31,7 @@ MOST_AHEAD = 64
 HORIZON_S = 7 * 24 * 3600.0
 """A start later than this from now is not told."""
 _ALL = 1 << 50
+_NEVER = float("inf")
 
 
 class Basis(StrEnum):
@@ -75,12 +77,18 @@ class Expectations:
     """Answers for single groups. Nothing is changed, and a question costs whole searches."""
 
     def __init__(
-        self, cluster: Cluster, members: Members, assessments: Mapping[GroupKey, Assessment], asking: Asking
+        self,
+        cluster: Cluster,
+        members: Members,
+        assessments: Mapping[GroupKey, Assessment],
+        asking: Asking,
+        viewers: Viewers,
     ) -> None:
         self._cluster = cluster
         self._members = members
         self._assessments = assessments
         self._asking = asking
+        self._viewers = viewers
 
     def of(self, gang: Gang, ahead: Sequence[GroupKey], now: float) -> ExpectedStart | None:
         """When the group will start, behind those `ahead`; None if it does not wait for room, or nobody could tell."""
@@ -102,15 +110,26 @@ class Expectations:
         return ExpectedStart(first.start, latest, _basis(first, by_uid), why, decides)
 
     def _end_of(self, claim: Claim, now: float) -> End:
-        return end_of(claim, self._members.gang_of(claim.pod.uid), self._members.foreign, now)
+        pod, members = claim.pod, self._members
+        return end_of(pod, members.gang_of(pod.uid), members.foreign, now, ours=members.ours(pod))
 
     def _snapshot(self, gang: Gang) -> Snapshot:
-        return self._asking.snapshot(gang, self._assessments[gang.key], (), Budget(_ALL))[0]
+        """The cluster without regard to what is reserved for later: those who have it are placed like others ahead."""
+        snapshot = self._asking.snapshot(gang, self._assessments[gang.key], (), Budget(_ALL))[0]
+        if snapshot.viewer is not None:
+            snapshot.stand_for(self._viewers.reserved_until(snapshot.viewer)[0])
+        return snapshot
 
     def _latest(
         self, gang: Gang, ask: Ask, ahead: Sequence[GroupKey], departures: Sequence[Departure], now: float
     ) -> tuple[float, Unknown | None, GroupKey | None]:
-        """The latest start, after those ahead have been placed one by one where and when they fit first, and stayed."""
+        """The latest start, after those ahead have been placed one by one where and when they fit first, and stayed.
+
+        With places that are reserved for it, it starts when these are free.
+        """
+        plan = gang.operations.plan
+        if plan is not None and plan.start is not None and plan.start < _NEVER:
+            return plan.start, None, None
         if len(ahead) > MOST_AHEAD:
             return 0.0, Unknown.AHEAD, None
         snapshot = self._snapshot(gang)

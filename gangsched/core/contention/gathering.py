@@ -105,7 +105,7 @@ class Gathering:
             self._unseen.update(dict.fromkeys(ledger.take_journal()))
         for key in self._members.dirty:
             self.note(key)
-        promised = frozenset[str]().union(*(each.leaving for each in ledger.reserved.values()))
+        promised = ledger.promised()
         self._stale.update((self._owners[uid], None) for uid in promised ^ self._promised if uid in self._owners)
         self._promised = promised
         if self._members.foreign.jobs != self._jobs_seen:

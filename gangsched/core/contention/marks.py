@@ -30,7 +30,8 @@ class Marks:
             if gang is None:
                 continue
             if not gang.record.preempted_at:
-                preempted.mark(gang, now, holder.key)
+                cause = preempted.PRIORITY if plan.start is None else preempted.OVERDUE
+                preempted.mark(gang, now, holder.key, cause)
                 self._marked[key] = None
                 self._members.dirty.note(key)
             marked &= preempted.is_marked(gang)

@@ -1,20 +1,34 @@
 """Open plans: the places that are reserved for a group until those that hold them have left.
 
-Each step of a plan waits for the one before: the reservation is in the group's status; it is written in the status of
-each group that leaves entirely; then pods are evicted. Meanwhile the group is tried with whatever is free, and its plan
-ends as soon as it has its places. A plan ends in one of the ways of `ENDINGS`; whoever has not begun to leave stays.
+They are preempted, or end by themselves (`Plan.start`). Each step of a preemption waits for the one before: the
+reservation is in the group's status; it is written in the status of each group that leaves entirely; then pods are
+evicted. Meanwhile the group is tried with whatever is free, and its plan ends as soon as it has its places. A plan ends
+in one of the ways of `ENDINGS`; whoever has not begun to leave stays.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.contention.batches import next_batch
-from gangsched.core.contention.endings import CHANGED, ENDINGS, REFUSED, ROOM_LOST, STARTED, Ending, Look, foreign_on
+from gangsched.core.contention.endings import (
+    CHANGED,
+    ENDINGS,
+    MOVED,
+    REFUSED,
+    ROOM_LOST,
+    STARTED,
+    Ending,
+    Look,
+)
+from gangsched.core.contention.ends import End
 from gangsched.core.contention.loose import Loose
 from gangsched.core.contention.marks import Marks
+from gangsched.core.contention.opening import Opening
+from gangsched.core.contention.overdue import CalledIn, Overdue
 from gangsched.core.contention.pace import Pace
 from gangsched.core.contention.pool import OVERDUE_S, Victim
 from gangsched.core.contention.surplus import is_leaving
@@ -26,6 +40,7 @@ from gangsched.core.membership.members import Members
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.podgroup import TimeoutPolicy
 from gangsched.core.objects.results import EvictionRefused, PodEvicted, Spared
 
 _ANY = 1 << 40
@@ -35,6 +50,13 @@ REFUSED_S = 60.0
 
 
 Proves = Callable[[Gang, Plan], bool]
+
+
+class _Ended(NamedTuple):
+    """A plan with places for later, and the name of its ending."""
+
+    name: str
+    plan: Plan
 
 
 class Plans:
@@ -53,27 +75,32 @@ class Plans:
         self._members = members
         self._assessments = assessments
         self._is_foreign = is_foreign
+        self._opening = Opening(cluster, is_foreign=is_foreign)
         self.pace = Pace(a_minute)
         self.holders: dict[GroupKey, None] = {}
         self.ended: Counter[str] = Counter()
         self.lost: defaultdict[str, float] = defaultdict(float)
         self._loose = Loose(cluster)
-        self._told: list[tuple[Pod, GroupKey]] = []
+        self._told: list[tuple[Pod, GroupKey, bool]] = []
         self._lasted_s: list[float] = []
         self._lost_plans: list[tuple[GroupKey, str]] = []
+        self._ended: dict[GroupKey, _Ended] = {}
+        self._moved: list[tuple[GroupKey, str]] = []
         self._marks = Marks(members)
+        self._overdue = Overdue(cluster, members)
 
     # A plan's life
 
     def may_open(self, key: GroupKey, now: float) -> bool:
-        """Whether the group has no plan, or one of a former leader, and need not wait before it may have another."""
-        gang = self._members.gangs.get(key)
-        plan = gang.operations.plan if gang is not None else None
-        return (plan is None or plan.former) and self.pace.allowed_from(key) <= now
+        """Whether others may be preempted for the group now: they are not yet, and it need not wait before that."""
+        return self.next_for(key) <= now
 
     def next_for(self, key: GroupKey) -> float:
-        """From when on, in epoch seconds, the group may open another plan; infinity while it has one."""
-        return float("inf") if key in self.holders else self.pace.allowed_from(key)
+        """From when on, in epoch seconds, others may be preempted for the group; infinity while they are."""
+        gang = self._members.gangs.get(key)
+        plan = gang.operations.plan if gang is not None else None
+        preempts = plan is not None and plan.start is None and not plan.former
+        return float("inf") if preempts else self.pace.allowed_from(key)
 
     def opened(self) -> dict[GroupKey, Plan]:
         """The open plans."""
@@ -108,43 +135,48 @@ class Plans:
 
         These units leave them, by their names, and so do these pods, which leave already.
         """
-        whole = {each.gang: each.uids for each in victims.values() if each.whole and each.gang is not None}
-        single: dict[GroupKey, frozenset[str]] = {}
-        loose = set[str]()
-        for each in victims.values():
-            if each.gang is None:
-                loose |= each.uids
-            elif each.gang not in whole:
-                single[each.gang] = single.get(each.gang, frozenset()) | each.uids
-        pods = [self._cluster.pods[uid] for each in victims.values() for uid in each.uids]
-        ends = [pod.gone_by if pod.terminating else now + pod.lifetime.grace_s for pod in (*pods, *leaving)]
-        devices = self._cluster.devices
-        users = [pod for pod in (*pods, *leaving) if pod.uses_devices]
-        plan = Plan(
-            places=places,
-            whole=whole,
-            single=single,
-            loose=frozenset(loose),
-            claims=frozenset(each.key for pod in users for each in (*devices.claims(pod), *devices.made(pod))),
-            anyway=frozenset(pod.uid for pod in leaving if not pod.terminating),
-            units={name: each.uids for name, each in victims.items()}
-            | {pod.uid: frozenset((pod.uid,)) for pod in leaving},
-            opened_at=now,
-            expires=max(now, *ends) + OVERDUE_S,
-            asked=gang.wait.asked,
-            beside=frozenset(foreign_on(places, self._cluster, self._is_foreign)),
-        )
+        plan = self._opening.preempting(gang, places, victims, leaving, now)
+        self.pace.tokens.take(len(plan.victims))
+        self._begin(gang, plan, now)
+
+    def reserve(
+        self, gang: Gang, places: Sequence[tuple[Pod, str]], ends: Mapping[str, End], start: float, now: float
+    ) -> None:
+        """Reserve these places for the group from `start` on; until then those there end by themselves (`Plan`)."""
+        stops = self._assessments[gang.key].terms.spec.timeout_policy is TimeoutPolicy.RETRY
+        before = gang.operations.plan
+        plan = self._opening.reserving(gang, places, ends, start, now, stops_clock=stops)
+        self._begin(gang, plan, now)
+        ended = self._ended.pop(gang.key, None)
+        if ended is not None:
+            self._moved.append((gang.key, ended.name))
+            before = before or ended.plan
+        plan.gave_way = before.gave_way if before is not None else frozenset()
+
+    def _begin(self, gang: Gang, plan: Plan, now: float) -> None:
         former = gang.operations.plan
+        if former is not None and not former.former:
+            self._end(gang, former, MOVED, (), now)
         gang.operations.wait_for(plan)
         if not gang.plain:
             # What a former leader had reserved is written, if it is the same.
-            same = {(pod.uid, node) for pod, node in former.places} if former is not None else set()
-            gang.durability.written(pod.uid for pod, node in places if (pod.uid, node) in same)
+            is_written = former is not None and former.former
+            same = {(pod.uid, node) for pod, node in former.places} if former is not None and is_written else set()
+            gang.durability.written(pod.uid for pod, node in plan.places if (pod.uid, node) in same)
             gang.durability.ask(now)
-        self.pace.tokens.take(len(pods))
         self.holders[gang.key] = None
-        self._cluster.ledger.reserve(gang.key, places, plan.leaving)
+        self._cluster.ledger.reserve(gang.key, plan.places, plan.leaving, start=plan.start)
         self._members.dirty.note(gang.key)
+
+    def leave_for(self, gang: Gang, plan: Plan) -> None:
+        """Others leave for the plan of this group than did so far."""
+        plan.note_leaving()
+        self._cluster.ledger.leave_for(gang.key, plan.leaving)
+
+    def give_up(self, gang: Gang, ending: Ending, now: float) -> None:
+        """End the group's plan, if it has one."""
+        if gang.operations.plan is not None:
+            self._end(gang, gang.operations.plan, ending, (), now)
 
     def take_up(self, gang: Gang) -> None:
         """Go on with the plan of a former leader, if the group has one."""
@@ -187,12 +219,23 @@ class Plans:
         if plan.former:
             return
         self._note_leaving(gang, plan, look)
+        if plan.start is not None and (called := self._overdue.called_in(gang, plan, now)) is not None:
+            self._call_in(gang, plan, called)
         batch = next_batch(plan, self._cluster) if gang.has_told_places() else None
         if batch and self._marks.hold(gang, plan, now):
             if proves(gang, plan):
                 self._tell(gang, plan, batch, now)
             else:
                 self._end(gang, plan, CHANGED, (), now)
+
+    def _call_in(self, gang: Gang, plan: Plan, called: CalledIn) -> None:
+        """Have those evicted who have overstayed."""
+        plan.whole = {**plan.whole, **called.whole}
+        plan.loose = plan.loose.union(*called.loose.values())
+        plan.units = {**plan.units, **called.loose, **{str(key): uids for key, uids in called.whole.items()}}
+        plan.gave_way |= called.whole.keys()
+        plan.expires = max(plan.expires, called.expires)
+        self.leave_for(gang, plan)
 
     def _note_leaving(self, gang: Gang, plan: Plan, look: Look) -> None:
         """Have the group tried whenever another pod has left, and wait for those that still terminate."""
@@ -218,7 +261,8 @@ class Plans:
             self._members.dirty.note(key)
         self._note_lost(batch, now)
         self._pause_clock(holder, plan, now)
-        self._told += [(pods[uid], holder.key) for uid in sorted(loose.union(*single.values())) if uid in pods]
+        overdue = plan.start is not None
+        self._told += [(pods[uid], holder.key, overdue) for uid in sorted(loose.union(*single.values())) if uid in pods]
         for key, uids in single.items():
             preempted.part_with(gangs[key], uids, now)
             self._members.dirty.note(key)
@@ -271,14 +315,18 @@ class Plans:
             self.pace.pass_over((each for name in refused for each in (name, *plan.units[name])), now)
         if ending.name == ROOM_LOST:
             self.pace.pass_over(plan.units, now, key)
-        if ending.name in (REFUSED, ROOM_LOST):
+        if ending.name == STARTED:
+            self._ended.pop(key, None)
+        elif plan.start is not None:
+            self._ended[key] = _Ended(ending.name, plan)
+        elif ending.name in (REFUSED, ROOM_LOST):
             self._lost_plans.append((key, self._why_refused(plan)))
         for other, uids in plan.single.items():
             if other in self._members.gangs:
                 preempted.keep(self._members.gangs[other], uids)
                 self._members.dirty.note(other)
         self._loose.keep(plan.loose)
-        clock.go_on_after(gang, plan.paused_s(gang.record.timeouts, now))
+        clock.go_on_after(gang, clock.paused_s(gang, plan, now))
         gang.operations.wait_for(None)
         self.holders.pop(key, None)
         self._cluster.ledger.unreserve(key)
@@ -296,8 +344,13 @@ class Plans:
         lost, self._lost_plans = self._lost_plans, []
         return lost
 
-    def take_told(self) -> list[tuple[Pod, GroupKey]]:
-        """Single pods that were told to leave since the last call, each with the group for which they leave."""
+    def take_moved(self) -> list[tuple[GroupKey, str]]:
+        """Groups with other places reserved for later since the last call, each with how their last plan ended."""
+        moved, self._moved = self._moved, []
+        return moved
+
+    def take_told(self) -> list[tuple[Pod, GroupKey, bool]]:
+        """Single pods that were told to leave since the last call, each with the group, and whether it is overdue."""
         told, self._told = self._told, []
         return told
 
@@ -315,11 +368,14 @@ class Plans:
     def drop(self, key: GroupKey) -> None:
         """The group waits for nothing any more."""
         self.pace.forget(key)
+        self._ended.pop(key, None)
 
     def next_due(self) -> float:
         """When something is due without an event, in epoch seconds; infinity if nothing is."""
         due = [self._loose.next_due()]
         for plan in self.opened().values():
             due.append(plan.expires)
+            if plan.start is not None:
+                due.append(self._overdue.due(plan))
             due += [since + REFUSED_S for since in plan.refused_since.values()]
         return min(due)

@@ -82,7 +82,7 @@ class Searching:
             return
         self._has_news = True
         may = bar_of(gang, assessment, classes, self._policy) is None
-        if gang.operations.plan is not None:
+        if gang.operations.plan is not None and gang.operations.plan.start is None:
             gang.operations.plan.allowed = may
         refusal = refused(gang, assessment) if may and gang.wait.parked else None
         # One that waits for a sum of resources before its first member is placed waits for others to end.
@@ -218,7 +218,9 @@ class Searching:
         self._running.pop(gang.key, None)
         if isinstance(found, NoWay):
             self._note_nobody(gang, ask, running, found, now)
-        elif all(map(present.removable.has, found.leaving)) and self._leave(leaving):
+        elif all(map(present.removable.has, found.leaving)) and all(
+            is_leaving(each, self._members.gang_of(each.pod.uid)) for each in leaving
+        ):
             self._open(gang, found, present, leaving, now)
         else:
             # Somebody has changed meanwhile: once more, with those of now.
@@ -295,6 +297,12 @@ class Searching:
         assessment = self._assessments.get(gang.key) if gang is not None else None
         return assessment.terms.priority if assessment is not None else min(pod.priority, self._policy.max_priority)
 
+    def may_find(self, gang: Gang, now: float) -> bool:
+        """Whether others may be preempted for the group now, and it is not known yet that nobody is found."""
+        looked, known = self._looked.get(gang.key), self._cluster.budgets.known
+        is_found = looked is not None and looked.asked is gang.wait.asked and gang.key not in self._running
+        return gang.key in self._line and known and now >= self.due(gang) and not is_found
+
     def pool(self) -> Pool:
         """All that may leave at present, out of turn."""
         return (self._gathering or self._asking.gathering()).whole()
@@ -307,10 +315,6 @@ class Searching:
         """When it has waited for as long as autoscalers are given, since it was complete or became short."""
         doing = gang.operations
         return max(doing.complete_since, doing.short_since) + self._policy.preemption.delay_s
-
-    def _leave(self, claims: Sequence[Claim]) -> bool:
-        """Whether these pods leave already."""
-        return all(is_leaving(claim, self._members.gang_of(claim.pod.uid)) for claim in claims)
 
     def validate(self) -> list[str]:
         """Contradictions, each as a sentence."""

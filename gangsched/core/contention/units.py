@@ -64,8 +64,8 @@ class Shares:
         why = self._why_stays(pod) if pod.uid not in promised else Obstacle.IN_FLIGHT
         if why is not None:
             return Share(obstacles=((why, 1),))
-        name, level = f"{pod.namespace}/{pod.name}/{pod.uid}", min(pod.priority, self._policy.max_priority)
-        unit = self._unit(name, level, [claim], since=pod.bound_at, protected=self._protected(pod.bound_at, 0))
+        level = min(pod.priority, self._policy.max_priority)
+        unit = self._unit(name_of(pod), level, [claim], since=pod.bound_at, protected=self._protected(pod.bound_at, 0))
         return Share((unit,), (Victim(None, frozenset((pod.uid,)), whole=False),))
 
     def of_gang(self, gang: Gang, claims: Sequence[Claim], promised: Collection[str], *, leaves: bool = False) -> Share:
@@ -160,3 +160,8 @@ class Shares:
         """Until when who has run since then is spared, in epoch seconds; twice as long for each preemption."""
         least_s = self._policy.preemption.min_runtime_s
         return since + min(MOST_PROTECTED_S, least_s * 2 ** min(times, 20)) if least_s and since else 0.0
+
+
+def name_of(pod: Pod) -> str:
+    """The name of the unit that a pod without a gang is."""
+    return f"{pod.namespace}/{pod.name}/{pod.uid}"

@@ -6,39 +6,74 @@ from collections.abc import Mapping
 
 from gangsched.core.cluster.claims import Viewer
 from gangsched.core.cluster.ledger import Ledger
+from gangsched.core.contention.ends import last_end
+from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.plan import Plan
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.policy import Policy
 from gangsched.core.queueing.order import OrderKey, order_key
+
+_NEVER = float("inf")
 
 
 class Viewers:
     """Says for each group that is placed who asks."""
 
     def __init__(
-        self, ledger: Ledger, gangs: Mapping[GroupKey, Gang], assessments: Mapping[GroupKey, Assessment]
+        self,
+        ledger: Ledger,
+        gangs: Mapping[GroupKey, Gang],
+        assessments: Mapping[GroupKey, Assessment],
+        foreign: Foreign,
+        policy: Policy,
     ) -> None:
         self._ledger = ledger
         self._gangs = gangs
         self._assessments = assessments
+        self._foreign = foreign
+        self._by_promises = policy.reservations.by_promises
+        self._now = 0.0
+
+    def note_time(self, now: float) -> None:
+        """Groups that are placed from now on begin at this time."""
+        self._now = now
 
     def of(self, key: GroupKey, assessment: Assessment, *, above: bool = False) -> Viewer:
         """Who asks when this group is placed, or its members `above` its minimum.
 
         What is reserved for a group does not count for itself, and not for quorums before it in the order. But one that
-        has a plan of its own does not take the room of a later plan, for which others would have left in vain.
+        has a plan of its own does not take the room of a later plan, for which others would have left in vain. What is
+        reserved for later counts for nobody who will have ended by then.
         """
         priority, reserved = assessment.terms.priority, self._ledger.reserved
         if not reserved:
             return Viewer(priority)
         gang = self._gangs[key]
         rank = order_key(gang, assessment)
-        yields = [each for each in reserved if not above and self._is_behind(each, rank)]
+        yields = [each for each in reserved if not above and self._is_behind(each, rank, key)]
         own = gang.operations.plan
-        return Viewer(
-            priority, frozenset(each for each in yields if self._is_older(each, own)) | (reserved.keys() & {key})
-        )
+        hidden = frozenset(each for each in yields if self._is_older(each, own)) | (reserved.keys() & {key})
+        later = {each: found.start for each, found in reserved.items() if found.start is not None}
+        if later.keys() - hidden:
+            end = self._end(gang, assessment)
+            hidden |= {each for each, start in later.items() if end <= start < _NEVER}
+        return Viewer(priority, hidden)
+
+    def reserved_until(self, viewer: Viewer) -> tuple[Viewer, float]:
+        """The same without regard to what is reserved for later, and the first time at which any of that is needed.
+
+        It is infinity if nobody knows the time, or nothing is reserved so that counts for this one.
+        """
+        starts = {key: each.start for key, each in self._ledger.reserved.items() if key not in viewer.hidden}
+        later = {key: start for key, start in starts.items() if start is not None}
+        return Viewer(viewer.priority, viewer.hidden | later.keys()), min(later.values(), default=_NEVER)
+
+    def _end(self, gang: Gang, assessment: Assessment) -> float:
+        """When all will have ended that the group wants to be bound now."""
+        members = assessment.want.members()
+        return last_end(members, gang, self._foreign, self._now, by_promises=self._by_promises)
 
     def _is_older(self, holder: GroupKey, own: Plan | None) -> bool:
         """Whether this group's plan is not later than one's own, which may count on the same room."""
@@ -46,6 +81,9 @@ class Viewers:
         plan = gang.operations.plan if gang is not None else None
         return own is None or own.former or plan is None or plan.opened_at <= own.opened_at
 
-    def _is_behind(self, holder: GroupKey, rank: OrderKey) -> bool:
+    def _is_behind(self, holder: GroupKey, rank: OrderKey, key: GroupKey) -> bool:
         gang, assessment = self._gangs.get(holder), self._assessments.get(holder)
-        return gang is None or assessment is None or rank < order_key(gang, assessment)
+        if gang is None or assessment is None:
+            return True
+        plan = gang.operations.plan
+        return rank < order_key(gang, assessment) and (plan is None or key not in plan.gave_way)

@@ -1,4 +1,4 @@
-"""An open plan of preemption, as the group for which others leave knows it."""
+"""An open plan, as the group knows it for which others are preempted, or end by themselves."""
 
 from __future__ import annotations
 
@@ -31,6 +31,17 @@ class Plan:
     """Members of gangs, by UID, that did not terminate yet when it was opened, but were to leave in any case."""
     units: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """What leaves together, by name: the UIDs of its pods."""
+    start: float | None = None
+    """When others that end by themselves have left the places, in epoch seconds; infinity if nobody knows. None: they
+    are preempted."""
+    ends: dict[str, float] = field(default_factory=dict)
+    """Those that end by themselves until then, by UID, and when, in epoch seconds; after a grace period if need be."""
+    promises: set[str] = field(default_factory=set)
+    """Of those the ones, by UID, that nothing ends but their word."""
+    gave_way: frozenset[GroupKey] = frozenset()
+    """Groups that were evicted for it because they had overstayed: they come back behind it, whatever their order."""
+    stops_clock: bool = True
+    """The group's clock stands still until its `start`."""
     leaving: frozenset[str] = field(init=False)
     """The UIDs of all pods that leave."""
     former: bool = False
@@ -57,10 +68,19 @@ class Plan:
     """All have left, and the group is or was tried since."""
 
     def __post_init__(self) -> None:
-        self.leaving = frozenset().union(*self.units.values())
+        self.note_leaving()
+
+    def note_leaving(self) -> None:
+        """Others leave than before."""
+        self.leaving = frozenset(self.ends).union(*self.units.values())
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        """The nodes with its places."""
+        return frozenset(node for _, node in self.places)
 
     def paused_s(self, attempt: int, now: float) -> float:
-        """How many seconds the group's clock has stood still in this attempt, or will have by then."""
+        """How many seconds the group's clock has stood still for victims in this attempt, or will have by then."""
         if not self.evicting_since or attempt != self.attempt:
             return 0.0
         return max(0.0, min(now, self.paused_until) - self.evicting_since)

@@ -19,13 +19,13 @@ from gangsched.core.objects.declaration import GroupKey
 if TYPE_CHECKING:
     from gangsched.core.gang.turn import Turn
 
-PRIORITY = "Priority"
-"""The cause of a preemption by a group of higher priority, as the status names it."""
+PRIORITY, OVERDUE = "Priority", "Overdue"
+"""The causes of a preemption as the status names them: a group of higher priority, or a run time that was declared."""
 REFUSED_S = 65.0
 """A group stays after so many seconds in which nobody of it could be evicted: a little longer than a plan waits."""
 LONGEST_REFUSED_S = 600.0
 """Some of a group have been evicted: so many seconds are tried to evict the rest, before the group is made whole."""
-NOTE = "The nodes of the group are needed by a group of higher priority, and all of its members leave together"
+NOTE = "The nodes of the group are needed by another group, and all of its members leave together"
 
 
 def concern(turn: Turn) -> bool:
@@ -33,10 +33,10 @@ def concern(turn: Turn) -> bool:
     return bool(turn.gang.record.preempted_at) or turn.gang.operations.parting is not None
 
 
-def mark(gang: Gang, now: float, holder: GroupKey) -> None:
+def mark(gang: Gang, now: float, holder: GroupKey, cause: str) -> None:
     """All members are to leave for this group; that they are is written to the status first."""
     gang.operations.leave_for(holder)
-    gang.change(preempted_at=now, preempted_by=PRIORITY, preemptions=gang.record.preemptions + 1)
+    gang.change(preempted_at=now, preempted_by=cause, preemptions=gang.record.preemptions + 1)
 
 
 def spare(gang: Gang) -> None:

@@ -26,7 +26,7 @@ from gangsched.core.objects.podgroup import GroupSpec, OnDegraded
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Outcome
-from gangsched.core.objects.status import PREEMPTION, Condition, GroupStatus, Reservation
+from gangsched.core.objects.status import PREEMPTION, TIME, Condition, GroupStatus, Reservation
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.filling import classify
 from gangsched.core.planning.needed_prebindings import prebindings
@@ -61,13 +61,21 @@ def resume(gang: Gang, cluster: Cluster, left: Sequence[Pod], *, foreign: Foreig
         gang.begin_run(pod.uid for pod in ended)
         return
     _count_ended(gang, [pod for pod in ended if pod.uid not in gang.roster.past])
+    if not record.scheduled_at and (record.clock_start or record.timeouts):
+        _recall_complete(gang, now)
     reservation = group.status.reservation
-    if reservation is not None and reservation.kind == PREEMPTION:
+    if reservation is not None and reservation.kind in (PREEMPTION, TIME):
         _resume_plan(gang, cluster, reservation, declared_spec(gang.key, group, gang.live(), foreign), now)
     elif reservation is not None:
         spec = declared_spec(gang.key, group, gang.live(), foreign)
         _hold_or_give_up(gang, cluster, spec, group.status, reservation, policy=policy, now=now)
     _resume_rollback(gang, group.spec, degraded, now)
+
+
+def _recall_complete(gang: Gang, now: float) -> None:
+    """It was complete before: at the latest since its last member was created, or since the clock runs."""
+    since = (gang.record.clock_start, max((pod.created for pod in gang.live()), default=0.0))
+    gang.operations.note_complete(min(filter(None, since), default=now))
 
 
 def _resume_rollback(gang: Gang, spec: GroupSpec | None, degraded: Condition | None, now: float) -> None:
@@ -97,8 +105,10 @@ def _resume_plan(gang: Gang, cluster: Cluster, reservation: Reservation, spec: G
     for each in reservation.placements:
         places += [(pod, each.node) for pod in placeholders.again(gang, spec, each, each.count - len(each.pods))]
     if reservation.expires > now and places:
-        gang.operations.wait_for(Plan(places=places, opened_at=now, expires=reservation.expires, former=True))
-        cluster.ledger.reserve(gang.key, places, ())
+        start = (reservation.start or clock.NEVER) if reservation.kind == TIME else None
+        plan = Plan(places=places, start=start, opened_at=now, expires=reservation.expires, former=True)
+        gang.operations.wait_for(plan)
+        cluster.ledger.reserve(gang.key, places, (), start=start)
         gang.durability.found((pod.uid for pod, _ in places), asked_at=now)
 
 

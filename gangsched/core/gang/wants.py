@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -53,6 +53,14 @@ class Want(Struct, frozen=True, kw_only=True):
 
     def __bool__(self) -> bool:
         return self.quorum is not None or bool(self.repairs or self.lost or self.moves or self.parts or self.extras)
+
+    def members(self) -> Iterator[Pod]:
+        """All that it would place."""
+        if self.quorum is not None:
+            yield from self.quorum.members
+        for ask in (*self.lost, *self.parts):
+            yield from ask.members
+        yield from (*self.repairs, *self.moves, *self.extras)
 
     def only_above(self, refused: Container[str]) -> bool:
         """Whether all that replaces lost members was `refused` (UIDs), so that members above the minimum are left."""

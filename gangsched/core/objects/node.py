@@ -67,11 +67,6 @@ class Node(Struct, frozen=True, gc=False):
         return not self.allocatable or any(taint.passes for taint in self.taints)
 
     @property
-    def doubtful(self) -> bool:
-        """Whether it may take more once what passes has passed."""
-        return self.shut or self.unschedulable or bool(self.awaited)
-
-    @property
     def unsettled(self) -> bool:
         """Whether it is not ready or still being started: labels, devices and features that it lacks may come."""
         return not self.allocatable or any(taint.passes and taint.key not in _CLOSING for taint in self.taints)

@@ -72,6 +72,17 @@ class Preemption(Struct, frozen=True):
     spares_uncontrolled: bool = False
 
 
+class Reservations(Struct, frozen=True):
+    """Which groups have places reserved for later: those that have waited for `starvation_age_s` seconds (0: none).
+
+    With `by_promises` others may use these places until then, or are waited for, if they declare to end by then;
+    without it only if a limit ends them.
+    """
+
+    starvation_age_s: float = 1800.0
+    by_promises: bool = True
+
+
 class Policy(Struct, frozen=True):
     """How the machine decides. Times are in seconds.
 
@@ -81,7 +92,7 @@ class Policy(Struct, frozen=True):
     `fifo` says which instance groups have strict FIFO lanes. Placeholders are kept for up to `max_hold_s` at a time,
     and those for lost members for up to `restart_hold_s`; `namespace_limits` keep one namespace from blocking the
     others. A quorum's pre-bindings may take up to `pre_bind_timeout_s`. `preemption` says what leaves for a group of
-    higher priority.
+    higher priority, `reservations` for whom places are kept until others have ended.
     """
 
     scheduler_names: tuple[str, ...] = (DEFAULT_NAME,)
@@ -105,6 +116,7 @@ class Policy(Struct, frozen=True):
     fifo: FifoRules = FifoRules()
     owner_guard: OwnerGuard = OwnerGuard.FLAG
     preemption: Preemption = Preemption()
+    reservations: Reservations = Reservations()
 
     @property
     def kept_as(self) -> str:

@@ -209,6 +209,30 @@ class Reason(StrEnum):
     Do: Nothing: it is bound as soon as they have left, which takes at most their grace periods. docs/preemption.md has
     the rules.
     """
+    RESERVED_LATER = "ReservedLater"
+    """Complete, and its places are reserved from a later time on, when others there will have ended.
+
+    Do: Nothing: it is bound as soon as they have ended, or earlier if there is room elsewhere. If nobody knows the
+    time, limit what runs there (`activeDeadlineSeconds`) or declare how long it runs (`expectedRunTime`). Members say
+    `Unschedulable`, so that autoscalers act. docs/backfill.md has the rules.
+    """
+    NOT_BEFORE_RESERVATION = "NotBeforeReservation"
+    """Complete, and it would fit, but only on nodes that are reserved for a group that has waited for long.
+
+    Do: Wait, add nodes, or declare that it ends in time: `expectedRunTime` in its PodGroup, or `activeDeadlineSeconds`
+    of its pods, up to the time that the message names. docs/backfill.md has the rules.
+    """
+    RESERVATION_MOVED = "ReservationMoved"
+    """The reason of an Event: the group has other places reserved than before, or another start.
+
+    Do: Nothing: the note says why. docs/backfill.md lists the causes.
+    """
+    BACKFILLED = "Backfilled"
+    """The reason of an Event: the group uses nodes that are reserved for another one later, because it ends before.
+
+    Do: Nothing, if its run time is declared well: once it has lasted longer and the other group waits for nothing else,
+    all of its members are evicted.
+    """
     PREEMPTION_REFUSED = "PreemptionRefused"
     """The reason of an Event: pods were to leave for the group, and the API server refuses to evict one of them.
 

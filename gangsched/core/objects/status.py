@@ -22,15 +22,21 @@ PREEMPTION = "Preemption"
 """The kind of a reservation whose places have to be left by the victims of a preemption."""
 
 
+TIME = "Time"
+"""The kind of a reservation whose places will be free once others have ended by themselves."""
+
+
 class Reservation(Struct, frozen=True, gc=False, cache_hash=True):
     """Durable reservations, as `status.reservation` holds them.
 
-    `kind` is PREEMPTION if they belong to an open plan of preemption, empty for those of an ordinary quorum.
+    `kind` is PREEMPTION if they belong to an open plan of preemption, TIME if others leave by themselves until `start`
+    (epoch seconds; 0.0 if nobody knows when), empty for those of an ordinary quorum.
     """
 
     expires: float
     placements: tuple[Place, ...]
     kind: str = ""
+    start: float = 0.0
 
 
 class Condition(Struct, frozen=True, gc=False, cache_hash=True):

@@ -41,7 +41,7 @@ class Later(Struct, frozen=True):
 
 class Earliest:
     """One search among these departures: call `go_on`, each time on a snapshot of the same cluster for the same viewer,
-    until it has a result.
+    until it has a result. Who has left by itself meanwhile, or was changed, is where the snapshot says.
     """
 
     def __init__(self, ask: Ask, departures: Sequence[Departure], now: float) -> None:
@@ -107,7 +107,9 @@ class Earliest:
             self._mark, self._away = self._snapshot.mark(), 0
         until = bisect_right(self._ends, moment)
         first, last = sorted((self._away, until))
-        changed = [each.claim for each in self._departures[first:last]]
+        there = self._snapshot.cluster.ledger.claims
+        several = (each.claim for each in self._departures[first:last])
+        changed = [claim for claim in several if there.get(claim.pod.uid) is claim]
         if until > self._away:
             self._snapshot.leave(changed)
         else:

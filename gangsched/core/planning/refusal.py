@@ -59,7 +59,8 @@ class Refusal(Struct, frozen=True, kw_only=True):
     amounts. `paused`: it would fit on nodes that are closed to it for now, for this reason; empty if it fits nowhere.
     `start` is what must be free before the group starts (`core.planning.start`), if less is; then `failing` stands for
     all that is `short`. `by_parts`: no choice of parts of the group, or of domains for them, fits, and this is why the
-    first one does not. `fitting` counts the members that fit, by name of the node.
+    first one does not. `fitting` counts the members that fit, by name of the node. `reserved_until`: it would fit, but
+    for places that are reserved for others from this time on (epoch seconds, infinity if nobody knows); else 0.0.
     """
 
     asked: Hashable
@@ -82,6 +83,7 @@ class Refusal(Struct, frozen=True, kw_only=True):
     start: Start | None = None
     by_parts: bool = False
     fitting: Mapping[str, int] = field(default_factory=dict)
+    reserved_until: float = 0.0
 
     @property
     def reason(self) -> Reason:
@@ -90,6 +92,8 @@ class Refusal(Struct, frozen=True, kw_only=True):
             return Reason.PODS_FAIL
         if self.never:
             return Reason.NEVER_FITS
+        if self.reserved_until:
+            return Reason.NOT_BEFORE_RESERVATION
         return Reason.SEARCH_EXHAUSTED if self.exhausted else Reason.UNSCHEDULABLE
 
     @property

@@ -12,7 +12,7 @@ from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Outcome, Phase
 from gangsched.core.objects.status import Demand
-from gangsched.core.objects.wording import counted, number_is, number_is_of_all, number_of, number_of_all
+from gangsched.core.objects.wording import counted, moment, number_is, number_is_of_all, number_of, number_of_all
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.status import explanation
 
@@ -35,7 +35,16 @@ _ENDS = {
 }
 NAMES_SHOWN = 3
 """Number of schedulerNames that one message or write names, because anyone may create pods with any number of them."""
-NO_ROOM = frozenset({Reason.UNSCHEDULABLE, Reason.SEARCH_EXHAUSTED, Reason.NEVER_FITS, Reason.TIMED_OUT})
+NO_ROOM = frozenset(
+    {
+        Reason.UNSCHEDULABLE,
+        Reason.SEARCH_EXHAUSTED,
+        Reason.NEVER_FITS,
+        Reason.TIMED_OUT,
+        Reason.RESERVED_LATER,
+        Reason.NOT_BEFORE_RESERVATION,
+    }
+)
 """Reasons of a group that waits for room."""
 
 
@@ -84,7 +93,7 @@ def _waiting_reason(gang: Gang) -> Reason:
     if gang.wait.behind is not None:
         return Reason.NOT_ITS_TURN
     if gang.operations.plan is not None:
-        return Reason.WAITS_FOR_VICTIMS
+        return Reason.WAITS_FOR_VICTIMS if gang.operations.plan.start is None else Reason.RESERVED_LATER
     if gang.wait.refusal is not None:
         return gang.wait.refusal.reason
     return Reason.PODS_FAIL if gang.wait.pause.everywhere else Reason.UNSCHEDULABLE
@@ -143,6 +152,8 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         Reason.PRE_BINDING: lambda: _prebinding(gang),
         Reason.BINDING: lambda: f"{number_is(gang.operations.under_way(), 'binding')} under way.",
         Reason.WAITS_FOR_VICTIMS: lambda: waits_for_victims(gang),
+        Reason.RESERVED_LATER: lambda: f"{reserved_later(gang)} {refusal}",
+        Reason.NOT_BEFORE_RESERVATION: lambda: refusal,
         Reason.NOT_ITS_TURN: lambda: _in_line(gang, assessment),
         Reason.PLACES_HELD: lambda: _held(gang, assessment),
         Reason.MEMBERS_MISSING: lambda: late_message(gang, assessment),
@@ -225,6 +236,23 @@ def waits_for_victims(gang: Gang) -> str:
     return (
         f"Its {number_of(len(plan.places), 'member')} will be bound once there is room: {pods} for it, because its "
         f"priority is higher{groups}."
+    )
+
+
+def reserved_later(gang: Gang) -> str:
+    """From when on places are reserved for the group, and for how many others it waits there."""
+    plan = gang.operations.plan
+    if plan is None or plan.start is None:
+        return ""
+    members, nodes = number_of(len(plan.places), "member"), number_of(len(plan.nodes), "node")
+    if plan.start == float("inf"):
+        return (
+            f"Places for {members} are reserved on {nodes} and used once the pods there have ended; nobody knows when, "
+            "because some have neither activeDeadlineSeconds nor a declared run time."
+        )
+    return (
+        f"Places for {members} are reserved on {nodes} from {moment(plan.start)} on; until then pods use them that "
+        "will have ended by that time."
     )
 
 

@@ -19,7 +19,7 @@ from gangsched.core.objects.pod import role_of
 from gangsched.core.objects.record import Minima
 from gangsched.core.objects.start import Start
 from gangsched.core.objects.status import Demand
-from gangsched.core.objects.wording import number_of, number_of_all
+from gangsched.core.objects.wording import moment, number_of, number_of_all
 from gangsched.core.planning.expansion import only_by_name
 from gangsched.core.planning.refusal import Gap, Obstacle, Refusal
 from gangsched.core.status.ahead import Ahead, holds_up
@@ -81,8 +81,9 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
     if refusal.paused:
         fits = f"Elsewhere {refusal.fits} of {number_of(refusal.wanted, 'member')} fit" if refusal.nodes > 1 else ""
         return ". ".join(part for part in (refusal.paused, fits) if part) + "."
-    if refusal.start is not None:
-        return ". ".join(filter(None, (_not_started(refusal, refusal.start), holders, ahead))) + "."
+    if refusal.start is not None or refusal.reserved_until:
+        head = _not_started(refusal, refusal.start) if refusal.start is not None else _kept_off(refusal)
+        return ". ".join(filter(None, (head, holders, ahead))) + "."
     if refusal.exhausted and not refusal.never:
         head = (
             f"Places for {refusal.fits} of {refusal.wanted} members were found within the limit of the search, which "
@@ -152,6 +153,17 @@ def _not_started(refusal: Refusal, start: Start) -> str:
     if refusal.never:
         head += "; the present nodes do not have as much even if they were empty"
     return head
+
+
+def _kept_off(refusal: Refusal) -> str:
+    """From when on the nodes that it needs are reserved, and how it may use them before."""
+    head = f"It would fit, but {number_of(refusal.wanted, 'member')} would be on nodes that are reserved"
+    if refusal.reserved_until == float("inf"):
+        return f"{head} for a group that has waited for long and starts as soon as enough pods there have ended"
+    return (
+        f"{head} from {moment(refusal.reserved_until)} on: it is bound before that if expectedRunTime in its PodGroup, "
+        "or activeDeadlineSeconds of its pods, says that it ends by then"
+    )
 
 
 def _why_no_node_helps(refusal: Refusal, them: str) -> str:

@@ -13,11 +13,24 @@ from gangsched.core.objects.effects import Effect, EmitEvent
 from gangsched.core.objects.pod import Pod, by_age
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.wording import number_of
-from gangsched.core.status.conditions import NAMES_SHOWN, NO_ROOM, QUIET_REASONS, refused_reason, waits_for_victims
+from gangsched.core.status.conditions import (
+    NAMES_SHOWN,
+    NO_ROOM,
+    QUIET_REASONS,
+    refused_reason,
+    reserved_later,
+    waits_for_victims,
+)
 
 NODES_SHOWN = 30
 """The number of nodes that the Scheduled Event names; an Event's note holds 1,024 characters."""
-_NORMAL = QUIET_REASONS | {Reason.WAITS_FOR_VICTIMS, Reason.PREEMPTED}
+_NORMAL = QUIET_REASONS | {
+    Reason.WAITS_FOR_VICTIMS,
+    Reason.PREEMPTED,
+    Reason.RESERVED_LATER,
+    Reason.RESERVATION_MOVED,
+    Reason.BACKFILLED,
+}
 FIELDS_SHOWN = 8
 """The number of fields that one Event names."""
 
@@ -53,21 +66,46 @@ def on_plan_lost(gang: Gang, assessment: Assessment, said: str) -> list[Effect]:
     return emit(gang, assessment, Reason.PREEMPTION_REFUSED, note)
 
 
-def on_preempted(pod: Pod, holder: GroupKey) -> EmitEvent:
+_WHY_MOVED = {
+    "Moved": "it starts earlier than it would have",
+    "NodeLost": "a node is gone that it had, or accepts its members no longer",
+    "Overtaken": "a group before it in the order has taken some of them",
+    "RoomLost": "another scheduler has taken some of them",
+    "Expired": "some pods there have not ended in time",
+    "Refused": "a pod there has not ended in time, and cannot be evicted",
+    "Changed": "it asks for something else now, or less has to end than was thought",
+    "Yielded": "a group before it in the order had reserved nodes that it needs",
+}
+
+
+def on_moved(gang: Gang, assessment: Assessment, ending: str) -> list[Effect]:
+    """The Event on a group that has other places reserved for later than before, whose last plan had this ending."""
+    why = _WHY_MOVED.get(ending, "what it had is gone")
+    return emit(gang, assessment, Reason.RESERVATION_MOVED, f"{reserved_later(gang)} These are new places: {why}.")
+
+
+def on_backfilled(gang: Gang, assessment: Assessment) -> list[Effect]:
+    """The Event on a group that uses nodes until another group needs them."""
+    note = (
+        "Members use nodes that are reserved for another group later, because they will have ended before: by "
+        "activeDeadlineSeconds or by the declared run time. If they last longer, the whole group may be evicted."
+    )
+    return emit(gang, assessment, Reason.BACKFILLED, note)
+
+
+def on_preempted(pod: Pod, holder: GroupKey, *, overdue: bool) -> EmitEvent:
     """The Event on a pod that leaves for this group without the rest of its own, or that has none."""
-    note = preempted_note(GroupKey(pod.namespace, ""), holder)
+    note = preempted_note(GroupKey(pod.namespace, ""), holder, overdue=overdue)
     return EmitEvent("Pod", pod.namespace, pod.name, pod.uid, "Normal", Reason.PREEMPTED, "Preempting", note)
 
 
-def preempted_note(key: GroupKey, holder: GroupKey | None) -> str:
-    """Why these leave; a group of another namespace is not named."""
+def preempted_note(key: GroupKey, holder: GroupKey | None, *, overdue: bool = False) -> str:
+    """Why these leave, such as because they are `overdue`; a group of another namespace is not named."""
     whom = f"the group {holder.name}" if holder is not None and holder.namespace == key.namespace else "a group"
     what = "All members are evicted together" if key.name else "The pod is evicted"
-    return (
-        f"{what}, because {whom} of higher priority needs their nodes."
-        if key.name
-        else (f"{what}, because {whom} of higher priority needs its node.")
-    )
+    if overdue:
+        return f"{what}, because the declared run time is over and {whom} has waited for long for the nodes."
+    return f"{what}, because {whom} of higher priority needs {'their nodes' if key.name else 'its node'}."
 
 
 def events_of(gang: Gang, assessment: Assessment, reason: Reason, message: str, *, scheduler: str) -> list[Effect]:
@@ -81,7 +119,9 @@ def events_of(gang: Gang, assessment: Assessment, reason: Reason, message: str, 
         effects += _on_foreign_pod(gang, assessment, pod, scheduler)
     if _is_newly_preempted(gang):
         gang.written.preemption_reported(gang.record.preemptions)
-        effects += emit(gang, assessment, Reason.PREEMPTED, preempted_note(gang.key, gang.operations.preempted_for))
+        overdue = gang.record.preempted_by == preempted.OVERDUE
+        note = preempted_note(gang.key, gang.operations.preempted_for, overdue=overdue)
+        effects += emit(gang, assessment, Reason.PREEMPTED, note)
     # Once for the same owners, until all members are gone.
     if not assessment.census.live:
         gang.written.named_owners = frozenset()

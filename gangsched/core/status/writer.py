@@ -21,7 +21,7 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import FINISHED, NO_RECORD, Outcome, Phase, Record
 from gangsched.core.objects.shape import Amounts
-from gangsched.core.objects.status import PREEMPTION, Condition, GroupStatus, Place, Reservation
+from gangsched.core.objects.status import PREEMPTION, TIME, Condition, GroupStatus, Place, Reservation
 from gangsched.core.status import explanation, member_conditions, pod_events, remedies
 from gangsched.core.status.ahead import Ahead
 from gangsched.core.status.conditions import WAITS_FOR_NODES, demand_of, message_of
@@ -251,7 +251,8 @@ def _reservation(gang: Gang, terms: Terms, policy: Policy) -> Reservation | None
             Place(node=node, role=role, count=len(pods), pods=tuple(sorted(filter(None, pods))), requests=requests)
             for (node, role, requests), pods in sorted(held.items())
         ),
-        kind=PREEMPTION if plan is not None else "",
+        kind="" if plan is None else PREEMPTION if plan.start is None else TIME,
+        start=plan.start if plan is not None and plan.start is not None and plan.start < NEVER else 0.0,
     )
 
 

@@ -1,0 +1,76 @@
+"""Who has declared to end by now, and stays where places are reserved for a group that waits for nothing else.
+
+All of its gang is evicted, whatever its priority (cause Overdue): its word is what let it, or the group, be planned so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.contention.pool import OVERDUE_S
+from gangsched.core.contention.surplus import is_in_flight
+from gangsched.core.contention.units import name_of
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.plan import Plan
+from gangsched.core.membership.members import Members
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.pod import Pod
+
+
+class CalledIn(NamedTuple):
+    """Those who are evicted for a plan: of each gang all members, by UID, and pods without one, by the unit's name.
+
+    They should have left until it `expires`, in epoch seconds.
+    """
+
+    whole: Mapping[GroupKey, frozenset[str]]
+    loose: Mapping[str, frozenset[str]]
+    expires: float
+
+
+class Overdue:
+    """Finds them for plans of a later start. It changes nothing."""
+
+    def __init__(self, cluster: Cluster, members: Members) -> None:
+        self._cluster = cluster
+        self._members = members
+
+    def due(self, plan: Plan) -> float:
+        """When all who are still to end will be overdue, in epoch seconds; infinity if somebody may be waited for."""
+        said = [self._promised(plan, pod) for pod in self._there(plan)]
+        return max(said, default=_NEVER)
+
+    def called_in(self, holder: Gang, plan: Plan, now: float) -> CalledIn | None:
+        """Who is evicted for the plan from now on, once nobody else is to end; None if nobody is.
+
+        A gang that is being bound, or leaves already, is waited for.
+        """
+        there = self._there(plan)
+        if not there or self.due(plan) > now:
+            return None
+        whole: dict[GroupKey, frozenset[str]] = {}
+        loose: dict[str, frozenset[str]] = {}
+        for pod in there:
+            gang = self._members.gang_of(pod.uid)
+            if gang is None or gang.plain:
+                loose[name_of(pod)] = frozenset((pod.uid,))
+            elif not is_in_flight(gang) and gang is not holder:
+                whole[gang.key] = frozenset(each.uid for each in gang.bound())
+        expires = now + OVERDUE_S + max(pod.lifetime.grace_s for pod in there)
+        return CalledIn(whole, loose, expires) if whole or loose else None
+
+    def _there(self, plan: Plan) -> list[Pod]:
+        """Those who are still to end, and are not told to leave yet."""
+        claims = self._cluster.ledger.claims
+        pods = (claims[uid].pod for uid in plan.ends if uid in claims and claims[uid].counts)
+        return [pod for pod in pods if not pod.terminating and pod.uid not in plan.victims]
+
+    def _promised(self, plan: Plan, pod: Pod) -> float:
+        """When the pod will be overdue. One that a limit ends is waited for."""
+        at = plan.ends[pod.uid] - pod.lifetime.grace_s
+        return at if pod.uid in plan.promises else _NEVER
+
+
+_NEVER = float("inf")

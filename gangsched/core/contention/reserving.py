@@ -1,0 +1,353 @@
+"""Which groups have places reserved for later, so that none starves, and the searches for when they start.
+
+A group that has waited for long, and for which nobody is preempted, gets the earliest moment at which it fits once
+others have ended by themselves, and its places from then on. Until then others use them who will have ended by then
+(`viewers`); they join those who leave. The first of the line reserves; another one beside it only if they have no node
+in common. It is the least urgent work of a call, and goes on from call to call.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.cluster.claims import Claim
+from gangsched.core.contention.asking import Asking
+from gangsched.core.contention.endings import NODE_LOST, OVERTAKEN, YIELDED
+from gangsched.core.contention.ends import ENDLESS, UNKNOWN, End, end_of
+from gangsched.core.contention.line import Line
+from gangsched.core.contention.plans import Plans
+from gangsched.core.contention.searching import REPEATED_S, Searching
+from gangsched.core.contention.units import name_of
+from gangsched.core.gang.assessment import Assessment
+from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.plan import Plan
+from gangsched.core.membership.members import Members
+from gangsched.core.objects.arrays import Mask
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.policy import Policy
+from gangsched.core.planning import budget as units
+from gangsched.core.planning.ask import Ask
+from gangsched.core.planning.budget import Budget
+from gangsched.core.planning.capacity_snapshot import Snapshot
+from gangsched.core.planning.earliest import Departure, Earliest, Later
+from gangsched.core.planning.filling import classify
+from gangsched.core.planning.guests import withheld
+from gangsched.core.queueing.order import order_key
+
+LOOKED_AT_S = 10.0
+"""A reservation is looked at again at most once in so many seconds."""
+MOST_IN_LINE = 256
+"""Of so many groups, the first in the order, it is found out whether they reserve beside others."""
+_EARLIER_S = 1.0
+"""A start is earlier if it is by more than so many seconds."""
+_END = 4
+"""Cost, in units of the budget, of finding out when a pod ends."""
+_NEVER = float("inf")
+
+
+class _Looked(NamedTuple):
+    """What was found `at` this time in this `state` for what the group had `asked`; `could`: it has a start."""
+
+    at: float
+    state: tuple[int, int]
+    asked: tuple[object, ...]
+    could: bool
+
+
+@dataclass(slots=True)
+class _Running:
+    """A search that goes on, of which this is known: when each claim that may leave ends."""
+
+    asked: tuple[object, ...]
+    nodes: int
+    search: Earliest
+    ends: Mapping[str, End]
+
+
+class Reserving:
+    """The groups that may reserve, in order, and their searches."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        members: Members,
+        assessments: Mapping[GroupKey, Assessment],
+        plans: Plans,
+        searching: Searching,
+        *,
+        asking: Asking,
+        policy: Policy,
+    ) -> None:
+        self.unfinished = False
+        self._cluster = cluster
+        self._members = members
+        self._assessments = assessments
+        self._plans = plans
+        self._searching = searching
+        self._asking = asking
+        self._age_s = policy.reservations.starvation_age_s
+        self._by_promises = policy.reservations.by_promises
+        self._line = Line()
+        self._looked: dict[GroupKey, _Looked] = {}
+        self._pools: dict[GroupKey, tuple[tuple[object, ...], int, Mask]] = {}
+        self._running: dict[GroupKey, _Running] = {}
+        self._backfilled: dict[GroupKey, None] = {}
+        self._passed_in = (-1, -1)
+        self._has_news = False
+        self._due = _NEVER
+
+    # Which groups
+
+    def note(self, gang: Gang, assessment: Assessment) -> None:
+        """Note whether the group, which was just brought up to date or tried, may reserve places."""
+        if not (self._age_s or gang.operations.plan) or (not gang.wait.parked and gang.key not in self._line):
+            return
+        refusal = gang.wait.refusal if gang.wait.parked and assessment.want.quorum is not None else None
+        waits = refusal is not None and not (refusal.never or refusal.paused or refusal.start)
+        waits &= not gang.plain and bool(gang.operations.complete_since)
+        self._has_news |= self._line.file(gang.key, order_key(gang, assessment) if waits else None)
+
+    def drop(self, key: GroupKey) -> None:
+        """The group is gone."""
+        self._line.drop(key)
+        for known in (self._looked, self._pools, self._running):
+            known.pop(key, None)
+
+    def next_due(self) -> float:
+        """When a search is due without an event, in epoch seconds; infinity if none is."""
+        return self._due
+
+    # Searching
+
+    def go_on(self, budget: Budget, now: float, contain: Callable[[GroupKey, Exception], object]) -> None:
+        """Look at the groups that may reserve, while the budget lasts."""
+        has_news = self._has_news or self.unfinished or self._state != self._passed_in
+        self.unfinished = self._has_news = False
+        if not self._line:
+            self._due = _NEVER
+        elif has_news or now >= self._due:
+            self._due = _NEVER
+            try:
+                self._go_on(budget, now, contain)
+            finally:
+                self._asking.rest()
+        self._passed_in = self._state
+
+    def _go_on(self, budget: Budget, now: float, contain: Callable[[GroupKey, Exception], object]) -> None:
+        rows = np.arange(len(self._cluster.capacity.names))
+        taken: Mask = ~self._cluster.nodes_by_row.there(rows)
+        for key in islice(self._line, MOST_IN_LINE):
+            gang = self._members.gangs[key]
+            if self.unfinished or taken.all():
+                return
+            if gang.inbox:
+                # What it asks for may be another thing than was found.
+                self._has_news = True
+                continue
+            try:
+                self._look_at(gang, taken, budget, now)
+            except Exception as error:  # noqa: BLE001 - a defect may raise anything
+                self.drop(key)
+                contain(key, error)
+
+    def _look_at(self, gang: Gang, taken: Mask, budget: Budget, now: float) -> None:
+        """Find out whether the group reserves places and which ones; note the nodes that it keeps others from."""
+        key, plan = gang.key, gang.operations.plan
+        if plan is not None and plan.start is None:
+            return
+        since = gang.operations.complete_since + self._age_s
+        if plan is None and now < since:
+            self._await(since)
+            return
+        if not budget:
+            self.unfinished = True
+            return
+        ask = self._asking.of(gang, self._assessments[key])
+        if ask is None:
+            return
+        pool = self._pool(gang, ask, budget)
+        if not self._age_s or bool((pool & taken).any()):
+            self._plans.give_up(gang, YIELDED, now)
+            return
+        due = self._is_due(gang, now)
+        if due and plan is not None:
+            self._renew(gang, plan, pool, now)
+        if due and self._searching.may_find(gang, now):
+            self._await(now + REPEATED_S)
+        elif due:
+            self._search(gang, ask, budget, now)
+        looked = self._looked.get(key)
+        if gang.operations.plan is not None or looked is None or looked.could:
+            taken |= pool
+
+    def _await(self, at: float) -> None:
+        self._due = min(self._due, at)
+
+    @property
+    def _state(self) -> tuple[int, int]:
+        return self._cluster.changes, self._cluster.node_changes
+
+    def _is_due(self, gang: Gang, now: float) -> bool:
+        looked, plan = self._looked.get(gang.key), gang.operations.plan
+        if looked is None or looked.asked is not gang.wait.asked or (plan is not None and plan.former):
+            return True
+        if looked.state == self._state:
+            return False
+        self._await(looked.at + LOOKED_AT_S)
+        return now >= looked.at + LOOKED_AT_S
+
+    def _pool(self, gang: Gang, ask: Ask, budget: Budget) -> Mask:
+        """The rows of nodes that accept members, whatever there is on them."""
+        known, nodes = self._pools.get(gang.key), self._cluster.node_changes
+        if known is not None and known[0] is gang.wait.asked and known[1] == nodes:
+            return known[2]
+        snapshot, _ = self._asking.snapshot(gang, self._assessments[gang.key], (), budget)
+        pool: Mask = np.zeros(len(self._cluster.capacity.names), dtype=np.bool_)
+        for member in set(classify(snapshot, ask.members, ask.pause.nodes).values()):
+            budget.charge(units.CLASS + len(pool))
+            accepting = self._cluster.accepting(member)
+            pool[: len(accepting)] |= accepting
+        self._pools[gang.key] = (gang.wait.asked, nodes, pool)
+        return pool
+
+    def _renew(self, gang: Gang, plan: Plan, pool: Mask, now: float) -> None:
+        """Let all join that will have ended by then, and end the plan if it cannot come true any more.
+
+        That is if a node does not accept the members any more, or others have taken what was reserved.
+        """
+        rows = self._cluster.capacity.rows
+        if not all(node in rows and pool[rows[node]] for node in plan.nodes):
+            self._plans.give_up(gang, NODE_LOST, now)
+            return
+        there = [claim for node in plan.nodes for claim in self._cluster.on_node.get(node, {}).values()]
+        ends = [(claim, self._end_of(claim, now)) for claim in there if claim.pod.uid not in plan.ends]
+        if plan.former and plan.start == _NEVER:
+            self._add(gang, plan, self._enough(plan, ends))
+        elif plan.start is not None:
+            self._add(gang, plan, [each for each in ends if each[1].promised <= plan.start < _NEVER])
+        if plan.former:
+            plan.former, plan.asked = False, gang.wait.asked
+        if not self._is_covered(gang.key):
+            self._plans.give_up(gang, OVERTAKEN, now)
+
+    def join(self, gang: Gang, places: Sequence[tuple[Pod, str]], now: float) -> None:
+        """Let members of a gang that were just placed join those who leave, if they will have ended by then."""
+        for key, plan in self._plans.opened().items() if self._plans.holders else ():
+            if plan.start is None or plan.start == _NEVER or plan.former or key == gang.key:
+                continue
+            claims, nodes = self._cluster.ledger.claims, plan.nodes
+            there = [claims[pod.uid] for pod, node in places if node in nodes and pod.uid in claims]
+            ends = [(claim, self._end_of(claim, now)) for claim in there]
+            joining = [each for each in ends if each[1].promised <= plan.start]
+            self._add(self._members.gangs[key], plan, joining)
+            if joining:
+                self._backfilled[gang.key] = None
+
+    def take_backfilled(self) -> list[GroupKey]:
+        """The groups with members that were placed since the last call where others have places reserved for later."""
+        backfilled, self._backfilled = [*self._backfilled], {}
+        return backfilled
+
+    def _add(self, gang: Gang, plan: Plan, ends: Sequence[tuple[Claim, End]]) -> None:
+        """These leave for the plan too."""
+        if ends:
+            plan.ends |= {claim.pod.uid: end.promised for claim, end in ends}
+            plan.promises |= {claim.pod.uid for claim, end in ends if end.promised < end.certain}
+            self._plans.leave_for(gang, plan)
+
+    def _enough(self, plan: Plan, ends: Sequence[tuple[Claim, End]]) -> list[tuple[Claim, End]]:
+        """Of those the first to end on each node whose amounts, with what is free there, are enough for the places."""
+        found, capacity = list[tuple[Claim, End]](), self._cluster.capacity
+        lacking: dict[str, Counter[str]] = {}
+        for pod, node in plan.places:
+            lacking.setdefault(node, Counter()).update(dict(pod.shape.requests))
+        for node, amounts in lacking.items():
+            for resource in amounts:
+                amounts[resource] -= max(0, capacity.free_of(capacity.rows[node], resource))
+        for claim, end in sorted(ends, key=lambda each: (each[1].promised, each[0].pod.uid)):
+            if +lacking[claim.node]:
+                lacking[claim.node].subtract(dict(claim.pod.shape.requests))
+                found.append((claim, end))
+        return found
+
+    def _is_covered(self, key: GroupKey) -> bool:
+        """Whether as much is free as must be withheld for the group: what is reserved and not used by who leaves."""
+        kept, capacity = withheld(self._cluster, self._cluster.ledger.reserved[key]), self._cluster.capacity
+        for at, resource in enumerate(kept.resources):
+            column = capacity.column(resource)
+            free = 0 if column is None else np.maximum(capacity.free[kept.rows, column], 0)
+            if bool((kept.amounts[:, at] > free).any()):
+                return False
+        return True
+
+    def _search(self, gang: Gang, ask: Ask, budget: Budget, now: float) -> None:
+        running, nodes = self._running.get(gang.key), self._cluster.node_changes
+        if running is None or running.asked is not gang.wait.asked or running.nodes != nodes:
+            running = self._begun(gang, ask, budget, now)
+        snapshot = self._snapshot(gang, budget)
+        found = running.search.go_on(snapshot)
+        if found is None:
+            self._running[gang.key] = running
+            self.unfinished = True
+            return
+        self._running.pop(gang.key, None)
+        could = found.placement is not None
+        self._looked[gang.key] = _Looked(now, self._state, gang.wait.asked, could)
+        if found.placement is not None:
+            self._use(gang, found, running.ends, now)
+
+    def _snapshot(self, gang: Gang, budget: Budget) -> Snapshot:
+        return self._asking.snapshot(gang, self._assessments[gang.key], (), budget)[0]
+
+    def _begun(self, gang: Gang, ask: Ask, budget: Budget, now: float) -> _Running:
+        """A search among all that end, in the order in which they are waited for."""
+        viewer = self._asking.viewer(gang)
+        promised = self._asking.promised_to_others(viewer)
+        claims = [each for uid, each in self._cluster.ledger.claims.items() if each.counts and uid not in promised]
+        ends = {claim.pod.uid: self._end_of(claim, now) for claim in claims}
+        budget.charge(_END * len(ends))
+        departures = _ranked([Departure(ends[claim.pod.uid].promised, claim) for claim in claims])
+        return _Running(gang.wait.asked, self._cluster.node_changes, Earliest(ask, departures, now), ends)
+
+    def _end_of(self, claim: Claim, now: float) -> End:
+        """When the pod ends, as it counts here: who could not be evicted a short time ago is not taken at its word."""
+        members, pod = self._members, claim.pod
+        gang, passed = members.gang_of(pod.uid), self._plans.pace.passed(now)
+        trusted = self._by_promises and members.ours(pod)
+        if trusted and passed:
+            trusted = passed.isdisjoint((str(gang.key) if gang is not None else "", name_of(pod)))
+        return end_of(pod, gang, members.foreign, now, ours=trusted)
+
+    def _use(self, gang: Gang, found: Later, ends: Mapping[str, End], now: float) -> None:
+        """Reserve what was found, unless the group fits already, or starts no later with what it has."""
+        plan = gang.operations.plan
+        if found.placement is None or not found.leaving:
+            gang.wait.try_again()
+            self._members.dirty.note(gang.key)
+            return
+        start = found.start if found.start < UNKNOWN else _NEVER
+        if plan is not None and plan.start is not None and start >= plan.start - _EARLIER_S:
+            return
+        uids = [each.claim.pod.uid for each in found.leaving]
+        self._plans.reserve(gang, found.placement.assignments, {uid: ends[uid] for uid in uids}, start, now)
+
+
+def _ranked(departures: list[Departure]) -> list[Departure]:
+    """Those whose ends nothing tells leave node by node, the nodes with the fewest of them first."""
+    known = [each for each in departures if each.end < UNKNOWN]
+    by_node: dict[str, list[Departure]] = {}
+    for each in departures:
+        if each.end >= UNKNOWN:
+            by_node.setdefault(each.claim.node, []).append(each)
+    order = sorted(by_node.items(), key=lambda item: (len(item[1]), item[0]))
+    for rank, (_, several) in enumerate(order):
+        known += [Departure((ENDLESS if each.end >= ENDLESS else UNKNOWN) + rank, each.claim) for each in several]
+    return known

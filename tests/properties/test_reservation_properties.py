@@ -1,0 +1,38 @@
+"""No gang starves: it starts by the time that was reserved first, whatever arrives (docs/backfill.md)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.effort import seeded
+from tests.streams import LASTS_S, PROMISES, longest_left_s, played, stream
+
+PASS_S = 1.0
+"""How long a pass may take until the group is bound; in a replay nothing takes time."""
+
+
+@pytest.mark.parametrize("kind", ["exact", "long", PROMISES])
+@seeded(8)
+def test_a_large_gang_starts_by_the_time_that_was_reserved_first_and_starves_without(seed, kind):
+    trace = stream(seed, kind)
+    large, _ = played(trace)
+    assert large.bound_s is not None
+    assert large.reserved_s is not None
+    assert large.bound_s <= large.reserved_s + PASS_S
+    starved, _ = played(trace, age_s=0.0)
+    assert starved.bound_s is None or starved.bound_s > LASTS_S
+
+
+@seeded(8)
+def test_without_any_known_run_time_it_starts_once_what_was_on_its_nodes_has_ended(seed):
+    large, gangs = played(stream(seed, "none"))
+    assert large.bound_s is not None
+    assert large.reserved_s is None
+    at_s = large.gang.arrival_s
+    assert large.bound_s <= longest_left_s([each for each in gangs if each is not large], at_s + 60.0) + PASS_S
+
+
+@seeded(4)
+def test_promises_count_for_nothing_where_only_limits_do(seed):
+    large, _ = played(stream(seed, PROMISES), by_promises=False)
+    assert large.reserved_s is None

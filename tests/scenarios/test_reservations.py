@@ -1,0 +1,146 @@
+"""Places that are reserved for a group that has waited for long, and who may use them until then."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import node, pod
+from tests.preempting import is_whole
+from tests.reserving import cluster, finish, gang, places, runs, start, starve
+
+FULL = tuple(runs(f"p{at}", at, 100 * (at + 1)) for at in range(4))
+
+
+def test_a_group_that_has_waited_for_long_gets_the_earliest_places_that_others_leave():
+    harness = cluster(*FULL)
+    harness.add(*gang("g", 3))
+    harness.wait(59)
+    assert start(harness, "g") is None
+    harness.wait(2)
+    assert start(harness, "g") == 300
+    assert places(harness, "g") == ["n0", "n1", "n2"]
+    assert harness.condition("default/g").reason == "ReservedLater"
+    kept = harness.status("default/g").reservation
+    assert kept is not None
+    assert kept.kind == "Time"
+
+
+def test_without_a_reservation_small_pods_starve_a_group_and_with_one_they_do_not():
+    for age_s, bound in ((0.0, False), (60.0, True)):
+        harness = cluster(*FULL, starvation_age_s=age_s)
+        starve(harness, *gang("g", 3))
+        for at in range(4):
+            harness.add(pod(f"q{at}", group="", deadline_s=900))
+        for at in range(4):
+            finish(harness, f"default/p{at}")
+            harness.wait(5)
+        assert is_whole(harness, "g", 3) is bound
+
+
+def test_who_will_have_ended_by_then_uses_reserved_places():
+    harness = cluster(*FULL)
+    starve(harness, *gang("g", 3))
+    finish(harness, "default/p0")
+    harness.add(pod("late", group="", deadline_s=400))
+    harness.wait(5)
+    assert harness.bound("default/late") == []
+    harness.add(pod("short", group="", deadline_s=60))
+    harness.wait(5)
+    assert harness.bound("default/short") == ["default/short"]
+    assert start(harness, "g") == 300
+    finish(harness, "default/p1", "default/p2")
+    harness.wait(5)
+    assert not is_whole(harness, "g", 3)
+    finish(harness, "default/short")
+    harness.wait(5)
+    assert is_whole(harness, "g", 3)
+
+
+def test_who_is_kept_off_is_told_by_when_it_must_end():
+    harness = cluster(*FULL)
+    starve(harness, *gang("g", 3))
+    finish(harness, "default/p0")
+    harness.add(*gang("late", 1))
+    harness.wait(5)
+    said = harness.condition("default/late")
+    assert said.reason == "NotBeforeReservation"
+    harness.change_spec("default/late", expected_s=60.0)
+    harness.wait(5)
+    assert is_whole(harness, "late", 1)
+
+
+def test_a_group_starts_where_there_is_room_earlier():
+    harness = cluster(*FULL)
+    starve(harness, *gang("g", 1))
+    assert places(harness, "g") == ["n0"]
+    finish(harness, "default/p3")
+    harness.wait(5)
+    assert is_whole(harness, "g", 1)
+    assert not harness.machine.plans
+
+
+@pytest.mark.without("restarts", why="a new leader looks at it again, but only after some seconds")
+def test_a_start_moves_only_to_an_earlier_time():
+    harness = cluster(*FULL)
+    starve(harness, *gang("g", 3))
+    harness.add(node("n4", cpu=1), runs("p4", 4, 50))
+    harness.wait(30)
+    assert start(harness, "g") == 200
+    harness.add(runs("p0", 0, 9999))
+    harness.wait(30)
+    assert start(harness, "g") == 200
+
+
+def test_a_promise_that_is_overdue_is_called_in_whole_once_nothing_else_is_waited_for():
+    harness = cluster(nodes=4)
+    harness.add(*gang("word", 2, expected_s=300.0, priority=50))
+    harness.settle()
+    harness.add(runs("p2", 2, 100), runs("p3", 3, 200))
+    starve(harness, *gang("g", 3))
+    assert start(harness, "g") == 330
+    finish(harness, "default/p2")
+    harness.wait(200)
+    assert harness.evicted == []
+    finish(harness, "default/p3")
+    harness.wait(10)
+    assert harness.evicted == []
+    harness.wait(60)
+    assert sorted(harness.evicted) == ["default/word-0", "default/word-1"]
+    harness.end_terminating()
+    harness.wait(5)
+    assert is_whole(harness, "g", 3)
+
+
+def test_places_are_reserved_where_nobody_knows_when_others_end():
+    harness = cluster(*(runs(f"p{at}", at) for at in range(4)))
+    starve(harness, *gang("g", 3))
+    assert start(harness, "g") == float("inf")
+    kept = places(harness, "g")
+    for at, on in enumerate(kept):
+        finish(harness, f"default/p{on[1:]}")
+        harness.add(pod(f"q{at}", group="", deadline_s=60))
+        harness.wait(5)
+        assert harness.bound(f"default/q{at}") == []
+    assert is_whole(harness, "g", 3)
+
+
+def test_who_is_before_the_holder_in_the_order_is_not_kept_off():
+    harness = cluster(*FULL)
+    starve(harness, *gang("g", 3))
+    finish(harness, "default/p0")
+    harness.add(*gang("first", 1, priority=10))
+    harness.wait(15)
+    assert is_whole(harness, "first", 1)
+    assert start(harness, "g") == 400
+    assert places(harness, "g") == ["n1", "n2", "n3"]
+
+
+def test_two_groups_reserve_only_in_pools_that_have_no_node_in_common():
+    harness = cluster(nodes=0)
+    harness.add(*(node(f"{pool}{at}", cpu=1, labels={"pool": pool}) for pool in "ab" for at in range(2)))
+    harness.add(*(runs(f"p{pool}{at}", 0, 100 * (at + 1), node=f"{pool}{at}") for pool in "ab" for at in range(2)))
+    asks = {"a": {"node_selector": {"pool": "a"}}, "b": {"node_selector": {"pool": "b"}}, "any": {}}
+    for name, said in asks.items():
+        harness.add(*gang(name, 2, pods_with=said))
+    harness.wait(100)
+    assert [start(harness, name) for name in asks] == [200, 200, None]
