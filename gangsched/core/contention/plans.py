@@ -65,6 +65,10 @@ class Plans:
 
     # A plan's life
 
+    def __bool__(self) -> bool:
+        """Whether a plan is open, or something of one is left to do."""
+        return bool(self.holders or self._loose or self._marks)
+
     def may_open(self, key: GroupKey, now: float) -> bool:
         """Whether the group has no plan, or one of a former leader, and need not wait before it may have another."""
         gang = self._members.gangs.get(key)
@@ -157,8 +161,6 @@ class Plans:
         `proves` tells whether a plan of a group is right still, which it must be before anybody is evicted. `contain`
         is called with each group whose logic fails.
         """
-        if not (self.holders or self._loose or self._marks):
-            return []
         for key in [*self.holders]:
             try:
                 self._go_on(key, now, proves)
@@ -319,7 +321,7 @@ class Plans:
     def next_due(self) -> float:
         """When something is due without an event, in epoch seconds; infinity if nothing is."""
         due = [self._loose.next_due()]
-        for plan in self.opened().values():
+        for plan in self.opened().values() if self.holders else ():
             due.append(plan.expires)
             due += [since + REFUSED_S for since in plan.refused_since.values()]
         return min(due)

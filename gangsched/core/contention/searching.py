@@ -105,20 +105,18 @@ class Searching:
 
     def go_on(self, budget: Budget, now: float, contain: Callable[[GroupKey, Exception], object]) -> None:
         """Go on with the searches while the budget lasts, and open a plan for each that has a result."""
-        try:
-            self._go_on(budget, now, contain)
-        finally:
-            self._asking.rest()
-
-    def _go_on(self, budget: Budget, now: float, contain: Callable[[GroupKey, Exception], object]) -> None:
         self._has_news |= self.unfinished
         self.unfinished = False
         if not self._line or not self._cluster.budgets.known:
             # Without knowing the disruption budgets nobody is asked to leave.
             self._rest()
-            return
-        if not self._is_time(now):
-            return
+        elif self._is_time(now):
+            try:
+                self._go_on(budget, now, contain)
+            finally:
+                self._asking.rest()
+
+    def _go_on(self, budget: Budget, now: float, contain: Callable[[GroupKey, Exception], object]) -> None:
         self._due = self._again = float("inf")
         self._moment = Moment()
         self._plans.pace.tokens.fill(now)
