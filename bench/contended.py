@@ -120,10 +120,11 @@ class Contended:
             return [PodBound(effect.uid, effect.node), PodSeen(pod)]
         if isinstance(effect, PatchStatus):
             return [StatusWritten(effect.key, "1", effect.status.is_relied_on)]
-        if isinstance(effect, PatchPodCondition) and (pod := self._pods.get(effect.uid)) is not None:
-            nominated = pod.nominated_node if effect.nominated is None else effect.nominated
+        if isinstance(effect, PatchPodCondition) and effect.uid in self._pods:
+            waiting = self._pods[effect.uid]
+            nominated = waiting.nominated_node if effect.nominated is None else effect.nominated
             said = {"condition_reason": effect.reason, "condition_message": effect.message, "nominated_node": nominated}
-            return self.known([replace(pod, **said)])
+            return self.known([replace(waiting, **said)])
         if isinstance(effect, EvictPod):
             left, events = self._evictions.evict(self._pods[effect.uid], self.now)
             if left is None:
