@@ -19,7 +19,7 @@ from bench.lab import Figures
 from bench.victims import LEVELS, NODES, PER_RACK, REQUESTS, ROOM, shape_of, sizes_of
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import Declaration, GroupKey, Topology
-from gangsched.core.objects.effects import BindPod, Effect, EvictPod, PatchStatus
+from gangsched.core.objects.effects import BindPod, Effect, EvictPod, PatchPodCondition, PatchStatus
 from gangsched.core.objects.events import (
     BudgetsReplaced,
     Event,
@@ -113,12 +113,18 @@ class Contended:
     def _answers(self, effect: Effect) -> list[Event]:
         """What the API server's answer and its watches show."""
         if isinstance(effect, BindPod):
-            pod = self._pods[effect.uid] = replace(self._pods[effect.uid], node=effect.node, bound_at=self.now)
+            shown = {"node": effect.node, "bound_at": self.now, "condition_reason": "", "condition_message": ""}
+            pod = self._pods[effect.uid] = replace(self._pods[effect.uid], **shown)
             if pod.declaration is not None:
                 self.bound[GroupKey(pod.namespace, pod.declaration.group)] = self.now
             return [PodBound(effect.uid, effect.node), PodSeen(pod)]
         if isinstance(effect, PatchStatus):
             return [StatusWritten(effect.key, "1", effect.status.is_relied_on)]
+        if isinstance(effect, PatchPodCondition) and effect.uid in self._pods:
+            waiting = self._pods[effect.uid]
+            nominated = waiting.nominated_node if effect.nominated is None else effect.nominated
+            said = {"condition_reason": effect.reason, "condition_message": effect.message, "nominated_node": nominated}
+            return self.known([replace(waiting, **said)])
         if isinstance(effect, EvictPod):
             left, events = self._evictions.evict(self._pods[effect.uid], self.now)
             if left is None:

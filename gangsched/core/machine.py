@@ -8,7 +8,7 @@ give the same effects.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 from gangsched.core.cluster.avoidance import Avoidance
@@ -121,17 +121,14 @@ class Machine:
         effects += joined(outcomes.values())
         for outcome in outcomes.values():
             self._refusals.update(outcome.refusals)
-        contain = partial(state.contain, now, FaultyStep.CYCLE)
-        effects += state.plans.go_on(now, partial(state.asking.proves, budget=budget, now=now), contain)
+        if state.plans:
+            self._go_on_with_plans(effects, budget, now)
         state.note_sent(effects)
-        told = state.plans.take_told()
-        effects += [gang_events.on_preempted(pod, holder, overdue=overdue) for pod, holder, overdue in told]
-        for key, said in state.plans.take_lost():
-            if key in self.assessments:
-                effects += gang_events.on_plan_lost(self.gangs[key], self.assessments[key], said)
+        contain = partial(state.contain, now, FaultyStep.CYCLE)
         state.searching.go_on(budget, now, contain)
-        state.reserving.go_on(budget, now, contain)
-        effects += self._events_of_reservations()
+        if state.reserving:
+            state.reserving.go_on(budget, now, contain)
+            self._tell_of_reservations(effects)
         self._passed(Stage.PLAN)
         self._write(effects, upkeep.unwritten(now), budget, now)
         searches = state.searching.unfinished or state.reserving.unfinished
@@ -141,15 +138,26 @@ class Machine:
         self._spent = budget.spent
         self._passed(Stage.STATUS)
 
-    def _events_of_reservations(self) -> Iterator[Effect]:
-        """What people are told of reservations that were moved, and of groups that use reserved nodes until then."""
+    def _go_on_with_plans(self, effects: list[Effect], budget: Budget, now: float) -> None:
+        """Take what is due in open plans, and tell those who leave and those who lost a plan."""
+        state = self._state
+        contain = partial(state.contain, now, FaultyStep.CYCLE)
+        effects += state.plans.go_on(now, partial(state.asking.proves, budget=budget, now=now), contain)
+        told = state.plans.take_told()
+        effects += [gang_events.on_preempted(pod, holder, overdue=overdue) for pod, holder, overdue in told]
+        for key, said in state.plans.take_lost():
+            if key in self.assessments:
+                effects += gang_events.on_plan_lost(self.gangs[key], self.assessments[key], said)
+
+    def _tell_of_reservations(self, effects: list[Effect]) -> None:
+        """Tell groups whose reservations were moved, and those that use reserved nodes until then."""
         state, known = self._state, self.assessments
         for key, ending in state.plans.take_moved():
             if key in known:
-                yield from gang_events.on_moved(self.gangs[key], known[key], ending)
+                effects += gang_events.on_moved(self.gangs[key], known[key], ending)
         for key in state.reserving.take_backfilled():
             if key in known:
-                yield from gang_events.on_backfilled(self.gangs[key], known[key])
+                effects += gang_events.on_backfilled(self.gangs[key], known[key])
 
     def _write(self, effects: list[Effect], unwritten: Sequence[GroupKey], budget: Budget, now: float) -> None:
         """Write what people and autoscalers are told about the gangs touched in this call, and about these."""

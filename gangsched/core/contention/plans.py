@@ -91,6 +91,10 @@ class Plans:
 
     # A plan's life
 
+    def __bool__(self) -> bool:
+        """Whether a plan is open, or something of one is left to do."""
+        return bool(self.holders or self._loose or self._marks)
+
     def may_open(self, key: GroupKey, now: float) -> bool:
         """Whether others may be preempted for the group now: they are not yet, and it need not wait before that."""
         return self.next_for(key) <= now
@@ -189,8 +193,6 @@ class Plans:
         `proves` tells whether a plan of a group is right still, which it must be before anybody is evicted. `contain`
         is called with each group whose logic fails.
         """
-        if not (self.holders or self._loose or self._marks):
-            return []
         for key in [*self.holders]:
             try:
                 self._go_on(key, now, proves)
@@ -373,7 +375,7 @@ class Plans:
     def next_due(self) -> float:
         """When something is due without an event, in epoch seconds; infinity if nothing is."""
         due = [self._loose.next_due()]
-        for plan in self.opened().values():
+        for plan in self.opened().values() if self.holders else ():
             due.append(plan.expires)
             if plan.start is not None:
                 due.append(self._overdue.due(plan))

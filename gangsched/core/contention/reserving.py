@@ -104,6 +104,10 @@ class Reserving:
         self._has_news = False
         self._due = _NEVER
 
+    def __bool__(self) -> bool:
+        """Whether a group may reserve places, or something is to be told."""
+        return bool(self._line or self._backfilled)
+
     # Which groups
 
     def note(self, gang: Gang, assessment: Assessment) -> None:
@@ -123,7 +127,7 @@ class Reserving:
 
     def next_due(self) -> float:
         """When a search is due without an event, in epoch seconds; infinity if none is."""
-        return self._due
+        return self._due if self._line else _NEVER
 
     # Searching
 
@@ -131,9 +135,7 @@ class Reserving:
         """Look at the groups that may reserve, while the budget lasts."""
         has_news = self._has_news or self.unfinished or self._state != self._passed_in
         self.unfinished = self._has_news = False
-        if not self._line:
-            self._due = _NEVER
-        elif has_news or now >= self._due:
+        if has_news or now >= self._due:
             self._due = _NEVER
             try:
                 self._go_on(budget, now, contain)

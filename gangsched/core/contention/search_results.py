@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from gangsched.core.contention.pool import Pool
-from gangsched.core.objects.arrays import Mask
-from gangsched.core.planning.after import NoWay
 from gangsched.core.planning.ask import Ask
 from gangsched.core.planning.leaving import Search
 
@@ -17,16 +15,13 @@ State = tuple[int, ...]
 
 class Looked(NamedTuple):
     """A search without a result, for what the group had `asked`: of which state, when, and until when time alone cannot
-    help. If sums exclude any, that stays so until there is more room than this `ceiling` (by number) on these `rows`.
+    help.
     """
 
     state: State
     at: float
     until: float
     asked: tuple[object, ...]
-    result: NoWay
-    ceiling: int = -1
-    rows: Mask | None = None
 
 
 @dataclass(slots=True)
@@ -45,14 +40,13 @@ class Running:
 
 @dataclass(slots=True)
 class Moment:
-    """What is the same for all that are searched for at one time in one state: all that may leave, until when no search
-    has another result if nothing happens, and by priority the numbers of ceilings.
+    """What is the same for all that are searched for at one time in one state: all that may leave, and until when no
+    search has another result if nothing happens.
     """
 
     when: tuple[float, State] | None = None
     pool: Pool | None = None
     until: float = float("inf")
-    ceilings: dict[int, int] = field(default_factory=dict)
 
 
 def stays_hopeless(ask: Ask) -> bool:

@@ -13,8 +13,8 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Claim
 from gangsched.core.contention.asking import Asking, refused
 from gangsched.core.contention.bars import bar_of
-from gangsched.core.contention.ceilings import Ceilings
 from gangsched.core.contention.gathering import Gathering
+from gangsched.core.contention.hopeless import Hopeless
 from gangsched.core.contention.line import Line
 from gangsched.core.contention.plans import Plans
 from gangsched.core.contention.pool import Pool
@@ -36,7 +36,7 @@ from gangsched.core.queueing.order import order_key
 REPEATED_S = 1.0
 """Least time in seconds between two searches for one group that found nothing."""
 _HOPELESS = units.CLASS // 2
-"""Cost, in units of the budget, of seeing that a group is still without hope."""
+"""Cost, in units of the budget, of seeing that groups which are alike are still without hope."""
 
 
 class Searching:
@@ -65,7 +65,7 @@ class Searching:
         self._running: dict[GroupKey, Running] = {}
         self._looked: dict[GroupKey, Looked] = {}
         self._gathering: Gathering | None = None
-        self._ceilings = Ceilings(cluster)
+        self._hopeless = Hopeless(cluster, plans, exceeds=self._exceeds)
         self._moment = Moment()
         self._has_news = False
         self._passed_in: State = ()
@@ -81,6 +81,8 @@ class Searching:
         if not gang.wait.parked and gang.key not in self._line:
             return
         self._has_news = True
+        if gang.key in self._looked and self._looked[gang.key].asked is not gang.wait.asked:
+            self._forget(gang.key)
         may = bar_of(gang, assessment, classes, self._policy) is None
         if gang.operations.plan is not None and gang.operations.plan.start is None:
             gang.operations.plan.allowed = may
@@ -100,35 +102,35 @@ class Searching:
     def _forget(self, key: GroupKey) -> None:
         self._running.pop(key, None)
         self._looked.pop(key, None)
+        self._hopeless.drop(key)
 
     # Searching
 
     def go_on(self, budget: Budget, now: float, contain: Callable[[GroupKey, Exception], object]) -> None:
         """Go on with the searches while the budget lasts, and open a plan for each that has a result."""
-        try:
-            self._go_on(budget, now, contain)
-        finally:
-            self._asking.rest()
-
-    def _go_on(self, budget: Budget, now: float, contain: Callable[[GroupKey, Exception], object]) -> None:
         self._has_news |= self.unfinished
         self.unfinished = False
         if not self._line or not self._cluster.budgets.known:
             # Without knowing the disruption budgets nobody is asked to leave.
             self._rest()
-            return
-        if not self._is_time(now):
-            return
+        elif self._is_time(now):
+            try:
+                self._go_on(budget, now, contain)
+            finally:
+                self._asking.rest()
+
+    def _go_on(self, budget: Budget, now: float, contain: Callable[[GroupKey, Exception], object]) -> None:
         self._due = self._again = float("inf")
         self._moment = Moment()
         self._plans.pace.tokens.fill(now)
         budget.leave(units.CALL // 8)
+        self._wake(budget, now)
         for key in self._line:
             self.unfinished |= not budget
             if self.unfinished:
                 return
             # What one that is to be brought up to date asks for may be another thing then.
-            if key not in self._members.dirty and self._is_due(key, now):
+            if key not in self._hopeless and key not in self._members.dirty and self._is_due(key, now):
                 try:
                     self._search(self._members.gangs[key], budget, now)
                 except Exception as error:  # noqa: BLE001 - a defect may raise anything
@@ -136,14 +138,26 @@ class Searching:
                     contain(key, error)
         self._has_news, self._passed_in = False, self._state
 
+    def _wake(self, budget: Budget, now: float) -> None:
+        """Look at those without hope whether there may be more room for them by now."""
+        if not self._hopeless or not self._may_differ(self._hopeless.looked, now):
+            return
+        pool = self._pool(budget, now)
+        if pool is None:
+            self.unfinished = True
+            return
+        looked = Looked(self._state, now, self._moment.until, ())
+        budget.charge(_HOPELESS * self._hopeless.wake(pool, looked))
+        self._await(looked.until)
+
     def _rest(self) -> None:
         """Keep nothing, because no group is searched for."""
         self._due = float("inf")
         if self._gathering is not None:
             self._cluster.ledger.keep_journal(kept=False)
             self._gathering = None
-            self._running.clear()
-            self._looked.clear()
+            for key in self._line:
+                self._forget(key)
 
     def _is_time(self, now: float) -> bool:
         """Whether a search may be due. If nothing is new but what the cluster counts, none is for REPEATED_S."""
@@ -166,8 +180,10 @@ class Searching:
             self._await(since)
             return False
         looked = self._looked.get(key)
-        if looked is None or looked.asked is not gang.wait.asked:
-            return True
+        return looked is None or self._may_differ(looked, now)
+
+    def _may_differ(self, looked: Looked, now: float) -> bool:
+        """Whether it may come to something else by now, and was long enough ago; if not, that is awaited."""
         self._again = min(self._again, looked.at + REPEATED_S)
         same = looked.state == self._state and now < looked.until
         at = looked.until if same else looked.at + REPEATED_S
@@ -194,9 +210,6 @@ class Searching:
         pool = self._pool(budget, now) if running is None else running.pool
         if pool is None:
             self.unfinished = True
-            return
-        if running is None and self._is_hopeless_still(gang, pool, now):
-            budget.charge(_HOPELESS)
             return
         assessment = self._assessments[gang.key]
         ask = self._asking.of(gang, assessment)
@@ -228,12 +241,12 @@ class Searching:
 
     def _note_nobody(self, gang: Gang, ask: Ask, running: Running, found: NoWay, now: float) -> None:
         """Nobody was found to leave."""
-        looked = Looked(running.state, now, self._moment.until, gang.wait.asked, found)
+        looked = Looked(running.state, now, self._moment.until, gang.wait.asked)
         # Who is passed over for this group alone will be asked again though no more room has come.
         lasts = stays_hopeless(ask) and self._plans.pace.passed(now, gang.key) == self._plans.pace.passed(now)
         if found.hopeless and lasts and running.state == self._state:
-            ceiling, rows = self._ceiling(gang, running.pool, now), running.search.open_rows
-            looked = looked._replace(ceiling=ceiling, rows=rows)
+            priority = self._assessments[gang.key].terms.priority
+            self._hopeless.add(gang.key, priority, running.pool, looked, running.search.open_rows)
         self._note_looked(gang.key, looked)
 
     def _pool(self, budget: Budget, now: float) -> Pool | None:
@@ -249,30 +262,10 @@ class Searching:
             self._moment = Moment((now, self._state), pool, until)
         return pool
 
-    def _is_hopeless_still(self, gang: Gang, pool: Pool, now: float) -> bool:
-        """Whether sums have excluded the group, and nothing has happened that it could use; then that is noted."""
-        looked = self._looked.get(gang.key)
-        if looked is None or looked.rows is None or looked.asked is not gang.wait.asked:
-            return False
-        if self._ceilings.has_grown(looked.ceiling, self._ceiling(gang, pool, now), looked.rows):
-            return False
-        self._note_looked(gang.key, looked._replace(state=self._state, at=now, until=self._moment.until))
-        return True
-
     def _note_looked(self, key: GroupKey, looked: Looked) -> None:
         self._looked[key] = looked
         self._again = min(self._again, looked.at + REPEATED_S)
         self._await(looked.until)
-
-    def _ceiling(self, gang: Gang, pool: Pool, now: float) -> int:
-        """The present ceiling for the group's priority."""
-        known = self._moment.ceilings
-        priority = self._assessments[gang.key].terms.priority
-        if priority not in known:
-            allowed, passed = self._plans.allowed(exceeds=self._exceeds), self._plans.pace.passed(now)
-            eligible = pool.removable.eligible(allowed, below=priority, passed=passed, now=now)
-            known[priority] = self._ceilings.note(pool.removable, eligible)
-        return known[priority]
 
     def _open(self, gang: Gang, found: After, pool: Pool, leaving: Sequence[Claim], now: float) -> None:
         """Open the plan that was found; also if nobody leaves for it but pods that leave already, some of them of
@@ -286,7 +279,7 @@ class Searching:
             self._plans.open(gang, places, {name: pool.victims[name] for name in names}, pods, now)
             return
         # Also if it fits by now and is refused all the same, once in this state is enough.
-        self._note_looked(gang.key, Looked(self._state, now, self._moment.until, gang.wait.asked, NoWay()))
+        self._note_looked(gang.key, Looked(self._state, now, self._moment.until, gang.wait.asked))
         if not pods:
             gang.wait.try_again()
             self._members.dirty.note(gang.key)

@@ -9,6 +9,7 @@ from heapq import heapify, heappop, heappush
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.queueing.lines import unless_among
 
+_NEVER = float("inf")
 _SLACK = 64
 
 
@@ -47,9 +48,9 @@ class Agenda:
     def set(self, what: Due, key: GroupKey, at: float) -> None:
         """Set when this is due, replacing the previous time."""
         times, heap = self._at[what], self._heaps[what]
-        if times.get(key) == at:
+        if times.get(key, _NEVER) == at:
             return
-        if at == float("inf"):
+        if at == _NEVER:
             self.drop(what, key)
             return
         times[key] = at
@@ -61,7 +62,7 @@ class Agenda:
 
     def hasten(self, what: Due, key: GroupKey, at: float) -> None:
         """Set when this is due, unless it is due earlier."""
-        if at < self._at[what].get(key, float("inf")):
+        if at < self._at[what].get(key, _NEVER):
             self.set(what, key, at)
 
     def drop(self, what: Due, key: GroupKey) -> None:
@@ -70,7 +71,7 @@ class Agenda:
 
     def next(self) -> float:
         """The earliest time; infinity if there is none."""
-        return min((self._first(what) for what, heap in self._heaps.items() if heap), default=float("inf"))
+        return min((self._first(what) for what, heap in self._heaps.items() if heap), default=_NEVER)
 
     def take_due(self, what: Due, now: float) -> GroupKey | None:
         """Remove and return the key for which this has been due longest; None if it is due for none."""
@@ -84,7 +85,7 @@ class Agenda:
         heap, times = self._heaps[what], self._at[what]
         while heap and times.get(heap[0][1]) != heap[0][0]:
             heappop(heap)
-        return heap[0][0] if heap else float("inf")
+        return heap[0][0] if heap else _NEVER
 
     def validate(self, alive: Container[GroupKey]) -> Iterator[str]:
         """Contradictions, each as a sentence. A key with a UID may belong to an object that is not a gang."""
