@@ -131,7 +131,7 @@ class Machine:
             self._tell_of_reservations(effects)
         self._passed(Stage.PLAN)
         self._write(effects, upkeep.unwritten(now), budget, now)
-        searches = state.searching.unfinished or state.reserving.unfinished
+        searches = state.searching.unfinished or (state.reserving.unfinished and bool(state.reserving))
         waiting = (state.dirty, state.queue.waits, state.unserved.waits, searches)
         unfinished = any(waiting) or state.cluster.relief or state.cluster.worsened
         self._due = now if unfinished else max(now, state.agenda.next())

@@ -16,11 +16,12 @@ from gangsched.core.cluster import unbound
 from gangsched.core.cluster.attachments import Attachments
 from gangsched.core.cluster.budgets import Budgets
 from gangsched.core.cluster.capacity import Capacity, Relief
+from gangsched.core.cluster.claim_checks import claim_contradictions
 from gangsched.core.cluster.claims import ASSUMED, BOUND, HELD, NOMINATED, Claim, Claims
 from gangsched.core.cluster.device_index import Devices
 from gangsched.core.cluster.flights import Flights
 from gangsched.core.cluster.labels import NodeLabels
-from gangsched.core.cluster.ledger import Ledger, claim_contradictions
+from gangsched.core.cluster.ledger import Ledger
 from gangsched.core.cluster.prebinding_progress import Prebindings
 from gangsched.core.cluster.volume_index import Volumes
 from gangsched.core.constraints import registry

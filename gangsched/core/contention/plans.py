@@ -31,6 +31,7 @@ from gangsched.core.contention.opening import Opening
 from gangsched.core.contention.overdue import CalledIn, Overdue
 from gangsched.core.contention.pace import Pace
 from gangsched.core.contention.pool import OVERDUE_S, Victim
+from gangsched.core.contention.refusals import REFUSED_S, Refusals, failed
 from gangsched.core.contention.surplus import is_leaving
 from gangsched.core.gang import clock, preempted
 from gangsched.core.gang.assessment import Assessment
@@ -41,12 +42,10 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import TimeoutPolicy
-from gangsched.core.objects.results import EvictionRefused, PodEvicted, Spared
+from gangsched.core.objects.results import EvictionRefused, PodEvicted
 
 _ANY = 1 << 40
 """More evictions than any budget has to allow."""
-REFUSED_S = 60.0
-"""A plan ends once the API server has refused one of its evictions for so many seconds, or at once if for good."""
 
 
 Proves = Callable[[Gang, Plan], bool]
@@ -81,6 +80,7 @@ class Plans:
         self.ended: Counter[str] = Counter()
         self.lost: defaultdict[str, float] = defaultdict(float)
         self._loose = Loose(cluster)
+        self._refusals = Refusals(members.gangs, self._loose)
         self._told: list[tuple[Pod, GroupKey, bool]] = []
         self._lasted_s: list[float] = []
         self._lost_plans: list[tuple[GroupKey, str]] = []
@@ -212,7 +212,9 @@ class Plans:
             return
         claims, gang_of = self._cluster.ledger.claims, self._members.gang_of
         stay = any(uid in claims and not is_leaving(claims[uid], gang_of(uid)) for uid in plan.anyway)
-        refused = self._refused(plan, now)
+        refusals = self._refusals.of(plan)
+        plan.refused_since = {uid: plan.refused_since.get(uid, now) for uid in refusals}
+        refused = failed(plan, refusals, plan.refused_since, now)
         look = Look(gang, self._assessments.get(key), plan, self._cluster, refused, stay, self._is_foreign, now)
         ending = next((each for each in ENDINGS if each.fact(look)), None)
         if ending is not None:
@@ -287,24 +289,6 @@ class Plans:
             plan.paused_until = now + max(graces_s, default=0)
             self._members.dirty.note(holder.key)
 
-    def _refused(self, plan: Plan, now: float) -> list[str]:
-        """Units of which an eviction is refused for good, or has been for too long."""
-        refusals = self._refusals(plan)
-        plan.refused_since = since = {uid: plan.refused_since.get(uid, now) for uid in refusals}
-        failed = {
-            uid for uid, each in refusals.items() if each.why is Spared.FORBIDDEN or now >= since[uid] + REFUSED_S
-        }
-        return [name for name, uids in plan.units.items() if not failed.isdisjoint(uids)] if failed else []
-
-    def _refusals(self, plan: Plan) -> dict[str, EvictionRefused]:
-        """Why the API server has last refused to evict pods that leave for the plan, by UID."""
-        gangs = [self._members.gangs[key] for key in (*plan.whole, *plan.single) if key in self._members.gangs]
-        doing = [each for gang in gangs for each in (gang.operations.parting, gang.operations.rollback) if each]
-        found = self._loose.refused()
-        for each in doing:
-            found |= each.evictions.refused()
-        return {uid: refusal for uid, refusal in found.items() if uid in plan.leaving}
-
     def _end(self, gang: Gang, plan: Plan, ending: Ending, refused: Iterable[str], now: float) -> None:
         key = gang.key
         self.ended[ending.name] += 1
@@ -322,7 +306,7 @@ class Plans:
         elif plan.start is not None:
             self._ended[key] = _Ended(ending.name, plan)
         elif ending.name in (REFUSED, ROOM_LOST):
-            self._lost_plans.append((key, self._why_refused(plan)))
+            self._lost_plans.append((key, self._refusals.why(plan)))
         for other, uids in plan.single.items():
             if other in self._members.gangs:
                 preempted.keep(self._members.gangs[other], uids)
@@ -333,11 +317,6 @@ class Plans:
         self.holders.pop(key, None)
         self._cluster.ledger.unreserve(key)
         self._members.dirty.note(key)
-
-    def _why_refused(self, plan: Plan) -> str:
-        """What the API server has said about an eviction; empty if it refuses none."""
-        refusals = self._refusals(plan)
-        return refusals[min(refusals)].message if refusals else ""
 
     # What others are told
 

@@ -8,7 +8,6 @@ in common. It is the least urgent work of a call, and goes on from call to call.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -19,8 +18,9 @@ import numpy as np
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Claim
 from gangsched.core.contention.asking import Asking
+from gangsched.core.contention.covering import enough, is_covered, ranked
 from gangsched.core.contention.endings import NODE_LOST, OVERTAKEN, YIELDED
-from gangsched.core.contention.ends import ENDLESS, UNKNOWN, End, end_of
+from gangsched.core.contention.ends import UNKNOWN, End, end_of
 from gangsched.core.contention.line import Line
 from gangsched.core.contention.plans import Plans
 from gangsched.core.contention.searching import REPEATED_S, Searching
@@ -39,7 +39,6 @@ from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.earliest import Departure, Earliest, Later
 from gangsched.core.planning.filling import classify
-from gangsched.core.planning.guests import withheld
 from gangsched.core.queueing.order import order_key
 
 LOOKED_AT_S = 10.0
@@ -232,12 +231,12 @@ class Reserving:
         there = [claim for node in plan.nodes for claim in self._cluster.on_node.get(node, {}).values()]
         ends = [(claim, self._end_of(claim, now)) for claim in there if claim.pod.uid not in plan.ends]
         if plan.former and plan.start == _NEVER:
-            self._add(gang, plan, self._enough(plan, ends))
+            self._add(gang, plan, enough(self._cluster, plan, ends))
         elif plan.start is not None:
             self._add(gang, plan, [each for each in ends if each[1].promised <= plan.start < _NEVER])
         if plan.former:
             plan.former, plan.asked = False, gang.wait.asked
-        if not self._is_covered(gang.key):
+        if not is_covered(self._cluster, gang.key):
             self._plans.give_up(gang, OVERTAKEN, now)
 
     def join(self, gang: Gang, places: Sequence[tuple[Pod, str]], now: float) -> None:
@@ -265,31 +264,6 @@ class Reserving:
             plan.promises |= {claim.pod.uid for claim, end in ends if end.promised < end.certain}
             self._plans.leave_for(gang, plan)
 
-    def _enough(self, plan: Plan, ends: Sequence[tuple[Claim, End]]) -> list[tuple[Claim, End]]:
-        """Of those the first to end on each node whose amounts, with what is free there, are enough for the places."""
-        found, capacity = list[tuple[Claim, End]](), self._cluster.capacity
-        lacking: dict[str, Counter[str]] = {}
-        for pod, node in plan.places:
-            lacking.setdefault(node, Counter()).update(dict(pod.shape.requests))
-        for node, amounts in lacking.items():
-            for resource in amounts:
-                amounts[resource] -= max(0, capacity.free_of(capacity.rows[node], resource))
-        for claim, end in sorted(ends, key=lambda each: (each[1].promised, each[0].pod.uid)):
-            if +lacking[claim.node]:
-                lacking[claim.node].subtract(dict(claim.pod.shape.requests))
-                found.append((claim, end))
-        return found
-
-    def _is_covered(self, key: GroupKey) -> bool:
-        """Whether as much is free as must be withheld for the group: what is reserved and not used by who leaves."""
-        kept, capacity = withheld(self._cluster, self._cluster.ledger.reserved[key]), self._cluster.capacity
-        for at, resource in enumerate(kept.resources):
-            column = capacity.column(resource)
-            free = 0 if column is None else np.maximum(capacity.free[kept.rows, column], 0)
-            if bool((kept.amounts[:, at] > free).any()):
-                return False
-        return True
-
     def _search(self, gang: Gang, ask: Ask, budget: Budget, now: float) -> None:
         running, nodes = self._running.get(gang.key), self._cluster.node_changes
         if running is None or running.asked is not gang.wait.asked or running.nodes != nodes:
@@ -316,7 +290,7 @@ class Reserving:
         claims = [each for uid, each in self._cluster.ledger.claims.items() if each.counts and uid not in promised]
         ends = {claim.pod.uid: self._end_of(claim, now) for claim in claims}
         budget.charge(_END * len(ends))
-        departures = _ranked([Departure(ends[claim.pod.uid].promised, claim) for claim in claims])
+        departures = ranked([Departure(ends[claim.pod.uid].promised, claim) for claim in claims])
         return _Running(gang.wait.asked, self._cluster.node_changes, Earliest(ask, departures, now), ends)
 
     def _end_of(self, claim: Claim, now: float) -> End:
@@ -340,16 +314,3 @@ class Reserving:
             return
         uids = [each.claim.pod.uid for each in found.leaving]
         self._plans.reserve(gang, found.placement.assignments, {uid: ends[uid] for uid in uids}, start, now)
-
-
-def _ranked(departures: list[Departure]) -> list[Departure]:
-    """Those whose ends nothing tells leave node by node, the nodes with the fewest of them first."""
-    known = [each for each in departures if each.end < UNKNOWN]
-    by_node: dict[str, list[Departure]] = {}
-    for each in departures:
-        if each.end >= UNKNOWN:
-            by_node.setdefault(each.claim.node, []).append(each)
-    order = sorted(by_node.items(), key=lambda item: (len(item[1]), item[0]))
-    for rank, (_, several) in enumerate(order):
-        known += [Departure((ENDLESS if each.end >= ENDLESS else UNKNOWN) + rank, each.claim) for each in several]
-    return known

@@ -11,8 +11,9 @@ from gangsched.core.gang.writes import Rollback
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.wording import number_is, number_is_of_all
-from gangsched.core.status.conditions import late_message, there, waits_for_victims
+from gangsched.core.status.conditions import late_message, there
 from gangsched.core.status.explanation import missing_parts
+from gangsched.core.status.plan_sentences import waits_for_victims
 
 
 def degraded_reason(gang: Gang, assessment: Assessment) -> Reason | None:

@@ -18,9 +18,8 @@ from gangsched.core.status.conditions import (
     NO_ROOM,
     QUIET_REASONS,
     refused_reason,
-    reserved_later,
-    waits_for_victims,
 )
+from gangsched.core.status.plan_sentences import reserved_later, waits_for_victims
 
 NODES_SHOWN = 30
 """The number of nodes that the Scheduled Event names; an Event's note holds 1,024 characters."""

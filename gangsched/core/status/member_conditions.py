@@ -18,8 +18,9 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Minima
 from gangsched.core.status import explanation
-from gangsched.core.status.conditions import NO_ROOM, QUIET_REASONS, left_in_place, refused_reason, waits_for_victims
+from gangsched.core.status.conditions import NO_ROOM, QUIET_REASONS, left_in_place, refused_reason
 from gangsched.core.status.degraded import degraded_message
+from gangsched.core.status.plan_sentences import waits_for_victims
 
 EVENT_AFTER_S = 4.0
 """Delay, in seconds, between a member's condition and an Event with the same reason. The condition itself is written
