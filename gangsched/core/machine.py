@@ -143,16 +143,16 @@ class Machine:
         state = self._state
         contain = partial(state.contain, now, FaultyStep.CYCLE)
         effects += state.plans.go_on(now, partial(state.asking.proves, budget=budget, now=now), contain)
-        told = state.plans.take_told()
+        told = state.plans.news.take_told()
         effects += [gang_events.on_preempted(pod, holder, overdue=overdue) for pod, holder, overdue in told]
-        for key, said in state.plans.take_lost():
+        for key, said in state.plans.news.take_lost():
             if key in self.assessments:
                 effects += gang_events.on_plan_lost(self.gangs[key], self.assessments[key], said)
 
     def _tell_of_reservations(self, effects: list[Effect]) -> None:
         """Tell groups whose reservations were moved, and those that use reserved nodes until then."""
         state, known = self._state, self.assessments
-        for key, ending in state.plans.take_moved():
+        for key, ending in state.plans.news.take_moved():
             if key in known:
                 effects += gang_events.on_moved(self.gangs[key], known[key], ending)
         for key in state.reserving.take_backfilled():
@@ -256,7 +256,7 @@ class Machine:
             plans=len(self._state.plans.holders),
             ended=self._state.plans.ended,
             evictions=self._state.evictions,
-            lost=self._state.plans.lost,
+            lost=self._state.plans.news.lost_work,
             trials=self._state.searching.trials,
         )
 
@@ -278,7 +278,7 @@ class Machine:
 
     def take_measured(self) -> Measured:
         """What was measured since the last call."""
-        return self._upkeep.take_measured(self._spent / units.CALL, self._state.plans.take_lasted())
+        return self._upkeep.take_measured(self._spent / units.CALL, self._state.plans.news.take_lasted())
 
     def take_rivals(self) -> list[tuple[str, str]]:
         """Pods of ours that another process has bound since the last call, as ("NAMESPACE/POD", node) pairs."""

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Claim, Viewer
+from gangsched.core.contention.batches import drawn_by
 from gangsched.core.contention.gathering import Gathering
 from gangsched.core.contention.plans import Plans
 from gangsched.core.contention.pool import Pool
@@ -160,7 +161,9 @@ class Asking:
         if ask is None or not {pod.uid for pod in ask.members} >= plan.members:
             return False
         left = self._plans.allowed()
-        if not self._policy.preemption.exceeds_budgets and any(left[name] < 0 for name in self._plans.drawn(plan)):
+        if not self._policy.preemption.exceeds_budgets and any(
+            left[name] < 0 for name in drawn_by(self._cluster, plan.victims)
+        ):
             return False
         leaving = [claims[uid] for uid in plan.leaving if uid in claims]
         on_their_way = [claim for claim in leaving if is_leaving(claim, self._members.gang_of(claim.pod.uid))]

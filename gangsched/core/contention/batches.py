@@ -1,6 +1,9 @@
-"""In which order those that leave for an open plan are evicted."""
+"""In which order those that leave for an open plan are evicted, and what they take of disruption budgets."""
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang.plan import Plan
@@ -24,3 +27,12 @@ def next_batch(plan: Plan, cluster: Cluster) -> frozenset[str]:
         return frozenset()
     under = [uids for uids in rest if any(uid in pods and budgets.of(pods[uid]) for uid in uids)]
     return frozenset().union(*(under or rest))
+
+
+def drawn_by(cluster: Cluster, uids: Iterable[str]) -> Counter[str]:
+    """How many evictions of each disruption budget these pods take that its status does not show yet."""
+    drawn = Counter[str]()
+    for pod in filter(None, map(cluster.pods.get, uids)):
+        if pod.lifetime.ready:
+            drawn.update(each.key for each in cluster.budgets.of(pod) if pod.name not in each.disrupted)
+    return drawn

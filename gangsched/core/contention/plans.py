@@ -8,12 +8,12 @@ in one of the ways of `ENDINGS`; whoever has not begun to leave stays.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.contention.batches import next_batch
+from gangsched.core.contention.batches import drawn_by, next_batch
 from gangsched.core.contention.endings import (
     CHANGED,
     ENDINGS,
@@ -30,6 +30,7 @@ from gangsched.core.contention.marks import Marks
 from gangsched.core.contention.opening import Opening
 from gangsched.core.contention.overdue import CalledIn, Overdue
 from gangsched.core.contention.pace import Pace
+from gangsched.core.contention.plan_news import PlanNews
 from gangsched.core.contention.pool import OVERDUE_S, Victim
 from gangsched.core.contention.refusals import REFUSED_S, Refusals, failed
 from gangsched.core.contention.surplus import is_leaving
@@ -59,7 +60,7 @@ class _Ended(NamedTuple):
 
 
 class Plans:
-    """The open plans of all groups; `ended` counts endings by name, `lost` resource-seconds of those told to leave."""
+    """The open plans of all groups; `ended` counts endings by name."""
 
     def __init__(
         self,
@@ -78,14 +79,10 @@ class Plans:
         self.pace = Pace(a_minute)
         self.holders: dict[GroupKey, None] = {}
         self.ended: Counter[str] = Counter()
-        self.lost: defaultdict[str, float] = defaultdict(float)
         self._loose = Loose(cluster)
         self._refusals = Refusals(members.gangs, self._loose)
-        self._told: list[tuple[Pod, GroupKey, bool]] = []
-        self._lasted_s: list[float] = []
-        self._lost_plans: list[tuple[GroupKey, str]] = []
+        self.news = PlanNews()
         self._ended: dict[GroupKey, _Ended] = {}
-        self._moved: list[tuple[GroupKey, str]] = []
         self._marks = Marks(members)
         self._overdue = Overdue(cluster, members)
 
@@ -111,20 +108,12 @@ class Plans:
         gangs = ((key, self._members.gangs.get(key)) for key in self.holders)
         return {key: plan for key, gang in gangs if gang is not None and (plan := gang.operations.plan) is not None}
 
-    def drawn(self, *plans: Plan) -> Counter[str]:
-        """How many evictions of each disruption budget these plans take that its status does not show yet."""
-        pods, drawn = self._cluster.pods, Counter[str]()
-        for uid in (uid for plan in plans for uid in plan.victims):
-            pod = pods.get(uid)
-            if pod is not None and pod.lifetime.ready:
-                drawn.update(each.key for each in self._cluster.budgets.of(pod) if pod.name not in each.disrupted)
-        return drawn
-
     def allowed(self, *, exceeds: bool = False) -> dict[str, int]:
         """How many more evictions each disruption budget allows, beside open plans; any if a plan `exceeds`."""
         if exceeds:
             return dict.fromkeys(self._cluster.budgets.allowed, _ANY)
-        drawn = self.drawn(*self.opened().values()) if self._cluster.budgets.allowed else Counter[str]()
+        victims = [uid for plan in self.opened().values() for uid in plan.victims]
+        drawn = drawn_by(self._cluster, victims if self._cluster.budgets.allowed else ())
         return {name: number - drawn[name] for name, number in self._cluster.budgets.allowed.items()}
 
     def open(
@@ -153,7 +142,7 @@ class Plans:
         self._begin(gang, plan, now)
         ended = self._ended.pop(gang.key, None)
         if ended is not None:
-            self._moved.append((gang.key, ended.name))
+            self.news.moved.append((gang.key, ended.name))
             before = before or ended.plan
         plan.gave_way = before.gave_way if before is not None else frozenset()
 
@@ -263,20 +252,16 @@ class Plans:
         for key in whole:
             gangs[key].operations.may_leave()
             self._members.dirty.note(key)
-        self._note_lost(batch, now)
+        self.news.note_lost(filter(None, map(pods.get, batch)), now)
         self._pause_clock(holder, plan, now)
         overdue = plan.start is not None
-        self._told += [(pods[uid], holder.key, overdue) for uid in sorted(loose.union(*single.values())) if uid in pods]
+        self.news.told += [
+            (pods[uid], holder.key, overdue) for uid in sorted(loose.union(*single.values())) if uid in pods
+        ]
         for key, uids in single.items():
             preempted.part_with(gangs[key], uids, now)
             self._members.dirty.note(key)
         self._loose.evict(sorted(loose))
-
-    def _note_lost(self, batch: frozenset[str], now: float) -> None:
-        """Count the work that is lost with these pods."""
-        for pod in filter(None, map(self._cluster.pods.get, batch)):
-            for resource, amount in pod.shape.requests:
-                self.lost[resource] += amount * (now - (pod.bound_at or now))
 
     def _pause_clock(self, holder: Gang, plan: Plan, now: float) -> None:
         """Let the group's clock stand still while its victims end, at most once for each attempt (contract rule 4)."""
@@ -296,7 +281,7 @@ class Plans:
             self.pace.pause(key, now)
         elif ending.name == STARTED:
             self.pace.forget(key)
-            self._lasted_s.append(now - plan.opened_at)
+            self.news.lasted_s.append(now - plan.opened_at)
         if ending.passes:
             self.pace.pass_over((each for name in refused for each in (name, *plan.units[name])), now)
         if ending.name == ROOM_LOST:
@@ -306,7 +291,7 @@ class Plans:
         elif plan.start is not None:
             self._ended[key] = _Ended(ending.name, plan)
         elif ending.name in (REFUSED, ROOM_LOST):
-            self._lost_plans.append((key, self._refusals.why(plan)))
+            self.news.lost.append((key, self._refusals.why(plan)))
         for other, uids in plan.single.items():
             if other in self._members.gangs:
                 preempted.keep(self._members.gangs[other], uids)
@@ -317,28 +302,6 @@ class Plans:
         self.holders.pop(key, None)
         self._cluster.ledger.unreserve(key)
         self._members.dirty.note(key)
-
-    # What others are told
-
-    def take_lost(self) -> list[tuple[GroupKey, str]]:
-        """Groups whose plans came to nothing since the last call, each with what the API server said if it refused."""
-        lost, self._lost_plans = self._lost_plans, []
-        return lost
-
-    def take_moved(self) -> list[tuple[GroupKey, str]]:
-        """Groups with other places reserved for later since the last call, each with how their last plan ended."""
-        moved, self._moved = self._moved, []
-        return moved
-
-    def take_told(self) -> list[tuple[Pod, GroupKey, bool]]:
-        """Single pods that were told to leave since the last call, each with the group, and whether it is overdue."""
-        told, self._told = self._told, []
-        return told
-
-    def take_lasted(self) -> list[float]:
-        """For how many seconds plans were open that have had their places since the last call."""
-        lasted, self._lasted_s = self._lasted_s, []
-        return lasted
 
     # Results and times
 
@@ -355,8 +318,6 @@ class Plans:
         """When something is due without an event, in epoch seconds; infinity if nothing is."""
         due = [self._loose.next_due()]
         for plan in self.opened().values() if self.holders else ():
-            due.append(plan.expires)
-            if plan.start is not None:
-                due.append(self._overdue.due(plan))
+            due += [plan.expires, self._overdue.due(plan)]
             due += [since + REFUSED_S for since in plan.refused_since.values()]
         return min(due)
