@@ -116,7 +116,8 @@ class Asking:
             if key not in viewer.hidden:
                 nodes = {claim.node for claim in reserved.claims.values()}
                 promised |= {uid for uid in reserved.leaving if uid in claims and claims[uid].node in nodes}
-        gone = [each for each in leaving if each.pod.uid not in promised and claims.get(each.pod.uid) is each]
+        present = (claims[each.pod.uid] for each in leaving if each.pod.uid in claims)
+        gone = [each for each in present if each.counts and each.pod.uid not in promised]
         snapshot.leave(gone)
         return snapshot, gone
 
