@@ -15,6 +15,7 @@ from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.effects import EvictPod
 from gangsched.core.objects.faults import FaultyStep
 from gangsched.core.objects.results import EvictionRefused, Spared, StatusRefused
+from gangsched.core.planning import budget as units
 from tests.builders import group, node, pod, shape
 from tests.harness import Harness
 from tests.installations import Installation
@@ -661,3 +662,19 @@ def test_a_budget_that_is_exceeded_without_a_plan_stops_no_plan(whose):
     stats = harness.machine.stats()
     assert stats.ended.get("Changed", 0) == 0
     assert stats.plans == (1 if whose == "its own" else 2)
+
+
+@pytest.mark.without("all", why="the story needs calls that each do a part of a search")
+def test_a_pod_that_leaves_and_changes_during_a_search_stays_counted_as_gone(monkeypatch):
+    """A group needs two nodes, one of which a pod leaves whose status changes all the while. From the first change on
+    that pod counted as one that stays, and nothing that the search tried fitted."""
+    harness = cluster(*(node(name, cpu=4) for name in ("n1", "n2")), alone("leaves", cpu=4), alone("low", cpu=4))
+    monkeypatch.setattr(units, "CALL", 12_000)
+    harness.change("default/leaves", terminating=True, gone_by=harness.now + 100)
+    harness.add(*holder(2, pods_with={"cpu": 4}))
+    for at in range(100):
+        harness.change("default/leaves", labels={"at": str(at)})
+        harness.step()
+        harness.now += 0.01
+    assert evicted(harness) == ["low"]
+    assert harness.machine.stats().trials == 1

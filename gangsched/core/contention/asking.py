@@ -117,7 +117,8 @@ class Asking:
         viewer = self._viewers.of(gang.key, assessment)
         snapshot.stand_for(viewer, anew=True)
         claims, promised = self._cluster.ledger.claims, self.promised_to_others(viewer)
-        gone = [each for each in leaving if each.pod.uid not in promised and claims.get(each.pod.uid) is each]
+        present = (claims[each.pod.uid] for each in leaving if each.pod.uid in claims)
+        gone = [each for each in present if each.counts and each.pod.uid not in promised]
         snapshot.leave(gone)
         return snapshot, gone
 

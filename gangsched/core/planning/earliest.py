@@ -108,8 +108,8 @@ class Earliest:
         until = bisect_right(self._ends, moment)
         first, last = sorted((self._away, until))
         there = self._snapshot.cluster.ledger.claims
-        several = (each.claim for each in self._departures[first:last])
-        changed = [claim for claim in several if there.get(claim.pod.uid) is claim]
+        present = (there.get(each.claim.pod.uid) for each in self._departures[first:last])
+        changed = [claim for claim in present if claim is not None and claim.counts]
         if until > self._away:
             self._snapshot.leave(changed)
         else:
