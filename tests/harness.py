@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from heapq import heappop, heappush
 from random import Random
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from msgspec.structs import replace
 
@@ -243,6 +243,13 @@ class Harness:
         self._version = 0
         self._later: list[tuple[float, int, Callable[[], None]]] = []
         self._planned = 0
+
+    @classmethod
+    def of(cls, *things: Pod | Node | Group | ForeignGroup) -> Self:
+        """A harness to which these objects have been added."""
+        harness = cls()
+        harness.add(*things)
+        return harness
 
     # What users and other controllers do
 

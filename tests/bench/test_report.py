@@ -60,6 +60,7 @@ def test_every_bar_is_read_from_a_scenario_that_is_measured():
     assert {bar.scenario for bar in BARS} <= titles
 
 
+@pytest.mark.slow
 def test_a_bar_whose_figure_a_line_does_not_have_yet_is_not_measured(tmp_path, monkeypatch):
     from bench import page
 

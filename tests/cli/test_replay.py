@@ -184,6 +184,7 @@ def test_a_trace_that_is_not_there_is_told(capsys):
     assert "nosuch.csv: cannot be read (No such file or directory): name a file with a trace" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_page_run_as_they_are_written(capsys, monkeypatch):
     root = Path(__file__).resolve().parent.parent.parent
     monkeypatch.chdir(root)

@@ -233,10 +233,10 @@ async def read_of(*items: dict[str, object]) -> Leaders:
         return await read_leaders(session)
 
 
-async def test_thousands_of_leases_of_strangers_cost_no_more_than_reading_them_and_fill_no_screen():
+async def test_hundreds_of_leases_of_strangers_cost_no_more_than_reading_them_and_fill_no_screen():
     """Regression: all pairs of them were compared, and each had a sentence."""
-    found = await read_of(*(lease(f"l{number}", schedulerNames=[f"s{number}"]) for number in range(2000)))
-    assert len(found.all) == 2000
+    found = await read_of(*(lease(f"l{number}", schedulerNames=[f"s{number}"]) for number in range(500)))
+    assert len(found.all) == 500
     assert len(found.sentences) < 20
     assert len(rules(arguments(), led(*found.all)).notes) <= 3
     assert len("".join(rules(arguments(), led(*found.all)).notes)) < 1000

@@ -90,7 +90,7 @@ def test_verdicts_are_right_for_more_nodes_than_there_was_room_for_at_first(clus
 def test_values_that_come_and_go_are_forgotten(cluster, changing):
     """Regression: a taint whose value is a time left an entry for each time, for ever."""
     asked = shape(node_selector={"zone": "a"}) if changing == "labels" else shape()
-    for at in range(2000):
+    for at in range(300):
         fields = {"labels": {"zone": f"z{at}"}} if changing == "labels" else {"taints": [f"ends={at}:NoSchedule"]}
         cluster.set_node(node("n1", **fields))
         assert accepting(cluster, asked) == set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -95,21 +96,24 @@ def test_reading_is_no_change():
     assert not set(changes(ast.parse("x = gang.written\nx = gang.written[0]\ngang.written.get(1)\ngang.written: int")))
 
 
-def changes(tree: ast.AST, owner: str = "") -> Iterator[tuple[str, str]]:
+def changes(tree: ast.AST) -> Iterator[tuple[str, str]]:
     """(class, attribute) of each change. An object's name implies its class: `gang` and `self._gang` are a Gang."""
-    for node in ast.iter_child_nodes(tree):
-        inside = node.name if isinstance(node, ast.ClassDef) else owner
+    unread = [(tree, "")]
+    while unread:
+        node, owner = unread.pop()
         for target in map(_container, _targets(node)):
             if isinstance(target, ast.Attribute):
                 yield _class_of(target.value, owner), target.attr
-        yield from changes(node, inside)
+        inside = node.name if isinstance(node, ast.ClassDef) else owner
+        unread += [(child, inside) for child in ast.iter_child_nodes(node)]
 
 
+@cache
 def lines_of_code(source: str) -> int:
     """The number of lines that are neither blank nor comment nor docstring."""
     told = {
         line
-        for node in ast.walk(ast.parse(source))
+        for node in statements(ast.parse(source))
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
         for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
     }
@@ -117,19 +121,27 @@ def lines_of_code(source: str) -> int:
     return sum(bool(line) and not line.startswith("#") and number not in told for number, line in lines)
 
 
-def _targets(node: ast.AST) -> Iterator[ast.expr]:
+def statements(tree: ast.Module | ast.stmt | ast.ExceptHandler | ast.match_case) -> Iterator[ast.stmt]:
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for child in getattr(tree, field, ()):
+            if isinstance(child, ast.stmt):
+                yield child
+            yield from statements(child)
+
+
+def _targets(node: ast.AST) -> list[ast.expr]:
     match node:
         case ast.Assign(targets=targets) | ast.Delete(targets=targets):
-            for target in targets:
-                yield from target.elts if isinstance(target, ast.Tuple) else [target]
+            return [part for each in targets for part in (each.elts if isinstance(each, ast.Tuple) else [each])]
         case ast.AugAssign(target=target):
-            yield target
+            return [target]
         case ast.AnnAssign(target=target, value=value) if value is not None:
-            yield target
+            return [target]
         case ast.Call(func=ast.Attribute(value=value, attr=attr)) if attr in MUTATING:
-            yield value
+            return [value]
         case ast.Call(func=ast.Name(id=name), args=[first, *_]) if name in FUNCTIONS:
-            yield first
+            return [first]
+    return []
 
 
 def _container(node: ast.expr) -> ast.expr:

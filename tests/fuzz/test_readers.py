@@ -10,6 +10,7 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,7 @@ def examples(usual: int) -> settings:
     )
 
 
+@cache
 def samples() -> list[list[Any]]:
     """The documents of each page about a workload, and further objects that simulate reads."""
     paths = sorted((ROOT / "docs" / "workloads").glob("*.md"))
@@ -57,9 +59,6 @@ def samples() -> list[list[Any]]:
     found = [list(yaml.safe_load_all(text)) for text in texts]
     objects = list(yaml.safe_load_all((ROOT / "tests" / "fuzz" / "objects.yaml").read_text("utf-8")))
     return [*found, objects, *([each] for each in objects)]
-
-
-SAMPLES = samples()
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -81,7 +80,7 @@ def replaced(value: Any, path: tuple[Any, ...], other: Any) -> Any:
 @st.composite
 def spoilt(draw: st.DrawFn) -> str:
     """A valid file of which a few parts are something else, or whose text is."""
-    found: Any = draw(st.sampled_from(SAMPLES))
+    found: Any = draw(st.sampled_from(samples()))
     for _ in range(draw(st.integers(1, 3))):
         found = replaced(found, draw(st.sampled_from(list(places(found)))), draw(st.sampled_from(SCALARS)))
     text = yaml.safe_dump_all(found if isinstance(found, list) else [found], allow_unicode=True)

@@ -48,8 +48,7 @@ SAID = st.tuples(LABELS, ANNOTATIONS, st.sampled_from(("", "native")))
 
 @given(st.lists(SAID, min_size=1, max_size=3), st.integers(1, 6), st.booleans())
 def test_no_group_is_bound_in_part_whatever_its_pods_say(said, number, declared):
-    harness = Harness()
-    harness.add(node(cpu=4), *([group("g", min_member=2)] if declared else []))
+    harness = Harness.of(node(cpu=4), *([group("g", min_member=2)] if declared else []))
     harness.add(pod("h-0", declaration=Declaration(OTHER.name, min_member=2)))
     for place in range(number):
         labels, annotations, native = said[place % len(said)]

@@ -27,8 +27,7 @@ STEPS = st.lists(
 @given(SIZES, st.integers(1, 8), STEPS)
 def test_each_application_that_has_started_gets_all_its_executors(sizes, cpus, steps):
     """On one node, what is free in all is usable, so that the check is exact: all members request one CPU."""
-    harness = Harness()
-    harness.add(node(cpu=cpus))
+    harness = Harness.of(node(cpu=cpus))
     made: dict[str, int] = {}
     for step, name in steps:
         driver = f"default/{name}-0"

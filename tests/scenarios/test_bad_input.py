@@ -118,8 +118,7 @@ def tell(harness: Harness, event: Event) -> None:
 
 @pytest.mark.parametrize(("things", "reason", "says", "fix"), CASES)
 def test_the_group_waits_with_a_condition_and_one_event_and_is_bound_once_it_is_put_right(things, reason, says, fix):
-    harness = Harness()
-    harness.add(node(), *things)
+    harness = Harness.of(node(), *things)
     harness.wait(120)
     assert harness.bound() == []
     if harness.groups:
@@ -151,8 +150,7 @@ def test_the_group_waits_with_a_condition_and_one_event_and_is_bound_once_it_is_
     ],
 )
 def test_a_scheduled_group_keeps_what_is_bound_and_says_why_the_newcomer_waits(newcomer, reason):
-    harness = Harness()
-    harness.add(node(), group("a", min_member=2), *pods("a", 2))
+    harness = Harness.of(node(), group("a", min_member=2), *pods("a", 2))
     harness.wait(2)
     harness.add(newcomer)
     harness.wait(60)
@@ -210,8 +208,7 @@ def test_a_priority_class_that_vanishes_keeps_the_group_waiting():
 
 
 def test_the_priority_of_the_podgroup_makes_a_missing_class_unimportant():
-    harness = Harness()
-    harness.add(node(), group("a", min_member=1, priority=5), *pods("a", 1))
+    harness = Harness.of(node(), group("a", min_member=1, priority=5), *pods("a", 1))
     harness.settle()
     assert len(harness.bound()) == 1
 

@@ -330,8 +330,7 @@ def test_places_are_taken_up_after_a_restart_only_until_their_time_has_passed(pa
 
 def test_a_member_that_is_placed_anew_does_not_wait_for_what_would_help_further_members():
     """Two members are bound, the third is refused for good twice, and another, which fits nowhere, parks the group."""
-    harness = Harness()
-    harness.add(*(node(name, cpu=1) for name in ("n1", "n2", "n3")))
+    harness = Harness.of(*(node(name, cpu=1) for name in ("n1", "n2", "n3")))
     harness.add(pod("a-0", node="n1"), pod("a-1", node="n2"))
     harness.refuse_bind = refusing(Refused.FORBIDDEN, "a-2", times=2)
     harness.add(group("a", min_member=3, max_schedule_time_s=600.0), pod("a-2"), pod("a-3", cpu=2))
@@ -354,8 +353,7 @@ def test_a_group_whose_bindings_are_all_refused_backs_off_though_a_further_membe
 
 @pytest.mark.without("restarts", "standbys", why="a new leader tries again at once")
 def test_a_group_that_timed_out_with_places_held_backs_off_though_a_further_member_waits():
-    harness = Harness()
-    harness.add(node("n1", cpu=2), group("a", min_member=2, max_schedule_time_s=5.0), *pods("a", 3))
+    harness = Harness.of(node("n1", cpu=2), group("a", min_member=2, max_schedule_time_s=5.0), *pods("a", 3))
     harness.refuse_bind = refusing(Refused.UNAVAILABLE, times=10**6)
     harness.wait(5)
     assert harness.gang("default/a").record.phase == "TimedOut"

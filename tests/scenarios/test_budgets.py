@@ -16,8 +16,7 @@ def of_pod(harness: Harness) -> list[str]:
 
 
 def test_budgets_come_change_and_go():
-    harness = Harness()
-    harness.add(node(), pod("p", group=""))
+    harness = Harness.of(node(), pod("p", group=""))
     harness.put_budget(ALL, NONE)
     harness.settle()
     assert of_pod(harness) == ["all", "none"]
@@ -28,8 +27,7 @@ def test_budgets_come_change_and_go():
 
 
 def test_budgets_that_cannot_be_read_are_unknown_until_they_can():
-    harness = Harness()
-    harness.add(node(), pod("p", group=""))
+    harness = Harness.of(node(), pod("p", group=""))
     harness.put_budget(ALL)
     harness.settle()
     harness.hide_budgets("may not be read")

@@ -35,8 +35,7 @@ class TestTrees:
     pkg/scheduler/schedule_one_podgroup.go), and on no CompositePodGroup."""
 
     def test_none_before_an_attempt_then_false_and_true_once_the_tree_is_bound(self):
-        harness = Harness()
-        harness.add(inner("root"), leaf("pg1", "root"), leaf("pg2", "root"), *members_of("pg1", 3))
+        harness = Harness.of(inner("root"), leaf("pg1", "root"), leaf("pg2", "root"), *members_of("pg1", 3))
         harness.wait(60)
         assert puts(harness) == []
         harness.add(node(cpu=3), *members_of("pg2", 3))
@@ -48,8 +47,7 @@ class TestTrees:
         assert {(effect.key.name, effect.uid) for effect in puts(harness)} == {("pg1", "uid-pg1"), ("pg2", "uid-pg2")}
 
     def test_a_group_that_the_tree_does_not_need_is_scheduled_when_its_own_minimum_is_bound(self):
-        harness = Harness()
-        harness.add(node(cpu=4), inner("root", least=1), leaf("pg1", "root"), leaf("pg2", "root", least=2))
+        harness = Harness.of(node(cpu=4), inner("root", least=1), leaf("pg1", "root"), leaf("pg2", "root", least=2))
         harness.add(*members_of("pg1", 3))
         harness.wait(5)
         assert (condition(harness, "pg1"), condition(harness, "pg2")) == (SCHEDULED, None)
@@ -74,8 +72,7 @@ class TestTrees:
         assert said(harness, "pg1") == said(harness, "pg2") == (False, "SchedulerError")
 
     def test_of_a_tree_with_pods_of_another_scheduler_nothing_is_written_until_they_are_gone(self):
-        harness = Harness()
-        harness.add(node(cpu=9), inner("root"), leaf("pg1", "root"), leaf("pg2", "root"))
+        harness = Harness.of(node(cpu=9), inner("root"), leaf("pg1", "root"), leaf("pg2", "root"))
         harness.add(*members_of("pg1", 3), *members_of("pg2", 3))
         harness.add(*members_of("pg2", 1, first=3, scheduler="default-scheduler"))
         harness.wait(60)
@@ -99,8 +96,7 @@ class TestTrees:
 
 
 def test_a_group_of_the_name_of_a_tree_is_not_scheduled_with_it():
-    harness = Harness()
-    harness.add(node(cpu=20), inner("x", least=1), leaf("a", "x", least=2), *members_of("a", 2))
+    harness = Harness.of(node(cpu=20), inner("x", least=1), leaf("a", "x", least=2), *members_of("a", 2))
     harness.wait(5)
     harness.run_pods()
     harness.add(leaf("x", least=2), *members_of("x", 2))
@@ -128,8 +124,7 @@ class TestWhoseGroupItIs:
         assert condition(harness, "train-7fk2p") == SCHEDULED
 
     def test_after_a_group_has_joined_a_tree(self):
-        harness = Harness()
-        harness.add(node(cpu=2), leaf("pg1"), *members_of("pg1", 3))
+        harness = Harness.of(node(cpu=2), leaf("pg1"), *members_of("pg1", 3))
         harness.wait(60)
         assert said(harness, "pg1") == (False, "Unschedulable")
         seen = harness.foreign[NATIVE, GroupKey("default", "pg1")].phase
@@ -142,8 +137,7 @@ class TestWhoseGroupItIs:
 
 
 def test_once_a_pod_that_has_ended_is_gone_the_condition_is_written():
-    harness = Harness()
-    harness.add(node(cpu=3), leaf("g"), *members_of("g", 3))
+    harness = Harness.of(node(cpu=3), leaf("g"), *members_of("g", 3))
     harness.add(*members_of("g", 1, first=3, scheduler="default-scheduler", phase=PodPhase.SUCCEEDED))
     harness.wait(60)
     assert puts(harness) == []
@@ -154,8 +148,7 @@ def test_once_a_pod_that_has_ended_is_gone_the_condition_is_written():
 
 @pytest.mark.without("standbys", "leaderless", "disorder", why="a leader fails by itself, at a given time")
 def test_a_group_half_bound_before_a_long_time_without_a_leader_is_not_scheduled():
-    harness = Harness()
-    harness.add(node(cpu=9), leaf("g"))
+    harness = Harness.of(node(cpu=9), leaf("g"))
     harness.withhold = lambda effect: effect.name != "g-0"
     harness.add(*members_of("g", 3))
     harness.wait(1)

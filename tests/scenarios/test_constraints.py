@@ -133,23 +133,20 @@ def of_team(count, **fields):
 
 
 def test_a_gang_is_placed_by_a_constraint_of_which_only_the_registry_knows():
-    harness = Harness()
-    harness.add(*racks("r1-a", "r1-b", "r2-a", "r3-a", cpu=8), group("a", min_member=3), *of_team(3))
+    harness = Harness.of(*racks("r1-a", "r1-b", "r2-a", "r3-a", cpu=8), group("a", min_member=3), *of_team(3))
     harness.settle()
     assert sorted(found.node[:2] for found in harness.pods.values()) == ["r1", "r2", "r3"]
     assert harness.machine.validate() == []
 
 
 def test_members_above_the_minimum_see_those_that_were_placed_before():
-    harness = Harness()
-    harness.add(*racks("r1-a", "r2-a", "r3-a", cpu=8), group("a", min_member=1), *of_team(5))
+    harness = Harness.of(*racks("r1-a", "r2-a", "r3-a", cpu=8), group("a", min_member=1), *of_team(5))
     harness.settle()
     assert sorted(found.node for found in harness.pods.values() if found.node) == ["r1-a", "r2-a", "r3-a"]
 
 
 def test_what_it_refuses_is_explained_in_its_own_words_and_holds_nothing():
-    harness = Harness()
-    harness.add(*racks("r1-a", "r1-b", "r2-a", cpu=8), group("a", min_member=3), *of_team(3))
+    harness = Harness.of(*racks("r1-a", "r1-b", "r2-a", cpu=8), group("a", min_member=3), *of_team(3))
     harness.settle()
     harness.wait(20.0)
     assert harness.bound() == []
@@ -163,8 +160,7 @@ def test_what_it_refuses_is_explained_in_its_own_words_and_holds_nothing():
 
 def test_a_gang_that_waits_is_woken_by_what_opens_nodes_elsewhere():
     """The node of the pod that ends stays full, but the end of the pod opens the other node of the rack."""
-    harness = Harness()
-    harness.add(
+    harness = Harness.of(
         *racks("r1-a", cpu=2),
         *racks("r1-b", "r2-a", cpu=8),
         pod("old", group="", scheduler="x", node="r1-a", labels={"team": "red"}, cpu=0),

@@ -287,8 +287,7 @@ def test_a_strategy_that_raises_parks_the_groups_that_use_it():
 def test_gangs_that_fail_while_they_are_placed_do_not_end_the_cycle_of_those_behind_them(injector):
     injector.names = tuple(f"default/a-{number}" for number in range(30))
     in_place(injector)
-    harness = Harness()
-    harness.add(node("n1", cpu=100))
+    harness = Harness.of(node("n1", cpu=100))
     for number in range(30):
         harness.add(group(f"a-{number}", min_member=2), *pods(f"a-{number}", 2))
     harness.add(group("b", min_member=2, created=9.0), *pods("b", 2))
@@ -472,8 +471,7 @@ def test_a_change_of_a_spec_or_a_pod_that_fails_is_known_all_the_same(injector, 
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
 def test_a_pod_over_which_its_group_fails_counts_where_it_is(injector):
     """Another scheduler binds a member; recording that in the gang fails, both from the watch and from a list."""
-    harness = Harness()
-    harness.add(node("n1", cpu=2), group("a", min_member=3), *pods("a", 3))
+    harness = Harness.of(node("n1", cpu=2), group("a", min_member=3), *pods("a", 3))
     harness.wait(2)
     injector.into(news, "take_in", after=True)
     harness.change("default/a-0", node="n1", bound_at=harness.now)

@@ -46,8 +46,7 @@ def test_a_pod_that_fails_while_its_binding_is_in_flight_leaves_no_binding_behin
 
 def test_a_status_refused_after_its_podgroup_went_leads_to_no_busy_loop():
     """The PodGroup is deleted while a status write is in flight; the server answers it with 404."""
-    harness = Harness()
-    harness.add(node(cpu="1"), group("a", min_member=2), *pods("a", 2))
+    harness = Harness.of(node(cpu="1"), group("a", min_member=2), *pods("a", 2))
     harness.settle()
     harness.delete_group("default/a")
     harness.settle()
@@ -61,8 +60,7 @@ def test_a_status_refused_after_its_podgroup_went_leads_to_no_busy_loop():
 @pytest.mark.without("restarts", "standbys", why="a new leader tries again at once")
 def test_a_scheduled_groups_member_that_the_server_refuses_is_let_go_of_told_and_tried_again_later():
     """All members are replaced, and the server answers each binding with 403."""
-    harness = Harness()
-    harness.add(node(cpu="2"), group("a", min_member=2), *pods("a", 2))
+    harness = Harness.of(node(cpu="2"), group("a", min_member=2), *pods("a", 2))
     harness.settle()
     harness.add(pod("a-2"))
     harness.wait(5)
@@ -89,8 +87,7 @@ def test_a_scheduled_groups_member_that_the_server_refuses_is_let_go_of_told_and
 
 def test_max_member_does_not_keep_those_out_who_make_the_quorum():
     """The oldest member is too large; the other two fit, and maxMember allows two."""
-    harness = Harness()
-    harness.add(node(cpu="8"), group("a", min_member=2, max_member=2))
+    harness = Harness.of(node(cpu="8"), group("a", min_member=2, max_member=2))
     harness.add(pod("a-0", cpu="100", created=1.0), pod("a-1", created=2.0), pod("a-2", created=3.0))
     harness.wait(5)
 
@@ -112,8 +109,7 @@ def test_max_member_leaves_room_for_a_role_that_is_owed():
 
 def test_a_run_that_began_while_nobody_looked_is_bound_whole_or_not_at_all():
     """The group is scheduled; all members are replaced while the operator is down; there is room for two of three."""
-    harness = Harness()
-    harness.add(node(cpu="3"), group("a", min_member=3), *pods("a", 3))
+    harness = Harness.of(node(cpu="3"), group("a", min_member=3), *pods("a", 3))
     harness.wait(5)
     harness.delete("default/a-0", "default/a-1", "default/a-2")
     harness.add(pod("x", group="", node="n1", scheduler="other"))
@@ -128,8 +124,7 @@ def test_a_run_that_began_while_nobody_looked_is_bound_whole_or_not_at_all():
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 def test_a_transaction_does_not_outlive_its_podgroup():
     """Two are bound under a PodGroup that is deleted; a new PodGroup of the same name asks for five."""
-    harness = Harness()
-    harness.add(node(cpu="2"), group("a", min_member=2), *pods("a", 2))
+    harness = Harness.of(node(cpu="2"), group("a", min_member=2), *pods("a", 2))
     harness.step()
     harness.delete_group("default/a")
     harness.settle()
@@ -144,8 +139,7 @@ def test_a_transaction_does_not_outlive_its_podgroup():
 
 def test_a_success_whose_pod_is_gone_still_counts_for_its_role_after_a_restart():
     """A role of two: one succeeds, its pod is deleted, the operator restarts."""
-    harness = Harness()
-    harness.add(node(cpu="2"), group("a", min_member=2, roles=(Role("w", 2),)))
+    harness = Harness.of(node(cpu="2"), group("a", min_member=2, roles=(Role("w", 2),)))
     harness.add(pod("a-0", role="w"), pod("a-1", role="w"))
     harness.wait(5)
     harness.run_pods()

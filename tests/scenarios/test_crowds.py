@@ -150,8 +150,7 @@ def test_events_on_pods_that_nobody_schedules_keep_to_the_limit_and_end_after_a_
 
 
 def test_pods_of_other_schedulers_that_name_a_group_are_told_by_name_not_by_number():
-    harness = Harness()
-    harness.add(node(), group("a", min_member=2), pod("a-0"))
+    harness = Harness.of(node(), group("a", min_member=2), pod("a-0"))
     harness.add(*(pod(f"x-{at}", group="a", scheduler="default-scheduler") for at in range(50)))
     harness.wait(60)
     assert len(harness.events("ForeignMember")) == 1
@@ -259,8 +258,7 @@ def test_our_own_status_does_not_end_the_pause_of_a_large_group():
 
 def test_all_groups_that_lose_members_in_a_call_hold_their_places_on_one_snapshot(monkeypatch):
     """A node is lost, and with it a member of each of ten Jobs; all ten places are held."""
-    harness = Harness()
-    harness.add(node(cpu=20), group("b", min_member=4), *pods("b", 4))
+    harness = Harness.of(node(cpu=20), group("b", min_member=4), *pods("b", 4))
     for at in range(10):
         meta = {"name": f"t{at}", "namespace": "default", "uid": f"uid-t{at}"}
         body = {"metadata": meta, "spec": {"parallelism": 2, "completions": 2}, "status": {}}

@@ -13,8 +13,7 @@ from tests.harness import Harness
 
 def scheduled(**spec) -> Harness:
     """A scheduled group of two; the node has no room for a third pod."""
-    harness = Harness()
-    harness.add(group("a", min_member=2, created=50.0, **spec), *pods("a", 2), node("n1", cpu=2))
+    harness = Harness.of(group("a", min_member=2, created=50.0, **spec), *pods("a", 2), node("n1", cpu=2))
     harness.wait(2)
     return harness
 
@@ -76,8 +75,7 @@ def test_a_replacement_gets_the_first_place_in_the_order():
 
 
 def test_members_that_ran_on_a_node_that_is_lost_are_replaced_on_others_first_of_all():
-    harness = Harness()
-    harness.add(node("n1", cpu=2), node("n2", cpu=2), group("a", min_member=4), *pods("a", 4))
+    harness = Harness.of(node("n1", cpu=2), node("n2", cpu=2), group("a", min_member=4), *pods("a", 4))
     harness.settle()
     harness.run_pods()
     harness.wait(2)
@@ -122,8 +120,7 @@ def test_under_ignore_a_replacement_has_no_precedence():
 
 
 def test_a_lost_role_degrades_and_is_repaired_before_members_of_other_roles():
-    harness = Harness()
-    harness.add(group("a", min_member=2, roles=(Role("driver", 1),)), pod("a-d", role="driver"), node(cpu=3))
+    harness = Harness.of(group("a", min_member=2, roles=(Role("driver", 1),)), pod("a-d", role="driver"), node(cpu=3))
     harness.add(*pods("a", 2, role=""))
     harness.wait(2)
     harness.delete("default/a-d")
@@ -156,8 +153,7 @@ def test_a_degraded_group_is_still_degraded_after_a_restart_and_repaired():
 
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 def test_a_group_partly_bound_without_ever_being_scheduled_is_completed_first_of_all_and_never_times_out():
-    harness = Harness()
-    harness.add(group("a", min_member=2, max_schedule_time_s=2.0), pod("a-0", node="n1"), pod("a-1", cpu=2))
+    harness = Harness.of(group("a", min_member=2, max_schedule_time_s=2.0), pod("a-0", node="n1"), pod("a-1", cpu=2))
     harness.add(node("n1", cpu=2), pod("vip", group="", priority=100, created=-1.0, cpu=2, preempts=False))
     harness.wait(100)
     assert harness.bound() == ["default/a-0"]

@@ -95,8 +95,7 @@ class TestOneDialect:
     def test_pfnets_default_time_holds_where_neither_the_podgroup_nor_a_member_says_another(self, spec, asked, seconds):
         said = {f"{PFNET}-name": "g", f"{PFNET}-size": "2"}
         more = {f"{PFNET}-schedule-timeout-seconds": asked} if asked else {}
-        harness = Harness()
-        harness.add(speaking("g-0", said), speaking("g-1", said | more))
+        harness = Harness.of(speaking("g-0", said), speaking("g-1", said | more))
         if spec is not None:
             harness.add(group("g", min_member=2, **spec))
         harness.settle()
@@ -117,8 +116,7 @@ class TestOneDialect:
         assert len(lasted) > 1
 
     def test_pods_of_another_scheduler_in_a_dialect_of_others_are_left_in_peace(self):
-        harness = Harness()
-        harness.add(node(), koordinator("g-0", scheduler="koord-scheduler"))
+        harness = Harness.of(node(), koordinator("g-0", scheduler="koord-scheduler"))
         harness.wait(60)
         assert harness.emitted == []
         assert harness.machine.gangs == {}
@@ -145,15 +143,13 @@ class TestRolesFromPods:
     @pytest.mark.without("disorder", why="asserts what one order of events leads to")
     def test_pods_with_task_groups_and_no_application_wait_and_say_what_is_missing(self):
         said = {f"{YUNIKORN}/task-groups": WORKERS, f"{YUNIKORN}/task-group-name": "worker"}
-        harness = Harness()
-        harness.add(node(), *(speaking(f"w-{number}", said) for number in range(2)))
+        harness = Harness.of(node(), *(speaking(f"w-{number}", said) for number in range(2)))
         harness.wait(2)
         assert harness.bound() == []
         assert told(harness, "w-0")[0] == "InvalidDeclaration"
 
     def test_an_originator_without_a_task_group_is_one_more_member(self):
-        harness = Harness()
-        harness.add(node(cpu=2), yunikorn("lead", task_groups=WORKERS))
+        harness = Harness.of(node(cpu=2), yunikorn("lead", task_groups=WORKERS))
         harness.add(*(yunikorn(f"w-{number}", task_group="worker") for number in range(2)))
         harness.wait(2)
         assert harness.bound() == []
@@ -162,8 +158,7 @@ class TestRolesFromPods:
         assert len(harness.bound()) == 3
 
     def test_members_wait_for_the_pod_that_lists_the_task_groups(self):
-        harness = Harness()
-        harness.add(node(), *(yunikorn(f"w-{number}", task_group="worker") for number in range(2)))
+        harness = Harness.of(node(), *(yunikorn(f"w-{number}", task_group="worker") for number in range(2)))
         harness.wait(2)
         reason, message = told(harness, "w-0")
         assert reason == "PodGroupNotFound"
@@ -205,8 +200,7 @@ class TestRolesFromPods:
         assert told(harness, "w-0")[0] == "Contradiction"
 
     def test_a_task_group_that_is_not_listed_is_told(self):
-        harness = Harness()
-        harness.add(node(), yunikorn("lead", task_groups=WORKERS), yunikorn("w-0", task_group="wroker"))
+        harness = Harness.of(node(), yunikorn("lead", task_groups=WORKERS), yunikorn("w-0", task_group="wroker"))
         harness.wait(2)
         assert told(harness, "w-0") == (
             "RoleUnknown",
@@ -217,8 +211,7 @@ class TestRolesFromPods:
         )
 
     def test_a_podgroup_with_the_same_roles_is_joined(self):
-        harness = Harness()
-        harness.add(node(), group("g", min_member=2, roles=(Role(name="worker", min_member=2),)))
+        harness = Harness.of(node(), group("g", min_member=2, roles=(Role(name="worker", min_member=2),)))
         harness.add(*(yunikorn(f"w-{number}", task_groups=WORKERS, task_group="worker") for number in range(2)))
         harness.wait(2)
         assert len(harness.bound()) == 2
@@ -238,8 +231,7 @@ class TestRolesFromPods:
         ],
     )
     def test_a_podgroup_with_other_roles_contradicts(self, roles, said):
-        harness = Harness()
-        harness.add(node(), group("g", min_member=2, roles=roles))
+        harness = Harness.of(node(), group("g", min_member=2, roles=roles))
         harness.add(*(yunikorn(f"w-{number}", task_groups=WORKERS, task_group="worker") for number in range(3)))
         harness.wait(2)
         assert harness.bound() == []
@@ -263,8 +255,7 @@ class TestSeveralDialects:
         assert len(harness.bound()) == 2
 
     def test_a_pod_whose_dialects_name_different_groups_is_told_and_binds_with_none(self):
-        harness = Harness()
-        harness.add(node(), speaking("g-0", {f"{KOORDINATOR}/name": "g"}, {KUEUE: "h"}), koordinator("g-1"))
+        harness = Harness.of(node(), speaking("g-0", {f"{KOORDINATOR}/name": "g"}, {KUEUE: "h"}), koordinator("g-1"))
         harness.wait(2)
         assert harness.bound() == []
         assert (told(harness, "g-0")[0], told(harness, "g-1")[0]) == ("Contradiction", "GangIncomplete")

@@ -17,8 +17,7 @@ NOT_FOUND = (100, 5, (12, 16, 16, 20, 24, 25, 25, 25, 27, 29, 31, 34, 37, 42, 43
 
 def puzzle(cpu: int, number: int, sizes: tuple[int, ...]) -> tuple[Harness, list[Pod]]:
     """Nodes, and a group that needs all its members, none of which exists yet."""
-    harness = Harness()
-    harness.add(*(node(f"n{at}", cpu=cpu) for at in range(number)), group("a", min_member=len(sizes)))
+    harness = Harness.of(*(node(f"n{at}", cpu=cpu) for at in range(number)), group("a", min_member=len(sizes)))
     return harness, [pod(f"a-{at:02}", group="a", cpu=size) for at, size in enumerate(sizes)]
 
 

@@ -89,8 +89,7 @@ def test_its_numbers_change_at_most_every_thirty_seconds_together_with_the_messa
 
 
 def test_the_nodes_must_be_in_the_domain_that_the_group_would_go_to():
-    harness = Harness()
-    harness.add(*(node(zone, cpu=cpu, labels={"zone": zone}) for zone, cpu in (("a", 1), ("b", 2))))
+    harness = Harness.of(*(node(zone, cpu=cpu, labels={"zone": zone}) for zone, cpu in (("a", 1), ("b", 2))))
     harness.add(group("a", min_member=3, topology=Topology(key="zone")), *pods("a", 3))
     harness.wait(1)
     [entry] = demand(harness)
@@ -121,8 +120,7 @@ NAMED: dict[str, Any] = {"node_selector": {HOSTNAME: "n9"}}
 
 class TestNodesByName:
     def test_members_that_no_new_node_could_help_are_not_called_unschedulable(self):
-        harness = Harness()
-        harness.add(node("n1"), group("a", min_member=2), pod("a-0"), pod("a-1", **NAMED))
+        harness = Harness.of(node("n1"), group("a", min_member=2), pod("a-0"), pod("a-1", **NAMED))
         harness.wait(1)
         assert harness.condition("default/a").reason == "NeverFits"
         assert "a new node would not help" in harness.condition("default/a").message
@@ -135,8 +133,7 @@ class TestNodesByName:
         assert len(harness.bound()) == 2
 
     def test_a_pod_is_told_once_also_after_a_restart(self):
-        harness = Harness()
-        harness.add(node("n1"), pod("plain", group="", **NAMED))
+        harness = Harness.of(node("n1"), pod("plain", group="", **NAMED))
         harness.wait(1)
         harness.restart()
         harness.wait(100)

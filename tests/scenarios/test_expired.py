@@ -107,8 +107,7 @@ def test_a_group_that_was_recreated_or_has_changed_since_stays(fields: dict[str,
 
 
 def test_a_group_that_waits_or_runs_stays() -> None:
-    harness = Harness()
-    harness.add(node(cpu=16), group("a", min_member=2), pod("default/a-0", group="a"))
+    harness = Harness.of(node(cpu=16), group("a", min_member=2), pod("default/a-0", group="a"))
     harness.wait(2)
     assert not expire(harness)
     harness.add(pod("default/a-1", group="a"))
@@ -119,8 +118,7 @@ def test_a_group_that_waits_or_runs_stays() -> None:
 
 
 def test_a_group_that_timed_out_for_good_stays_while_its_members_live() -> None:
-    harness = Harness()
-    harness.add(group("a", min_member=1, timeout_policy=TimeoutPolicy.FAIL), pod("default/a-0", group="a"))
+    harness = Harness.of(group("a", min_member=1, timeout_policy=TimeoutPolicy.FAIL), pod("default/a-0", group="a"))
     harness.wait(70)
     assert harness.status("default/a").phase == "Failed"
     assert not expire(harness)

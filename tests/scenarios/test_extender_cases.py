@@ -61,8 +61,7 @@ def executor(number: int, app: str = "app", *, dialects: Any = SINGLE_AZ, gpu: i
 
 def running(*nodes: Node, least: int, most: int | None = None, dialects: Any = SINGLE_AZ) -> Harness:
     """An application whose driver is bound."""
-    harness = Harness()
-    harness.add(*nodes, application(least=least, most=most, dialects=dialects))
+    harness = Harness.of(*nodes, application(least=least, most=most, dialects=dialects))
     harness.settle()
     assert harness.bound() == ["default/app-driver"]
     return harness
@@ -84,8 +83,7 @@ def test_a_third_executor_of_two_is_refused_until_one_of_them_has_terminated():
 
 
 def test_executors_that_want_a_gpu_each_do_not_fit_beside_a_driver_that_has_one():
-    harness = Harness()
-    harness.add(worker("node1"), worker("node2"), application(least=2, executor_gpu=1))
+    harness = Harness.of(worker("node1"), worker("node2"), application(least=2, executor_gpu=1))
     harness.wait(2)
     assert not harness.bound()
     assert not harness.groups
@@ -93,8 +91,7 @@ def test_executors_that_want_a_gpu_each_do_not_fit_beside_a_driver_that_has_one(
 
 @pytest.mark.parametrize(("executors", "fits"), [(2, True), (100, False)])
 def test_an_application_that_exceeds_the_cluster_is_flagged_in_the_decision_itself(executors, fits):
-    harness = Harness()
-    harness.add(worker("node1"), application(least=executors))
+    harness = Harness.of(worker("node1"), application(least=executors))
     harness.wait(2)
     assert harness.bound() == (["default/app-driver"] if fits else [])
     if not fits:
@@ -102,8 +99,7 @@ def test_an_application_that_exceeds_the_cluster_is_flagged_in_the_decision_itse
 
 
 def test_minimal_fragmentation_puts_a_further_executor_where_the_application_is():
-    harness = Harness()
-    harness.add(worker("node1"), application("static", dialects=MIN_FRAG))
+    harness = Harness.of(worker("node1"), application("static", dialects=MIN_FRAG))
     harness.settle()
     harness.add(executor(0, "static"), executor(1, "static"))
     harness.settle()
@@ -121,8 +117,7 @@ def test_minimal_fragmentation_puts_a_further_executor_where_the_application_is(
 
 def test_minimal_fragmentation_looks_at_the_room_for_this_size_of_executor():
     """Node1 has room for two more executors of 3 CPUs and a byte, node2 for one, although it has more bytes left."""
-    harness = Harness()
-    harness.add(
+    harness = Harness.of(
         node("node1", cpu=8, memory=8, gpu=1, labels={ZONE: "zone1"} | POOL),
         application("static", 0, dialects=MIN_FRAG, requests={"cpu": 1, "memory": 4, GPU: 1}),
     )
@@ -154,8 +149,7 @@ def test_executors_above_the_minimum_fill_the_node_of_the_application_and_take_a
 
 
 def test_executors_above_the_minimum_stay_in_the_zone_of_the_driver():
-    harness = Harness()
-    harness.add(worker("node1", "zone1"), application("static"))
+    harness = Harness.of(worker("node1", "zone1"), application("static"))
     harness.settle()
     harness.add(executor(0, "static"), executor(1, "static"), worker("node2", "zone2"))
     harness.add(application("app", 0, 2))

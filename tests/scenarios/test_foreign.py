@@ -59,8 +59,7 @@ def stated(dialect: str, spec: object) -> ForeignGroup:
 class TestTheTerms:
     @pytest.mark.parametrize("dialect", NAMED)
     def test_a_group_is_bound_whole_when_complete_and_not_before_and_nothing_is_written_but_to_its_pods(self, dialect):
-        harness = Harness()
-        harness.add(node(), g(dialect, min_member=3), *members(2, dialect))
+        harness = Harness.of(node(), g(dialect, min_member=3), *members(2, dialect))
         harness.wait(2)
         assert harness.bound() == []
         assert told(harness, "g-0")[0] == "GangIncomplete"
@@ -71,8 +70,7 @@ class TestTheTerms:
         assert not any(isinstance(effect, PatchStatus) for effect in harness.effects)
 
     def test_of_two_groups_that_do_not_fit_together_the_older_object_is_first_whatever_its_pods_age(self):
-        harness = Harness()
-        harness.add(node(cpu=3), g(created=50.0), foreign_group("volcano", "default/h", created=40.0))
+        harness = Harness.of(node(cpu=3), g(created=50.0), foreign_group("volcano", "default/h", created=40.0))
         harness.add(*members(2, created=60.0))
         annotations = {"scheduling.k8s.io/group-name": "h"}
         harness.add(
@@ -87,8 +85,7 @@ class TestTheTerms:
     def test_roles_of_the_object_are_enforced_and_a_task_that_it_does_not_list_is_none(self):
         tasks = {"master": 1, "worker": 2}
         roles = tuple(Role(name=name, min_member=number) for name, number in tasks.items())
-        harness = Harness()
-        harness.add(node(), g(min_member=1, roles=roles))
+        harness = Harness.of(node(), g(min_member=1, roles=roles))
 
         def of_task(name: str, task: str) -> Pod:
             return member(name, annotations={"volcano.sh/task-spec": task})
@@ -103,8 +100,7 @@ class TestTheTerms:
 
     def test_a_subgroup_of_kais_that_needs_no_member_is_not_waited_for(self):
         spec = {"subGroups": [{"name": "leader", "minMember": 1}, {"name": "extra", "minMember": 0}]}
-        harness = Harness()
-        harness.add(node(), stated("kai", spec))
+        harness = Harness.of(node(), stated("kai", spec))
         harness.add(member("g-0", "kai", labels={"kai.scheduler/subgroup-name": "leader"}))
         harness.wait(2)
         assert harness.bound() == ["default/g-0"]
@@ -113,24 +109,21 @@ class TestTheTerms:
         assert len(harness.bound()) == 2
 
     def test_its_longest_wait_is_the_groups(self):
-        harness = Harness()
-        harness.add(node(cpu=1), g(max_schedule_time_s=7.0), *members(2))
+        harness = Harness.of(node(cpu=1), g(max_schedule_time_s=7.0), *members(2))
         harness.wait(6)
         assert harness.machine.stats().timeouts == 0
         harness.wait(2)
         assert harness.machine.stats().timeouts == 1
 
     def test_what_cannot_be_honoured_is_refused_by_name(self):
-        harness = Harness()
-        harness.add(node(), g(not_built=("spec.networkTopology of mode hard",)), *members(2))
+        harness = Harness.of(node(), g(not_built=("spec.networkTopology of mode hard",)), *members(2))
         harness.wait(2)
         assert told(harness, "g-0")[0] == "NotSupported"
 
 
 class TestTheObject:
     def test_one_that_does_not_exist_is_named_with_its_kind_and_comes_later(self):
-        harness = Harness()
-        harness.add(node(), *members(2))
+        harness = Harness.of(node(), *members(2))
         harness.wait(2)
         assert told(harness, "g-0") == (
             "PodGroupNotFound",
@@ -144,22 +137,19 @@ class TestTheObject:
         assert len(harness.bound()) == 2
 
     def test_one_without_pods_costs_nothing_that_could_be_seen(self):
-        harness = Harness()
-        harness.add(node(), *(foreign_group("volcano", f"default/empty-{number}") for number in range(10)))
+        harness = Harness.of(node(), *(foreign_group("volcano", f"default/empty-{number}") for number in range(10)))
         harness.wait(60)
         assert harness.machine.gangs == {}
         assert harness.machine.stats().phases == {}
         assert harness.emitted == []
 
     def test_one_of_another_dialect_says_nothing(self):
-        harness = Harness()
-        harness.add(node(), g("kai"), *members(2, "volcano"))
+        harness = Harness.of(node(), g("kai"), *members(2, "volcano"))
         harness.wait(2)
         assert told(harness, "g-0")[0] == "PodGroupNotFound"
 
     def test_deleted_it_leaves_bound_members_and_lets_others_wait_and_made_again_it_goes_on(self):
-        harness = Harness()
-        harness.add(node(), g(), *members(2))
+        harness = Harness.of(node(), g(), *members(2))
         harness.wait(2)
         harness.delete_foreign("volcano", "default/g")
         harness.add(member("g-2"))
@@ -183,8 +173,7 @@ class TestTheObject:
 
 class TestSeveralSources:
     def test_a_podgroup_of_ours_that_agrees_is_joined(self):
-        harness = Harness()
-        harness.add(node(), group("g", min_member=2), g(max_schedule_time_s=9.0), *members(2))
+        harness = Harness.of(node(), group("g", min_member=2), g(max_schedule_time_s=9.0), *members(2))
         harness.wait(2)
         assert len(harness.bound()) == 2
         assert harness.status("default/g").source == "gangsched PodGroup, volcano PodGroup"
@@ -196,8 +185,7 @@ class TestSeveralSources:
         assert harness.gang("default/g").record.scheduled_at == since
 
     def test_a_priority_that_ours_leaves_open_is_theirs(self):
-        harness = Harness()
-        harness.add(node(), group("g", min_member=2), g(priority_class="high"), *members(2))
+        harness = Harness.of(node(), group("g", min_member=2), g(priority_class="high"), *members(2))
         harness.wait(2)
         assert harness.condition("default/g").reason == "PriorityClassNotFound"
 
@@ -214,8 +202,7 @@ class TestSeveralSources:
         ],
     )
     def test_one_that_differs_contradicts_until_either_goes(self, ours, theirs, said):
-        harness = Harness()
-        harness.add(node(), group("g", **{"min_member": 2} | ours), g(**theirs), *members(3))
+        harness = Harness.of(node(), group("g", **{"min_member": 2} | ours), g(**theirs), *members(3))
         harness.wait(2)
         assert harness.bound() == []
         assert harness.condition("default/g").message == (
@@ -227,8 +214,7 @@ class TestSeveralSources:
         assert told(harness, "g-0")[0] != "Contradiction"
 
     def test_pods_that_say_another_minimum_contradict_the_object(self):
-        harness = Harness()
-        harness.add(node(), g("scheduler-plugins", min_member=3))
+        harness = Harness.of(node(), g("scheduler-plugins", min_member=3))
         labels = {"pod-group.scheduling.sigs.k8s.io/name": "g", "pod-group.scheduling.sigs.k8s.io/min-available": "2"}
         harness.add(*members(3, "scheduler-plugins", labels=labels))
         harness.wait(2)
@@ -240,8 +226,7 @@ class TestSeveralSources:
         )
 
     def test_the_object_of_a_pods_second_dialect_counts_as_well(self):
-        harness = Harness()
-        harness.add(node(), g("kai", min_member=3))
+        harness = Harness.of(node(), g("kai", min_member=3))
         harness.add(*members(2, "kai", labels={"kueue.x-k8s.io/pod-group-name": "g"}))
         harness.wait(2)
         assert told(harness, "g-0")[1].startswith("Group g: 2 of 3 members exist")
@@ -249,8 +234,7 @@ class TestSeveralSources:
 
 class TestRestart:
     def test_a_scheduled_group_is_known_as_such_and_a_lost_member_replaced_alone(self):
-        harness = Harness()
-        harness.add(node(cpu=3), g(min_member=3), *members(3))
+        harness = Harness.of(node(cpu=3), g(min_member=3), *members(3))
         harness.wait(600)
         harness.delete("default/g-2")
         harness.restart()
@@ -294,8 +278,7 @@ class TestRestart:
 
     @pytest.mark.without("restarts", why="the story tells a watch what no list holds")
     def test_one_that_was_hidden_at_the_start_is_taken_over_once_it_is_seen(self):
-        harness = Harness()
-        harness.add(node(cpu=3), g(min_member=3), *members(3))
+        harness = Harness.of(node(cpu=3), g(min_member=3), *members(3))
         harness.wait(600)
         harness.delete("default/g-2")
         harness.hidden["volcano"] = ForeignGroupsHidden("volcano", "It cannot be read.")
@@ -332,8 +315,7 @@ class TestHidden:
 
     @pytest.mark.without("restarts", why="the story tells a watch what no list holds")
     def test_no_kind_any_more_is_no_object(self):
-        harness = Harness()
-        harness.add(node(cpu=1), g(), *members(2))
+        harness = Harness.of(node(cpu=1), g(), *members(2))
         harness.wait(2)
         harness.report(ForeignGroupsReplaced("volcano", ()))
         harness.wait(2)
@@ -370,8 +352,7 @@ def test_deleted_or_hidden_while_part_of_the_quorum_is_bound_the_rest_is_bound_a
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 @pytest.mark.without("restarts", "standbys", why="the story tells a watch what no list holds")
 def test_hidden_for_a_while_a_scheduled_group_stays_one():
-    harness = Harness()
-    harness.add(node(), g(), *members(2))
+    harness = Harness.of(node(), g(), *members(2))
     harness.wait(2)
     since = harness.gang("default/g").record.scheduled_at
     harness.report(ForeignGroupsHidden("volcano", "gangsched may not read it."))

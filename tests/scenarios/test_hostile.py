@@ -61,8 +61,7 @@ def test_a_number_of_thousands_of_digits_in_a_node_affinity_is_judged_like_any_o
 @pytest.mark.slow
 def test_a_group_of_a_thousand_different_shapes_that_fits_only_in_part_is_refused():
     """Regression: each kind of member took one call on the stack, although the search was abandoned before it began."""
-    harness = Harness()
-    harness.add(*(node(f"n{number}", cpu=4) for number in range(600)), group("a", min_member=1000))
+    harness = Harness.of(*(node(f"n{number}", cpu=4) for number in range(600)), group("a", min_member=1000))
     harness.add(*(pod(f"a-{number}", requests={"cpu": f"{1800 + number}m"}) for number in range(1000)))
     harness.wait(2)
     assert harness.bound() == []
@@ -115,8 +114,7 @@ def test_a_status_is_written_within_the_limits_of_its_schema():
 
 def test_nominated_pods_of_any_size_leave_no_more_room_than_there_is():
     """Regression: two of 8Ei each made the free amount of a node wrap around to more than it had ever had."""
-    harness = Harness()
-    harness.add(node("n1", memory="32Gi"))
+    harness = Harness.of(node("n1", memory="32Gi"))
     harness.add(
         *(pod(f"x-{n}", group="", scheduler="x", nominated_node="n1", memory="8Ei", priority=9) for n in (1, 2))
     )

@@ -43,8 +43,7 @@ def test_fields_of_the_object_and_keys_of_pods_are_named_in_one_event_and_the_gr
 
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tells anew")
 def test_a_field_that_is_set_later_is_told_then_and_no_other_again():
-    harness = Harness()
-    harness.add(node(cpu=1), volcano(queue="research"), member("g-0"), member("g-1"))
+    harness = Harness.of(node(cpu=1), volcano(queue="research"), member("g-0"), member("g-1"))
     harness.wait(20)
     harness.add(volcano(queue="research", networkTopology={"mode": "soft"}))
     harness.wait(20)
@@ -55,15 +54,13 @@ def test_a_field_that_is_set_later_is_told_then_and_no_other_again():
 
 
 def test_a_group_that_sets_nothing_of_the_kind_is_told_nothing():
-    harness = Harness()
-    harness.add(node(), volcano(queue="default"), member("g-0"), member("g-1"))
+    harness = Harness.of(node(), volcano(queue="default"), member("g-0"), member("g-1"))
     harness.wait(20)
     assert told(harness) == []
 
 
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tells anew")
 def test_with_a_podgroup_of_gangscheds_the_event_is_on_that():
-    harness = Harness()
-    harness.add(node(), group("g", min_member=2), volcano(queue="research"), member("g-0"), member("g-1"))
+    harness = Harness.of(node(), group("g", min_member=2), volcano(queue="research"), member("g-0"), member("g-1"))
     harness.wait(20)
     assert [(kind, name) for kind, name, _ in told(harness)] == [("PodGroup", "g")]

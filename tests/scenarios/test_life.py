@@ -24,8 +24,7 @@ def told(harness: Harness, name: str) -> list[str]:
 
 
 def test_the_story_of_a_gang_tells_what_was_stored_and_which_steps_followed():
-    harness = Harness()
-    harness.add(node(cpu=8), group("a", min_member=2), pod("a-0", group="a"))
+    harness = Harness.of(node(cpu=8), group("a", min_member=2), pod("a-0", group="a"))
     harness.step()
     harness.add(pod("a-1", group="a"))
     harness.step()
@@ -39,8 +38,7 @@ def test_the_story_of_a_gang_tells_what_was_stored_and_which_steps_followed():
 
 
 def test_a_story_keeps_its_last_steps():
-    harness = Harness()
-    harness.add(node(cpu=8), group("a", min_member=1))
+    harness = Harness.of(node(cpu=8), group("a", min_member=1))
     for number in range(MOST_TOLD):
         harness.add(pod(f"a-{number}", group="a"))
         harness.settle()
@@ -52,8 +50,7 @@ def test_a_story_keeps_its_last_steps():
 
 
 def test_a_pod_without_a_group_has_no_story():
-    harness = Harness()
-    harness.add(node(cpu=8), pod("p", group="", cpu=99))
+    harness = Harness.of(node(cpu=8), pod("p", group="", cpu=99))
     harness.settle()
     (gang,) = harness.machine.gangs.values()
     assert gang.plain
@@ -65,8 +62,7 @@ def test_rows_that_contradict_each_other_park_the_gang_and_its_story_names_them(
     row = Row("never done", lambda _: True, lambda _: None)
     stages = tuple(((lambda _: True, (row,)),) for _ in range(2))
     monkeypatch.setattr(life, "_STAGES", stages)
-    harness = Harness()
-    harness.add(node(cpu=8), group("a", min_member=1), pod("a-0", group="a"))
+    harness = Harness.of(node(cpu=8), group("a", min_member=1), pod("a-0", group="a"))
     harness.machine.handle(harness.inbox, harness.now)
     (fault,) = harness.machine.take_faults()
     assert isinstance(fault, Fault)
@@ -109,8 +105,7 @@ def test_a_pod_that_shows_its_confirmed_binding_and_nothing_else_tells_its_gang_
 
 
 def test_a_pod_without_a_group_is_forgotten_once_its_confirmed_binding_is_shown():
-    harness = Harness()
-    harness.add(node(cpu=8), pod("p", group=""))
+    harness = Harness.of(node(cpu=8), pod("p", group=""))
     harness.settle()
     assert harness.bound() == ["default/p"]
     assert not harness.machine.gangs

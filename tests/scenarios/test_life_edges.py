@@ -46,8 +46,7 @@ def test_a_quorum_that_is_incomplete_beside_a_bound_member_does_not_wait_for_its
 
 
 def test_a_run_that_begins_after_a_restart_is_not_short_because_the_last_one_was():
-    harness = Harness()
-    harness.add(node("n1", cpu=8), group("a", min_member=2, on_degraded=OnDegraded.RESTART), *pods("a", 2))
+    harness = Harness.of(node("n1", cpu=8), group("a", min_member=2, on_degraded=OnDegraded.RESTART), *pods("a", 2))
     harness.settle()
     harness.run_pods()
     harness.settle()
@@ -87,8 +86,7 @@ def test_a_group_that_a_new_leader_keeps_outside_goes_on_to_wait_for_its_volumes
 
 def test_a_back_off_that_ended_before_1970_is_over():
     """As a status may say that somebody has edited."""
-    harness = Harness()
-    harness.add(node("n1", cpu=1), group("a", min_member=2), *pods("a", 2))
+    harness = Harness.of(node("n1", cpu=1), group("a", min_member=2), *pods("a", 2))
     harness.settle()
     harness.wait(2)
     written = status_to_object(harness.status("default/a"))["status"]
@@ -109,8 +107,7 @@ def test_evictions_are_not_due_for_nobody():
 
 def test_a_status_of_a_former_leader_that_arrives_late_is_corrected():
     """It was decided before the bindings were confirmed, and stood there until the gang's next change."""
-    harness = Harness()
-    harness.add(node("n1", cpu=8), group("a", min_member=2), *pods("a", 2))
+    harness = Harness.of(node("n1", cpu=8), group("a", min_member=2), *pods("a", 2))
     harness.settle()
     harness.wait(2)
     right = harness.status("default/a")
@@ -148,8 +145,7 @@ def test_a_group_that_failed_by_a_time_out_beside_a_bound_member_holds_nothing(r
 
 def test_who_is_bound_is_told_of_a_large_group_though_a_member_has_left_before_its_next_turn():
     """Its binding had ended, and the Event that names the nodes failed over it."""
-    harness = Harness()
-    harness.add(group("a", min_member=200, max_schedule_time_s=3000.0), *pods("a", 260))
+    harness = Harness.of(group("a", min_member=200, max_schedule_time_s=3000.0), *pods("a", 260))
     refused = [True]
     harness.refuse_status = lambda effect: StatusRefused(effect.key, stale=False) if refused else None
     harness.settle()

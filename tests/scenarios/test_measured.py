@@ -64,8 +64,7 @@ def test_the_wait_of_each_run_is_from_its_last_member_to_its_first_schedule(
     runs: list[tuple[int, int, int, PodPhase]],
 ) -> None:
     """A run: seconds without its last member, without room, and bound, and the phase in which its members end."""
-    harness = Harness()
-    harness.add(group("a", min_member=2, max_schedule_time_s=7200.0))
+    harness = Harness.of(group("a", min_member=2, max_schedule_time_s=7200.0))
     for number, (incomplete_s, waiting_s, bound_s, end) in enumerate(runs):
         names = [f"a-{2 * number}", f"a-{2 * number + 1}"]
         harness.add(pod(names[0]))

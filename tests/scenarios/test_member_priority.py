@@ -13,8 +13,7 @@ pytestmark = pytest.mark.without("disorder", why="whoever comes first is bound f
 
 def test_the_quorum_is_made_of_the_members_with_the_highest_priority():
     """Two of three fit; the youngest has the highest priority."""
-    harness = Harness()
-    harness.add(node(cpu="2"), group("a", min_member=2))
+    harness = Harness.of(node(cpu="2"), group("a", min_member=2))
     harness.add(pod("a-0", created=1.0, priority=1), pod("a-1", created=2.0, priority=1))
     harness.add(pod("a-2", created=3.0, priority=9))
     harness.wait(5)
@@ -24,8 +23,7 @@ def test_the_quorum_is_made_of_the_members_with_the_highest_priority():
 
 def test_a_member_of_high_priority_is_not_passed_over_for_a_larger_one_behind_it():
     """The second in order does not fit beside the first, but would fit beside the third."""
-    harness = Harness()
-    harness.add(node(cpu="5"), group("a", min_member=2))
+    harness = Harness.of(node(cpu="5"), group("a", min_member=2))
     harness.add(pod("a-0", cpu="2", priority=9), pod("a-1", cpu="4", priority=5), pod("a-2", cpu="1"))
     harness.wait(5)
 
@@ -33,8 +31,7 @@ def test_a_member_of_high_priority_is_not_passed_over_for_a_larger_one_behind_it
 
 
 def test_max_member_keeps_those_of_high_priority():
-    harness = Harness()
-    harness.add(node(cpu="8"), group("a", min_member=1, max_member=2))
+    harness = Harness.of(node(cpu="8"), group("a", min_member=1, max_member=2))
     harness.add(*[pod(f"a-{at}", created=float(at), priority=at) for at in range(3)])
     harness.wait(5)
 
@@ -44,8 +41,7 @@ def test_max_member_keeps_those_of_high_priority():
 
 def test_repairs_replace_by_priority():
     """A scheduled group of two loses one; there is room for one of the two replacements."""
-    harness = Harness()
-    harness.add(node(cpu="2"), group("a", min_member=2), pod("a-0"), pod("a-1"))
+    harness = Harness.of(node(cpu="2"), group("a", min_member=2), pod("a-0"), pod("a-1"))
     harness.wait(5)
     harness.delete("default/a-1")
     harness.add(pod("a-2", priority=1), pod("a-3", priority=2))

@@ -35,8 +35,7 @@ class TestPriority:
     """Admission sets spec.priority of each PodGroup: plugin/pkg/admission/priority/admission.go (1.37)."""
 
     def test_a_group_without_a_class_has_the_priority_of_its_pods_and_not_the_zero_of_admission(self):
-        harness = Harness()
-        harness.add(native(priority=0), group("other", min_member=2, priority=3))
+        harness = Harness.of(native(priority=0), group("other", min_member=2, priority=3))
         harness.add(*members(2, "native", priority=7), *pods("other", 2))
         harness.wait(1)
         harness.add(node(cpu=2))
@@ -74,8 +73,7 @@ def test_the_disruption_mode_says_whether_all_members_are_preempted_together(mod
 
 def test_a_min_count_lowered_after_the_group_was_scheduled_applies_at_once():
     """From 1.37 on; `test_upstream_groups.py` changes it before, `test_native_of_controllers.py` raises it after."""
-    harness = Harness()
-    harness.add(native(3), *members(3, "native"), node(cpu=3))
+    harness = Harness.of(native(3), *members(3, "native"), node(cpu=3))
     harness.wait(2)
     harness.add(native(2))
     harness.wait(2)
@@ -89,8 +87,7 @@ class TestPodsOfAnotherScheduler:
     """kube-scheduler refuses a group with several schedulerNames for ever; gangsched counts its own pods alone."""
 
     def test_no_pod_is_bound_as_if_those_of_the_other_scheduler_were_members(self):
-        harness = Harness()
-        harness.add(node(cpu=9), native(3), *members(2, "native"))
+        harness = Harness.of(node(cpu=9), native(3), *members(2, "native"))
         harness.add(member("theirs", "native", scheduler="default-scheduler", node="n1"))
         harness.wait(5)
         assert bound(harness) == ["theirs"]
@@ -117,15 +114,13 @@ class TestPodsOfAnotherScheduler:
         assert bound(harness) == ["g-0", "g-1"]
 
     def test_a_group_of_the_other_scheduler_alone_is_none_of_ours(self):
-        harness = Harness()
-        harness.add(node(cpu=9), native(2), *members(2, "native", scheduler="default-scheduler"))
+        harness = Harness.of(node(cpu=9), native(2), *members(2, "native", scheduler="default-scheduler"))
         harness.wait(60)
         assert harness.machine.gangs == {}
         assert harness.emitted == []
 
     def test_once_our_pods_are_gone_the_rest_is_none_of_ours(self):
-        harness = Harness()
-        harness.add(node(cpu=9), native(2), *members(1, "native"))
+        harness = Harness.of(node(cpu=9), native(2), *members(1, "native"))
         harness.add(member("theirs", "native", scheduler="default-scheduler"))
         harness.wait(5)
         harness.delete("default/g-0")

@@ -22,8 +22,7 @@ NOT_READY = "node.kubernetes.io/not-ready:NoSchedule"
     ],
 )
 def test_a_group_waits_for_nodes_that_are_shut_for_a_moment_and_is_bound_once_they_are_not(fields, asked):
-    harness = Harness()
-    harness.add(node("n1", **fields), group("a", min_member=2), *pods("a", 2, **asked))
+    harness = Harness.of(node("n1", **fields), group("a", min_member=2), *pods("a", 2, **asked))
     harness.wait(5)
     told = harness.condition("default/a").reason, harness.pod("default/a-0").condition_reason
     harness.add(node("n1", labels={"zone": "a"}, gpu=8))
@@ -35,8 +34,7 @@ def test_a_group_waits_for_nodes_that_are_shut_for_a_moment_and_is_bound_once_th
 
 def test_a_device_plug_in_that_restarts_makes_no_group_hopeless():
     """The kubelet lists the GPUs with 0 until the plug-in has registered again."""
-    harness = Harness()
-    harness.add(node("n1", gpu=4), group("a", min_member=1, max_schedule_time_s=999.0), pod("a-0", gpu=8))
+    harness = Harness.of(node("n1", gpu=4), group("a", min_member=1, max_schedule_time_s=999.0), pod("a-0", gpu=8))
     harness.wait(5)
     before = harness.condition("default/a").reason
     harness.add(replace(node("n1"), awaited=(GPU,)))
@@ -51,8 +49,7 @@ def test_a_device_plug_in_that_restarts_makes_no_group_hopeless():
 
 def test_no_group_of_equal_ones_is_told_that_it_never_fits_once_that_is_not_proven_any_more():
     """Equal groups share one try: what is true for the first must be said of all."""
-    harness = Harness()
-    harness.add(node("n1", gpu=4))
+    harness = Harness.of(node("n1", gpu=4))
     for name in "abc":
         harness.add(group(name, min_member=1, max_schedule_time_s=999.0), pod(f"{name}-0", group=name, gpu=8))
     harness.wait(5)

@@ -77,8 +77,7 @@ def test_the_first_of_a_lane_may_pass_to_another_installation():
 
 def test_a_place_that_went_with_a_pod_to_another_gang_is_not_given_up_by_the_former_one():
     """Regression: the refusal was applied by the former gang after the other one had placed the pod again."""
-    harness = Harness()
-    harness.add(node("n0", cpu=2), group("b", min_member=2), *pods("b", 2, priority=5))
+    harness = Harness.of(node("n0", cpu=2), group("b", min_member=2), *pods("b", 2, priority=5))
     harness.settle()
     harness.add(node("n1", cpu=4), group("a", min_member=1))
     harness.withhold = lambda effect: effect.node == "n1"
@@ -95,8 +94,7 @@ def test_a_place_that_went_with_a_pod_to_another_gang_is_not_given_up_by_the_for
 @pytest.mark.parametrize("why", [Refused.UNAVAILABLE, Refused.GONE])
 def test_a_place_is_given_up_if_the_refusal_comes_with_the_pods_move_to_another_gang(why):
     """Regression: the former gang had it no more, and the new one had not taken it over yet."""
-    harness = Harness()
-    harness.add(node(cpu=4), group("a", min_member=1), group("b", min_member=2))
+    harness = Harness.of(node(cpu=4), group("a", min_member=1), group("b", min_member=2))
     harness.withhold = lambda _: True
     harness.add(*pods("a", 1, cpu=4))
     harness.settle()
@@ -113,8 +111,7 @@ def test_a_place_is_given_up_if_the_refusal_comes_with_the_pods_move_to_another_
 @pytest.mark.faults
 def test_a_place_is_given_up_if_the_refusal_comes_before_its_gang_has_started_anew(monkeypatch):
     """Regression: the state was built anew while a binding was on its way."""
-    harness = Harness()
-    harness.add(node(cpu=4))
+    harness = Harness.of(node(cpu=4))
     harness.withhold = lambda _: True
     harness.add(group("a", min_member=2), *pods("a", 2, cpu=2))
     harness.settle()
@@ -140,8 +137,7 @@ def test_a_place_is_given_up_if_the_refusal_comes_before_its_gang_has_started_an
 @pytest.mark.faults
 def test_a_binding_of_a_pod_that_ended_unbound_is_forgotten_with_it(monkeypatch):
     """Regression: what was remembered of it made a later fault in another gang end the process."""
-    harness = Harness()
-    harness.add(node(cpu=4))
+    harness = Harness.of(node(cpu=4))
     harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no", 100.0)
     harness.add(pod("p", group="", cpu=1))
     harness.settle()
@@ -158,8 +154,7 @@ def test_a_binding_of_a_pod_that_ended_unbound_is_forgotten_with_it(monkeypatch)
 
 def test_room_that_a_gang_gives_up_at_its_turn_is_offered_to_one_that_was_refused_before_it():
     """Regression: a gang was parked only at the end of the call, when the room had been looked through."""
-    harness = Harness()
-    harness.add(node("n1", cpu=8), node("n0", cpu=2), group("x", min_member=2), *pods("x", 2, priority=10))
+    harness = Harness.of(node("n1", cpu=8), node("n0", cpu=2), group("x", min_member=2), *pods("x", 2, priority=10))
     harness.settle()
     harness.refuse_bind = lambda effect: (
         BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no", 1e3) if effect.name.startswith("y") else None
@@ -177,8 +172,7 @@ def test_room_that_a_gang_gives_up_at_its_turn_is_offered_to_one_that_was_refuse
 
 def test_a_success_in_the_record_is_not_counted_again_when_its_pod_goes_before_the_gang_starts():
     """Regression: the pod went in the batch with which a new leader began, and the gang succeeded with one too few."""
-    harness = Harness()
-    harness.add(node(cpu=8), group("a", min_member=3), *pods("a", 3))
+    harness = Harness.of(node(cpu=8), group("a", min_member=3), *pods("a", 3))
     harness.settle()
     harness.run_pods()
     harness.change("default/a-0", phase=PodPhase.SUCCEEDED)
@@ -193,8 +187,7 @@ def test_a_success_in_the_record_is_not_counted_again_when_its_pod_goes_before_t
 
 def test_a_record_is_not_written_to_a_podgroup_that_has_taken_the_place_of_its_own(monkeypatch):
     """Regression: the status was due in a call that did not reach the gang, which then recalled it as the new one's."""
-    harness = Harness()
-    harness.add(node(cpu=80))
+    harness = Harness.of(node(cpu=80))
     for at in range(30):
         harness.add(group(f"z{at}", min_member=2), *pods(f"z{at}", 2, priority=5))
     harness.add(group("a", min_member=2, max_schedule_time_s=20.0, timeout_policy=TimeoutPolicy.FAIL))
@@ -223,8 +216,7 @@ def test_a_record_is_not_written_to_a_podgroup_that_has_taken_the_place_of_its_o
 @pytest.mark.faults
 def test_a_group_whose_rollback_fails_too_still_hears_that_its_status_was_not_written(monkeypatch):
     """Regression: results waited in its inbox for as long as it was parked."""
-    harness = Harness()
-    harness.add(node(cpu=4))
+    harness = Harness.of(node(cpu=4))
     harness.refuse_bind = lambda effect: (
         None if effect.name == "a-0" else BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no")
     )

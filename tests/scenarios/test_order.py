@@ -91,8 +91,7 @@ def test_a_priority_class_that_changes_its_value_changes_the_order():
 
 
 def test_quorums_of_all_come_before_members_above_the_minimum():
-    harness = Harness()
-    harness.add(group("a", min_member=2, created=1.0, priority=9), *pods("a", 4))
+    harness = Harness.of(group("a", min_member=2, created=1.0, priority=9), *pods("a", 4))
     harness.add(group("b", min_member=2, created=2.0), *pods("b", 4))
     harness.add(node(cpu=5))
     harness.settle()
@@ -101,8 +100,7 @@ def test_quorums_of_all_come_before_members_above_the_minimum():
 
 
 def test_a_group_that_does_not_fit_does_not_delay_the_one_behind_it():
-    harness = Harness()
-    harness.add(
+    harness = Harness.of(
         group("big", min_member=5, priority=9), *pods("big", 5), group("small", min_member=2), *pods("small", 2)
     )
     harness.add(node(cpu=4), pod("busy", group="", node="n1", cpu=1, scheduler="other"))
@@ -111,8 +109,7 @@ def test_a_group_that_does_not_fit_does_not_delay_the_one_behind_it():
 
 
 def test_a_group_that_can_never_fit_is_told_so_and_delays_nobody():
-    harness = Harness()
-    harness.add(group("big", min_member=9, priority=9, max_schedule_time_s=3600.0), *pods("big", 9))
+    harness = Harness.of(group("big", min_member=9, priority=9, max_schedule_time_s=3600.0), *pods("big", 9))
     harness.add(group("small", min_member=2), *pods("small", 2), node(cpu=8))
     harness.wait(1)
     assert len(harness.bound("default/small-")) == 2
@@ -124,8 +121,7 @@ def test_a_group_that_can_never_fit_is_told_so_and_delays_nobody():
 
 
 def test_incomplete_groups_are_not_in_the_order():
-    harness = Harness()
-    harness.add(
+    harness = Harness.of(
         group("a", min_member=3, priority=9), *pods("a", 2), group("b", min_member=2), *pods("b", 2), node(cpu=2)
     )
     harness.wait(2)
@@ -134,8 +130,7 @@ def test_incomplete_groups_are_not_in_the_order():
 
 def test_a_group_whose_age_is_that_of_its_oldest_member_when_it_has_no_podgroup():
     says = Declaration(group="x", min_member=2)
-    harness = Harness()
-    harness.add(pod("x-0", declaration=says, created=1.0), pod("x-1", declaration=says, created=9.0))
+    harness = Harness.of(pod("x-0", declaration=says, created=1.0), pod("x-1", declaration=says, created=9.0))
     harness.add(group("a", min_member=2, created=2.0), *pods("a", 2), node(cpu=2))
     harness.settle()
     assert harness.bound() == ["default/x-0", "default/x-1"]

@@ -87,8 +87,7 @@ def test_a_host_port_taken_by_somebody_else_withdraws_the_binding():
 
 
 def test_a_binding_that_had_been_sent_stands_and_the_kubelets_refusal_is_a_loss_like_any_other():
-    harness = Harness()
-    harness.add(node("n1", cpu=3), node("n2", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
+    harness = Harness.of(node("n1", cpu=3), node("n2", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
     harness.settle()
     assert {found.node for found in harness.pods.values()} == {"n1"}
     harness.add(replace(harness.pod("default/a-1"), phase=PodPhase.FAILED, rejected=True))
@@ -98,8 +97,7 @@ def test_a_binding_that_had_been_sent_stands_and_the_kubelets_refusal_is_a_loss_
 
 
 def test_a_rejected_member_goes_back_to_the_same_node_after_a_pause_if_there_is_no_other():
-    harness = Harness()
-    harness.add(node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
+    harness = Harness.of(node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
     harness.settle()
     harness.add(replace(harness.pod("default/a-1"), phase=PodPhase.FAILED, rejected=True))
     harness.add(pod("a-3", owner=SET))
@@ -128,8 +126,7 @@ def test_a_rejection_before_the_quorum_is_bound_is_a_failure_of_its_binding():
 
 @pytest.mark.parametrize(("priority", "bound"), [(0, 2), (5, 2), (6, 3)])
 def test_room_kept_for_a_nominated_pod_of_equal_or_higher_priority_is_not_taken(priority, bound):
-    harness = Harness()
-    harness.add(node("n1", cpu=3), foreign("heir", nominated_node="n1", priority=5))
+    harness = Harness.of(node("n1", cpu=3), foreign("heir", nominated_node="n1", priority=5))
     harness.add(group("a", min_member=2, priority=priority), *pods("a", 3))
     harness.settle()
     assert len(harness.bound("default/a-")) == bound
@@ -137,8 +134,7 @@ def test_room_kept_for_a_nominated_pod_of_equal_or_higher_priority_is_not_taken(
 
 @pytest.mark.parametrize("end", ["withdrawn", "bound elsewhere", "gone"])
 def test_a_nominated_pod_that_needs_its_room_no_more_leaves_it(end):
-    harness = Harness()
-    harness.add(node("n1", cpu=3), foreign("heir", nominated_node="n1"))
+    harness = Harness.of(node("n1", cpu=3), foreign("heir", nominated_node="n1"))
     harness.add(group("a", min_member=3, priority=0), *pods("a", 3))
     harness.settle()
     assert harness.bound("default/a-") == []
@@ -155,8 +151,7 @@ def test_a_zone_that_a_nominated_pod_wants_alone_is_left_to_it_for_as_long_as_it
     """Regression: members ignored its required anti-affinity, took its zone and closed its node to it."""
     no_team = (Requirement("team", "DoesNotExist"),)
     shuns = PodTerm(topology_key="zone", selector=(), namespaces=(), namespace_selector=no_team)
-    harness = Harness()
-    harness.add(node("n1", cpu=0, labels={"zone": "a"}), node("n2", cpu=3, labels={"zone": "a"}))
+    harness = Harness.of(node("n1", cpu=0, labels={"zone": "a"}), node("n2", cpu=3, labels={"zone": "a"}))
     harness.add(foreign("heir", cpu=None, nominated_node="n1", priority=5, anti_affinity=[shuns]))
     harness.add(group("a", min_member=3, priority=5), *pods("a", 3))
     harness.wait(5)
@@ -176,8 +171,7 @@ def test_a_zone_that_a_nominated_pod_wants_alone_is_left_to_it_for_as_long_as_it
 
 
 def test_groups_of_different_priority_in_one_pass_heed_different_nominations():
-    harness = Harness()
-    harness.add(node("n1", cpu=4), foreign("heir", nominated_node="n1", priority=5))
+    harness = Harness.of(node("n1", cpu=4), foreign("heir", nominated_node="n1", priority=5))
     harness.add(group("low", min_member=2, priority=1), *pods("low", 2))
     harness.add(group("high", min_member=2, priority=9), *pods("high", 2))
     harness.settle()
@@ -189,8 +183,7 @@ def waiting_for_a_kept_node(*, cpu=3, **high) -> Harness:
     """A full node is kept for a pod of priority 5. A quorum of priority 0 waits for `cpu` CPUs of it, and a further
     member of another group for all of it; that member comes after the quorum, whatever its priority.
     """
-    harness = Harness()
-    harness.add(node("n1", cpu=1), node("n2", cpu=3), foreign("there", cpu=3, node="n2"))
+    harness = Harness.of(node("n1", cpu=1), node("n2", cpu=3), foreign("there", cpu=3, node="n2"))
     harness.add(foreign("heir", cpu=3, nominated_node="n2", priority=5))
     harness.add(group("high", min_member=1, **high), pod("high-0", group="high"), pod("high-1", group="high", cpu=3))
     harness.settle()
@@ -215,8 +208,7 @@ def test_one_refused_in_the_same_pass_as_one_of_higher_priority_does_not_stand_f
     """Steps: two quorums and a further member of the higher priority are refused for the same reason in one scheduling
     cycle. The node is then kept for a nominated pod, the quorum of higher priority goes, and the node's pod ends.
     """
-    harness = Harness()
-    harness.add(node("n1", cpu=1), node("n2", cpu=3), foreign("there", cpu=3, node="n2"))
+    harness = Harness.of(node("n1", cpu=1), node("n2", cpu=3), foreign("there", cpu=3, node="n2"))
     harness.add(
         group("high", min_member=1, priority=9), pod("high-0", group="high"), pod("high-1", group="high", cpu=3)
     )
@@ -249,8 +241,7 @@ def test_who_waits_is_tried_again_when_the_value_of_its_priority_class_grows_bey
 
 @pytest.mark.without("restarts", "standbys", why="rivals are counted in memory")
 def test_a_pod_of_ours_that_somebody_else_binds_is_told():
-    harness = Harness()
-    harness.add(node("n1", cpu=3), group("a", min_member=3), pod("a-0"))
+    harness = Harness.of(node("n1", cpu=3), group("a", min_member=3), pod("a-0"))
     harness.wait(20)
     harness.change("default/a-0", node="n1")
     harness.settle()
@@ -259,8 +250,7 @@ def test_a_pod_of_ours_that_somebody_else_binds_is_told():
 
 
 def test_our_own_bindings_are_no_rivals():
-    harness = Harness()
-    harness.add(node("n1", cpu=4))
+    harness = Harness.of(node("n1", cpu=4))
     harness.wait(20)
     harness.lose_answer = lambda effect: effect.name == "a-1"
     harness.add(group("a", min_member=3), *pods("a", 3), foreign("b"))
@@ -277,8 +267,6 @@ def test_our_own_bindings_are_no_rivals():
 
 def test_a_standby_keeps_nothing_of_what_has_gone():
     machine = Machine(Policy())
-    harness = Harness()
-    harness.add(node("n1", cpu=3))
     for round_ in range(3):
         uid = f"uid-{round_}"
         machine.handle([PodSeen(pod(f"p-{round_}", group="", uid=uid))], 1.0)

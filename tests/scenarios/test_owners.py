@@ -13,9 +13,7 @@ GREEN = Owner(kind="StatefulSet", name="green", uid="2", api_group="apps")
 
 
 def cluster(**spec) -> Harness:
-    harness = Harness()
-    harness.add(node(cpu="16"), group("a", **({"min_member": 2} | spec)))
-    return harness
+    return Harness.of(node(cpu="16"), group("a", **({"min_member": 2} | spec)))
 
 
 def blue(count: int, **fields):

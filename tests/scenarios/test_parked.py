@@ -19,8 +19,7 @@ def tried(harness: Harness) -> int:
 @pytest.fixture
 def harness() -> Harness:
     """A GPU group of two and a CPU group of two that find no room on full nodes."""
-    harness = Harness()
-    harness.add(node("cpu", cpu=4, labels={"disk": "hdd"}), node("gpu", cpu=8, gpu=2))
+    harness = Harness.of(node("cpu", cpu=4, labels={"disk": "hdd"}), node("gpu", cpu=8, gpu=2))
     harness.add(pod("busy-0", cpu=3, group="", node="cpu"), pod("busy-1", cpu=1, group="", node="cpu"))
     harness.add(pod("busy-gpu", cpu=7, gpu=2, group="", node="gpu"))
     harness.settle()
@@ -111,8 +110,7 @@ def test_a_taint_that_is_lifted_a_cordon_that_ends_and_a_label_that_comes_help(h
 @pytest.mark.parametrize("happens", ["its pod goes", "members are relabelled out of its reach"])
 def test_anti_affinity_that_leaves_wakes_who_was_kept_out_by_it(happens):
     term = PodTerm("host", (Requirement("app", "In", ("x",)),), namespaces=("default",))
-    harness = Harness()
-    harness.add(node(labels={"host": "h"}), pod("keeper", group="", node="n1", anti_affinity=[term]))
+    harness = Harness.of(node(labels={"host": "h"}), pod("keeper", group="", node="n1", anti_affinity=[term]))
     harness.add(group("a", min_member=2, max_schedule_time_s=9999.0), *pods("a", 2, labels={"app": "x"}))
     harness.wait(5)
     assert harness.bound("default/a-") == []
@@ -127,8 +125,7 @@ def test_anti_affinity_that_leaves_wakes_who_was_kept_out_by_it(happens):
 
 
 def test_a_resource_that_no_node_had_wakes_who_asked_for_it_when_it_appears():
-    harness = Harness()
-    harness.add(node("n1"), group("a", min_member=1, max_schedule_time_s=9999.0), *pods("a", 1, gpu=1))
+    harness = Harness.of(node("n1"), group("a", min_member=1, max_schedule_time_s=9999.0), *pods("a", 1, gpu=1))
     harness.wait(5)
     assert harness.bound() == []
     harness.add(node("n1", extra={GPU: 1}))
@@ -139,8 +136,7 @@ def test_a_resource_that_no_node_had_wakes_who_asked_for_it_when_it_appears():
 @pytest.mark.without("all", why="only its size is new; small groups take the courses")
 @pytest.mark.slow
 def test_a_thousand_parked_pods_cause_no_deadline():
-    harness = Harness()
-    harness.add(node(cpu=1), *(pod(f"p{number}", cpu=2, group="") for number in range(1000)))
+    harness = Harness.of(node(cpu=1), *(pod(f"p{number}", cpu=2, group="") for number in range(1000)))
     harness.wait(5)
     assert harness.machine.next_deadline() is None
     assert harness.machine.stats().parked == 1000

@@ -37,8 +37,7 @@ def refusing(*names: str, why: Refused = Refused.DENIED) -> Callable[[BindPod], 
 
 def running(*, cpu: int = 9, owner: Owner | None = OWNER) -> Harness:
     """A tree of three groups of three that needs two of them, with the first two bound."""
-    harness = Harness()
-    harness.add(node(cpu=cpu), inner("root"), *(leaf(f"pg{number}", "root") for number in (1, 2, 3)))
+    harness = Harness.of(node(cpu=cpu), inner("root"), *(leaf(f"pg{number}", "root") for number in (1, 2, 3)))
     harness.add(*(each for number in (1, 2) for each in members_of(f"pg{number}", 3, owner=owner)))
     harness.wait(3)
     assert bound(harness) == {"pg1": 3, "pg2": 3}
@@ -208,8 +207,7 @@ class TestALeaderFindsAPartHalfBound:
 
     @pytest.mark.without("all", why="the story has its own change of leader")
     def test_what_the_quorum_has_bound_is_rolled_back_beside_a_whole_part_that_is_enough(self):
-        harness = Harness()
-        harness.add(node(cpu=9), inner("root", least=1), leaf("a", "root", age=9), leaf("b", "root"))
+        harness = Harness.of(node(cpu=9), inner("root", least=1), leaf("a", "root", age=9), leaf("b", "root"))
         harness.withhold = lambda effect: effect.name in ("a-1", "a-2")
         harness.add(*members_of("a", 3, owner=OWNER), *members_of("b", 3, owner=OWNER))
         harness.wait(1)
@@ -223,8 +221,7 @@ class TestALeaderFindsAPartHalfBound:
     @pytest.mark.without("all", why="the story has its own change of leader")
     def test_nothing_is_bound_for_a_tree_that_has_not_all_the_parts_that_it_needs(self):
         """Regression: what a new leader finds bound was continued as a quorum of the parts that there are."""
-        harness = Harness()
-        harness.add(node(cpu=9), inner("root", least=1), leaf("a", "root", age=9, least=1))
+        harness = Harness.of(node(cpu=9), inner("root", least=1), leaf("a", "root", age=9, least=1))
         harness.add(inner("b", "root", least=2), leaf("c", "b", least=1))
         harness.add(*members_of("a", 1, owner=OWNER), *members_of("a", 1, first=1, cpu=20, owner=OWNER))
         harness.add(*members_of("c", 1, owner=OWNER))
@@ -246,8 +243,7 @@ def with_claim(name: str, count: int, *, of: int) -> list[Pod]:
 
 
 def test_nothing_of_a_part_is_bound_before_the_claims_of_all_its_members_are_ready():
-    harness = Harness()
-    harness.add(node("n", cpu=8), inner("root", least=1), leaf("a", "root", age=9, least=1))
+    harness = Harness.of(node("n", cpu=8), inner("root", least=1), leaf("a", "root", age=9, least=1))
     claims = [{"name": "shared", "resourceClaimName": "c"}]
     harness.add(leaf("b", "root", least=2, resourceClaims=claims), *members_of("a", 1))
     harness.wait(5)
@@ -263,8 +259,7 @@ def test_nothing_of_a_part_is_bound_before_the_claims_of_all_its_members_are_rea
 
 class TestAPartIsShort:
     def test_members_above_the_minimum_of_another_part_do_not_wait_for_it(self):
-        harness = Harness()
-        harness.add(node(cpu=9), inner("root"), leaf("a", "root", age=9, least=2), leaf("b", "root", least=2))
+        harness = Harness.of(node(cpu=9), inner("root"), leaf("a", "root", age=9, least=2), leaf("b", "root", least=2))
         harness.add(*members_of("a", 2), *members_of("b", 2))
         harness.wait(5)
         harness.run_pods()
@@ -276,8 +271,7 @@ class TestAPartIsShort:
 
     @pytest.mark.parametrize("level", [True, False])
     def test_a_part_that_was_lost_whole_does_not_wait_for_it(self, level):
-        harness = Harness()
-        harness.add(*(node(name, cpu=4, labels={"rack": name}) for name in ("r1", "r2")), inner("root"))
+        harness = Harness.of(*(node(name, cpu=4, labels={"rack": name}) for name in ("r1", "r2")), inner("root"))
         spec = under("rack") if level else {}
         harness.add(leaf("a", "root", least=2, **spec), leaf("b", "root", least=2, **spec))
         harness.add(*members_of("a", 2), *members_of("b", 2))
@@ -311,8 +305,7 @@ class TestAPartIsShort:
 
 class TestAPodGroupOfTheQuorumIsDeleted:
     def begun(self, *, refused: tuple[str, ...]) -> Harness:
-        harness = Harness()
-        harness.add(node(cpu=20), inner("root", least=1), leaf("a", "root", age=9), leaf("b", "root"))
+        harness = Harness.of(node(cpu=20), inner("root", least=1), leaf("a", "root", age=9), leaf("b", "root"))
         harness.refuse_bind = refusing(*refused, why=Refused.UNAVAILABLE)
         harness.add(*members_of("a", 3, owner=OWNER), *members_of("b", 2, owner=OWNER))
         harness.settle()
@@ -345,8 +338,7 @@ class TestALongTimeWithoutALeader:
     """The condition of a native group shows that it was never scheduled, however long ago a member was bound."""
 
     def half_bound(self, group: ForeignGroup) -> Harness:
-        harness = Harness()
-        harness.add(node(cpu=9), group)
+        harness = Harness.of(node(cpu=9), group)
         harness.withhold = lambda effect: effect.name != "g-0"
         harness.add(*members_of("g", 3, owner=OWNER))
         harness.wait(1)
@@ -377,8 +369,7 @@ class TestALongTimeWithoutALeader:
     @pytest.mark.without("all", why="the story has its own change of leader")
     def test_a_group_that_was_scheduled_and_lost_a_member_is_not_rolled_back(self):
         """A member that has waited from the beginning takes the place of the lost one."""
-        harness = Harness()
-        harness.add(node(cpu=3), read({"schedulingPolicy": {"gang": {"minCount": 3}}}))
+        harness = Harness.of(node(cpu=3), read({"schedulingPolicy": {"gang": {"minCount": 3}}}))
         harness.add(*members_of("g", 4, owner=OWNER))
         harness.wait(5)
         harness.run_pods()
@@ -394,8 +385,7 @@ class TestReservationsOfAPartAreDurable:
     """A quorum of two and a part of three are placed at once and refused for now, so that the status holds them all."""
 
     def held(self, *refused: str) -> Harness:
-        harness = Harness()
-        harness.add(node(cpu=9), inner("root", least=1), leaf("a", "root", age=9, least=2), leaf("b", "root"))
+        harness = Harness.of(node(cpu=9), inner("root", least=1), leaf("a", "root", age=9, least=2), leaf("b", "root"))
         harness.refuse_bind = refusing(*refused, why=Refused.UNAVAILABLE)
         harness.add(*members_of("a", 2, owner=OWNER), *members_of("b", 3, owner=OWNER))
         harness.wait(2)
@@ -433,8 +423,7 @@ class TestAMinimumIsRaisedAndLowered:
     @pytest.mark.parametrize("lacks", ["room", "members"])
     def test_the_machine_rests_when_a_little_room_appears(self, lacks):
         """Regression: why the raised minimum did not fit was kept, and asked again in every call, for ever."""
-        harness = Harness()
-        harness.add(node(cpu=1), inner("root", least=1), leaf("a", "root", age=9, least=1))
+        harness = Harness.of(node(cpu=1), inner("root", least=1), leaf("a", "root", age=9, least=1))
         harness.add(leaf("b", "root"), leaf("c", "root"), *members_of("a", 1))
         harness.add(node("n2", cpu=1), pod("rival", group="", cpu=1, node="n2", scheduler="other"))
         harness.wait(3)
@@ -468,8 +457,7 @@ class TestAMinimumIsRaisedAndLowered:
 
     def all_refused(self) -> Harness:
         """A running gang of three of ours, whose minimum was raised to six; the new members are refused."""
-        harness = Harness()
-        harness.add(group("a", min_member=3), node(cpu=9), *pods("a", 3, owner=OWNER))
+        harness = Harness.of(group("a", min_member=3), node(cpu=9), *pods("a", 3, owner=OWNER))
         harness.wait(5)
         harness.run_pods()
         harness.refuse_bind = refusing("a-3", "a-4", "a-5")
@@ -534,8 +522,7 @@ class TestAMinimumIsRaisedAndLowered:
 
     @pytest.mark.without("all", why="the story has its own change of leader")
     def test_members_above_the_former_minimum_are_not_taken_for_members_that_it_adds(self):
-        harness = Harness()
-        harness.add(group("a", min_member=3), node(cpu=4), *pods("a", 4, owner=OWNER))
+        harness = Harness.of(group("a", min_member=3), node(cpu=4), *pods("a", 4, owner=OWNER))
         harness.wait(5)
         harness.run_pods()
         harness.add(*(pod(f"a-{at}", owner=OWNER, created=harness.now) for at in (4, 5)))
@@ -550,8 +537,7 @@ class TestAMinimumIsRaisedAndLowered:
 class TestWhatPeopleAreTold:
     @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader infers what it can be told of")
     def test_why_members_are_left_in_place_where_there_is_no_condition_degraded(self):
-        harness = Harness()
-        harness.add(node(cpu=9), inner("root", least=1), leaf("a", "root"))
+        harness = Harness.of(node(cpu=9), inner("root", least=1), leaf("a", "root"))
         harness.refuse_bind = refusing("a-1")
         harness.add(*members_of("a", 3))
         harness.wait(35)
@@ -572,8 +558,7 @@ class TestWhatPeopleAreTold:
 
     def test_how_many_are_left_of_a_part_is_of_what_that_part_had(self):
         """Regression: the number needed was that of another part, of which nothing was bound."""
-        harness = Harness()
-        harness.add(node(cpu=9), inner("root", least=1), leaf("b", "root", age=5, least=1), leaf("a", "root"))
+        harness = Harness.of(node(cpu=9), inner("root", least=1), leaf("b", "root", age=5, least=1), leaf("a", "root"))
         harness.add(*members_of("a", 3))
         harness.wait(5)
         harness.run_pods()

@@ -37,8 +37,7 @@ def workers(count: int, *, first: int = 0) -> list[Pod]:
 
 def holding(owner: Owner | None = SET, **spec: Any) -> Harness:
     """The application with its driver bound and all four places reserved."""
-    harness = Harness()
-    harness.add(node("n1", cpu=5), node("n2", cpu=4), app(**spec), pod("driver", role="driver", owner=owner))
+    harness = Harness.of(node("n1", cpu=5), node("n2", cpu=4), app(**spec), pod("driver", role="driver", owner=owner))
     harness.settle()
     assert (harness.bound(), len(harness.gang("default/a").operations.placeholders())) == (["default/driver"], 4)
     return harness

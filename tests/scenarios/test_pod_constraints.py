@@ -35,16 +35,14 @@ def members(number: int, **fields: Any) -> list[Pod]:
 
 
 def test_a_gang_whose_members_exclude_each_other_by_hostname_is_bound_whole_one_on_each_node():
-    harness = Harness()
-    harness.add(*nodes(16, cpu=64), group("a", min_member=16), *members(16, anti_affinity=[term(HOST)]))
+    harness = Harness.of(*nodes(16, cpu=64), group("a", min_member=16), *members(16, anti_affinity=[term(HOST)]))
     harness.settle()
     assert len(harness.bound("default/a-")) == 16
     assert len({found.node for found in harness.pods.values()}) == 16
 
 
 def test_one_node_too_few_refuses_the_whole_gang_and_says_that_its_own_anti_affinity_does():
-    harness = Harness()
-    harness.add(*nodes(15, cpu=64), group("a", min_member=16), *members(16, anti_affinity=[term(HOST)]))
+    harness = Harness.of(*nodes(15, cpu=64), group("a", min_member=16), *members(16, anti_affinity=[term(HOST)]))
     harness.wait(5)
     assert harness.bound() == []
     said = harness.condition("default/a").message
@@ -56,16 +54,14 @@ def test_one_node_too_few_refuses_the_whole_gang_and_says_that_its_own_anti_affi
 
 
 def test_members_are_spread_evenly_over_zones_of_unequal_room():
-    harness = Harness()
-    harness.add(*nodes(4, zone="z1", cpu=16), *nodes(2, zone="z2", cpu=4), *nodes(1, zone="z3", cpu=4))
+    harness = Harness.of(*nodes(4, zone="z1", cpu=16), *nodes(2, zone="z2", cpu=4), *nodes(1, zone="z3", cpu=4))
     harness.add(group("a", min_member=12), *members(12, spread=[Spread(term(ZONE), 1)]))
     harness.settle()
     assert by_zone(harness) == {"z1": 4, "z2": 4, "z3": 4}
 
 
 def test_a_zone_without_room_keeps_the_others_from_taking_more_and_is_named():
-    harness = Harness()
-    harness.add(*nodes(4, zone="z1", cpu=16), *nodes(2, zone="z2", cpu=4), *nodes(1, zone="z3", cpu=3))
+    harness = Harness.of(*nodes(4, zone="z1", cpu=16), *nodes(2, zone="z2", cpu=4), *nodes(1, zone="z3", cpu=3))
     harness.add(group("a", min_member=12, max_schedule_time_s=9999.0), *members(12, spread=[Spread(term(ZONE), 1)]))
     harness.wait(5)
     assert harness.bound() == []
@@ -81,8 +77,7 @@ def test_a_zone_without_room_keeps_the_others_from_taking_more_and_is_named():
 
 @pytest.mark.without("disorder", why="the second gang may be placed before all old pods terminate")
 def test_terminating_pods_and_those_of_other_namespaces_do_not_count_for_spread():
-    harness = Harness()
-    harness.add(*nodes(1, zone="z1"), *nodes(1, zone="z2"))
+    harness = Harness.of(*nodes(1, zone="z1"), *nodes(1, zone="z2"))
     old: dict[str, Any] = {"group": "", "scheduler": "x", "labels": {"app": "a"}, "cpu": 0}
     harness.add(*(pod(f"old-{at}", node="z1-1", **old) for at in range(3)), pod("other/old", node="z2-1", **old))
     harness.add(group("a", min_member=4, max_schedule_time_s=9999.0), *members(4, spread=[Spread(term(ZONE), 1)]))
@@ -97,8 +92,7 @@ def test_terminating_pods_and_those_of_other_namespaces_do_not_count_for_spread(
 
 
 def test_members_join_the_pods_of_another_gang_and_wait_until_these_are_bound():
-    harness = Harness()
-    harness.add(*nodes(2, zone="z1"), *nodes(2, zone="z2"))
+    harness = Harness.of(*nodes(2, zone="z1"), *nodes(2, zone="z2"))
     harness.add(group("a", min_member=8, max_schedule_time_s=9999.0), *members(8, affinity=[term(ZONE, "data")]))
     harness.wait(5)
     assert harness.bound() == []
@@ -114,8 +108,7 @@ def test_members_join_the_pods_of_another_gang_and_wait_until_these_are_bound():
 
 def test_members_that_must_be_together_go_to_the_one_zone_that_takes_them_all():
     """The fullest node, which Pack prefers, is in a zone that has no room for the whole group."""
-    harness = Harness()
-    harness.add(*nodes(1, zone="z1", cpu=4), *nodes(3, zone="z2", cpu=4), *nodes(1, zone="z3", cpu=4))
+    harness = Harness.of(*nodes(1, zone="z1", cpu=4), *nodes(3, zone="z2", cpu=4), *nodes(1, zone="z3", cpu=4))
     harness.add(pod("there", group="", scheduler="x", node="z1-1", cpu=2), group("a", min_member=10))
     harness.add(*members(10, affinity=[term(ZONE)]))
     harness.settle()
@@ -123,8 +116,7 @@ def test_members_that_must_be_together_go_to_the_one_zone_that_takes_them_all():
 
 
 def test_workers_that_ask_for_their_launcher_are_placed_beside_it_in_one_plan():
-    harness = Harness()
-    harness.add(*nodes(1, zone="z1", cpu=64), *nodes(1, zone="z2", cpu=64))
+    harness = Harness.of(*nodes(1, zone="z1", cpu=64), *nodes(1, zone="z2", cpu=64))
     launcher = pod("launcher", group="a", labels={"app": "l"}, node_selector={ZONE: "z2"})
     harness.add(group("a", min_member=5), launcher, *members(4, affinity=[term(HOST, "l")]))
     harness.settle()
@@ -132,8 +124,7 @@ def test_workers_that_ask_for_their_launcher_are_placed_beside_it_in_one_plan():
 
 
 def test_a_pod_that_is_relabelled_lets_in_who_asked_for_it():
-    harness = Harness()
-    harness.add(*nodes(1), pod("data", group="", scheduler="x", node="z1-1", labels={"app": "old"}))
+    harness = Harness.of(*nodes(1), pod("data", group="", scheduler="x", node="z1-1", labels={"app": "old"}))
     harness.add(group("a", min_member=2, max_schedule_time_s=9999.0), *members(2, affinity=[term(HOST, "data")]))
     harness.wait(5)
     assert harness.bound("default/a-") == []
@@ -143,8 +134,7 @@ def test_a_pod_that_is_relabelled_lets_in_who_asked_for_it():
 
 
 def test_a_member_that_excludes_its_kind_is_placed_again_beside_the_others_after_it_was_lost():
-    harness = Harness()
-    harness.add(*nodes(3), group("a", min_member=3), *members(3, anti_affinity=[term(HOST)]))
+    harness = Harness.of(*nodes(3), group("a", min_member=3), *members(3, anti_affinity=[term(HOST)]))
     harness.settle()
     lost = harness.pod("default/a-1")
     harness.delete("default/a-1")
@@ -155,8 +145,7 @@ def test_a_member_that_excludes_its_kind_is_placed_again_beside_the_others_after
 
 @pytest.mark.without("restarts", "standbys", why="counts what one leader does")
 def test_only_gangs_that_asked_for_a_pod_are_tried_again_when_it_comes():
-    harness = Harness()
-    harness.add(*nodes(1, cpu=64))
+    harness = Harness.of(*nodes(1, cpu=64))
     for app in ("x", "y"):
         harness.add(group(app, min_member=2, max_schedule_time_s=9999.0))
         harness.add(*pods(app, 2, labels={"app": app}, affinity=[term(ZONE, f"data-{app}")]))

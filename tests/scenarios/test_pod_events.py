@@ -22,8 +22,7 @@ def told(harness: Harness) -> list[tuple[str, str]]:
 
 @CALM
 def test_a_member_that_has_waited_for_five_seconds_has_one_event_with_its_groups_message():
-    harness = Harness()
-    harness.add(group("a", min_member=3, max_schedule_time_s=3600.0), *pods("a", 3), node(cpu=2))
+    harness = Harness.of(group("a", min_member=3, max_schedule_time_s=3600.0), *pods("a", 3), node(cpu=2))
     harness.wait(4)
     assert told(harness) == []
     harness.wait(2)
@@ -36,8 +35,7 @@ def test_a_member_that_has_waited_for_five_seconds_has_one_event_with_its_groups
 
 
 def test_members_that_are_bound_within_five_seconds_have_none():
-    harness = Harness()
-    harness.add(group("a", min_member=2), *pods("a", 2), node(cpu=1))
+    harness = Harness.of(group("a", min_member=2), *pods("a", 2), node(cpu=1))
     harness.wait(3)
     harness.add(node("n2", cpu=1))
     harness.wait(60)
@@ -47,8 +45,7 @@ def test_members_that_are_bound_within_five_seconds_have_none():
 
 def test_where_the_groups_own_event_is_on_its_oldest_member_the_others_have_one_each():
     says = Declaration(group="a", min_member=2, max_schedule_time_s=3600.0)
-    harness = Harness()
-    harness.add(*pods("a", 2, declaration=says), pod("alone", group="", cpu=9), node(cpu=1))
+    harness = Harness.of(*pods("a", 2, declaration=says), pod("alone", group="", cpu=9), node(cpu=1))
     harness.wait(10)
     assert told(harness) == [("a-1", "Unschedulable")]
     assert {(event.name, event.reason) for event in harness.emitted} == {
@@ -90,8 +87,7 @@ def test_of_too_many_waiting_pods_only_some_have_one():
 
 @pytest.mark.without("all", why="it has its own restart")
 def test_a_new_leader_repeats_none():
-    harness = Harness()
-    harness.add(group("a", min_member=3, max_schedule_time_s=3600.0), *pods("a", 3), node(cpu=2))
+    harness = Harness.of(group("a", min_member=3, max_schedule_time_s=3600.0), *pods("a", 3), node(cpu=2))
     harness.wait(10)
     harness.restart()
     harness.wait(60)

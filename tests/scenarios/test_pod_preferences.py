@@ -29,8 +29,7 @@ def nodes(zone: str, number: int = 2, *, cpu: int = 8, **labels: str) -> list[No
 
 
 def settled(*things: Any) -> Harness:
-    harness = Harness()
-    harness.add(*things)
+    harness = Harness.of(*things)
     harness.settle()
     return harness
 

@@ -34,8 +34,7 @@ def on(*nodes: str, fate: Fate = Fate.REJECTED):
 @pytest.mark.parametrize(("minimum", "fate"), [(1, Fate.ENDS), (2, Fate.REJECTED)])
 def test_a_group_whose_pods_fail_on_its_only_node_loses_at_most_five_in_five_minutes(minimum: int, fate: Fate) -> None:
     """A ReplicaSet of two on one node: 850 pods were bound and failed in two minutes, and the group was Healthy."""
-    harness = Harness()
-    harness.add(node("n1", cpu=8), group("a", min_member=minimum))
+    harness = Harness.of(node("n1", cpu=8), group("a", min_member=minimum))
     loop = Loop(harness, member, 2, fate=on("n1", fate=fate))
     loop.run_for(1800)
     assert 0 < loop.most() <= 5
@@ -46,8 +45,7 @@ def test_a_group_whose_pods_fail_on_its_only_node_loses_at_most_five_in_five_min
 
 @pytest.mark.without("disorder", "leaderless", why=f"{LATE}; {STOPS}")
 def test_the_groups_condition_quotes_the_kubelet_and_its_members_say_it_too() -> None:
-    harness = Harness()
-    harness.add(node("n1", cpu=8), group("a", min_member=2))
+    harness = Harness.of(node("n1", cpu=8), group("a", min_member=2))
     loop = Loop(harness, member, 2)
     loop.run_for(8)
     condition = harness.condition("default/a")
@@ -59,8 +57,7 @@ def test_the_groups_condition_quotes_the_kubelet_and_its_members_say_it_too() ->
 
 @pytest.mark.without("disorder", "leaderless", why=f"{LATE}; {STOPS}")
 def test_a_scheduled_group_whose_replacements_fail_is_degraded_and_says_why() -> None:
-    harness = Harness()
-    harness.add(node("n1", cpu=8), group("a", min_member=2))
+    harness = Harness.of(node("n1", cpu=8), group("a", min_member=2))
     loop = Loop(harness, member, 2, fate=on())
     loop.run_for(20)
     assert harness.gang("default/a").record.phase == "Running"
@@ -76,8 +73,7 @@ def test_a_scheduled_group_whose_replacements_fail_is_degraded_and_says_why() ->
 @pytest.mark.without("disorder", "leaderless", why=f"{LATE}; {STOPS}")
 @pytest.mark.parametrize(("number", "fate"), [(1, Fate.REJECTED), (2, Fate.ENDS)])
 def test_pods_without_a_group_pause_with_their_controller(number: int, fate: Fate) -> None:
-    harness = Harness()
-    harness.add(node("n1", cpu=8))
+    harness = Harness.of(node("n1", cpu=8))
     loop = Loop(harness, plain, number, fate=on("n1", fate=fate))
     loop.run_for(900)
     assert 3 <= loop.most() <= 5
@@ -87,8 +83,7 @@ def test_pods_without_a_group_pause_with_their_controller(number: int, fate: Fat
 @pytest.mark.without("all", why="a StatefulSet deletes what failed, so a new process learns it anew")
 @pytest.mark.parametrize("made", [member, plain])
 def test_pods_that_are_made_again_under_their_names_pause_too(made) -> None:
-    harness = Harness()
-    harness.add(node("n1", cpu=8), group("a", min_member=2))
+    harness = Harness.of(node("n1", cpu=8), group("a", min_member=2))
     loop = Loop(harness, made, 2, same_names=True)
     loop.run_for(900)
     assert 0 < loop.most() <= 5
@@ -96,8 +91,7 @@ def test_pods_that_are_made_again_under_their_names_pause_too(made) -> None:
 
 @pytest.mark.without("all", why="which pods are on trial is in memory")
 def test_after_a_pause_many_pods_without_a_group_are_tried_one_by_one() -> None:
-    harness = Harness()
-    harness.add(node("n1", cpu=64))
+    harness = Harness.of(node("n1", cpu=64))
     loop = Loop(harness, plain, 20)
     loop.run_for(1)
     assert len(loop.failed) == 20, "nothing was known of the node"
@@ -115,8 +109,7 @@ def test_after_a_pause_many_pods_without_a_group_are_tried_one_by_one() -> None:
 @pytest.mark.without("disorder", "leaderless", why=f"{LATE}; {STOPS}")
 def test_members_of_several_templates_that_all_fail_pause_together() -> None:
     """A launcher and its worker, of different size: each failure made those of the other forgotten."""
-    harness = Harness()
-    harness.add(node("n1", cpu=8), group("a", min_member=2))
+    harness = Harness.of(node("n1", cpu=8), group("a", min_member=2))
     sizes = iter(["1", "2"] * 100)
     loop = Loop(harness, lambda number: member(number, cpu=next(sizes)), 2)
     loop.run_for(900)
@@ -127,8 +120,7 @@ def test_members_of_several_templates_that_all_fail_pause_together() -> None:
 
 
 def test_another_node_is_used_at_once_and_other_pods_use_the_node() -> None:
-    harness = Harness()
-    harness.add(node("n1", cpu=8), group("a", min_member=2), group("b", min_member=2))
+    harness = Harness.of(node("n1", cpu=8), group("a", min_member=2), group("b", min_member=2))
     loop = Loop(harness, member, 2, fate=on("n1"))
     loop.run_for(2)
     harness.add(node("n2", cpu=2))
@@ -152,8 +144,7 @@ def test_a_pod_without_a_group_goes_where_none_has_failed_once_the_pause_everywh
 
 
 def test_room_on_another_node_ends_the_wait_before_the_pause_does() -> None:
-    harness = Harness()
-    harness.add(node("n1", cpu=8), node("n2", cpu=2), group("a", min_member=2))
+    harness = Harness.of(node("n1", cpu=8), node("n2", cpu=2), group("a", min_member=2))
     harness.add(pod("busy", group="", node="n2", cpu="2", scheduler="somebody-else"))
     loop = Loop(harness, member, 2, fate=on("n1"))
     loop.run_for(30)
@@ -168,8 +159,7 @@ def test_room_on_another_node_ends_the_wait_before_the_pause_does() -> None:
 @pytest.mark.parametrize("made", [member, plain])
 def test_pods_that_end_at_once_wherever_they_run_pause_everywhere(made) -> None:
     nodes = [f"n{number:02}" for number in range(20)]
-    harness = Harness()
-    harness.add(*(node(name, cpu=1) for name in nodes), group("a", min_member=1))
+    harness = Harness.of(*(node(name, cpu=1) for name in nodes), group("a", min_member=1))
     loop = Loop(harness, made, 1, fate=on(*nodes, fate=Fate.ENDS))
     loop.run_for(1800)
     assert 4 <= loop.most() <= 5
@@ -179,8 +169,7 @@ def test_pods_that_end_at_once_wherever_they_run_pause_everywhere(made) -> None:
 
 
 def test_a_few_nodes_that_reject_do_not_stop_a_controller_whose_pods_run_elsewhere() -> None:
-    harness = Harness()
-    harness.add(*(node(f"n{number:02}", cpu=4) for number in range(30)))
+    harness = Harness.of(*(node(f"n{number:02}", cpu=4) for number in range(30)))
     loop = Loop(harness, plain, 100, fate=on("n00", "n07", "n13"))
     loop.run_for(60)
     assert all(found.node for found in loop.pods())
@@ -222,8 +211,7 @@ def test_another_template_ends_it() -> None:
 
 @pytest.mark.without("disorder", "leaderless", why=f"{LATE}; {STOPS}")
 def test_a_change_of_the_node_ends_it_as_soon_as_the_number_of_failures_permits() -> None:
-    harness = Harness()
-    harness.add(node("n1", cpu=8))
+    harness = Harness.of(node("n1", cpu=8))
     loop = Loop(harness, plain, 1)
     loop.run_for(75)
     assert [round(at - START) for at, _ in loop.failed] == [0, 10, 30, 70]
@@ -236,8 +224,7 @@ def test_a_change_of_the_node_ends_it_as_soon_as_the_number_of_failures_permits(
 @pytest.mark.without("all", why="after a restart, a success is known only while its pod exists")
 def test_pods_that_run_there_for_a_while_end_it() -> None:
     """The next failure, minutes later, is a first one."""
-    harness = Harness()
-    harness.add(node("n1", cpu=8))
+    harness = Harness.of(node("n1", cpu=8))
     loop = Loop(harness, plain, 1)
     loop.run_for(75)
     loop.fate = on()
@@ -265,8 +252,7 @@ def test_after_a_restart_the_failed_pods_that_still_exist_tell_of_it() -> None:
 
 
 def test_failed_pods_of_long_ago_and_pods_of_other_schedulers_pause_nobody() -> None:
-    harness = Harness()
-    harness.add(node("n1", cpu=8), group("a", min_member=2))
+    harness = Harness.of(node("n1", cpu=8), group("a", min_member=2))
     loop = Loop(harness, partial(member), 2)
     loop.run_for(1)
     for found in list(harness.pods.values()):

@@ -143,8 +143,7 @@ def test_what_was_written_is_taken_back_if_a_member_is_deleted(harness: Harness)
 
 @pytest.mark.without("all", why="A new leader does not know which nodes to avoid.")
 def test_a_member_whose_provisioner_gives_up_gets_another_node() -> None:
-    harness = Harness()
-    harness.add(*(node(f"n{at}", cpu="2", labels={"zone": f"{at}"}) for at in range(3)), group(min_member=4))
+    harness = Harness.of(*(node(f"n{at}", cpu="2", labels={"zone": f"{at}"}) for at in range(3)), group(min_member=4))
     harness.provide(FAST, *waiting(4))
     harness.disks.full = {"n0"}
     harness.add(*members(4))

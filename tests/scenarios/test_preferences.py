@@ -18,8 +18,7 @@ STRATEGIES = ["Pack", "Spread", "MinimalFragmentation", "BestFit", "MostUsed"]
 
 def settled(*things) -> Harness:
     """A harness that already contains these objects before anything is placed."""
-    harness = Harness()
-    harness.add(*things)
+    harness = Harness.of(*things)
     harness.settle()
     return harness
 

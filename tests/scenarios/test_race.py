@@ -56,23 +56,20 @@ def test_of_eight_groups_four_are_bound_whole_and_four_wait_whole(seed):
 
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 def test_a_lone_group_on_an_idle_cluster_is_bound_with_no_other_event():
-    harness = Harness()
-    harness.add(node(cpu=8), group("a", min_member=3), *pods("a", 3))
+    harness = Harness.of(node(cpu=8), group("a", min_member=3), *pods("a", 3))
     harness.step()
     assert harness.bound() == ["default/a-0", "default/a-1", "default/a-2"]
 
 
 def test_a_gpu_group_is_bound_to_idle_gpu_nodes():
-    harness = Harness()
-    harness.add(node("cpu-1", cpu=64), node("gpu-1", cpu=8, gpu=4), node("gpu-2", cpu=8, gpu=4))
+    harness = Harness.of(node("cpu-1", cpu=64), node("gpu-1", cpu=8, gpu=4), node("gpu-2", cpu=8, gpu=4))
     harness.add(group("a", min_member=2), *pods("a", 2, gpu=4))
     harness.settle()
     assert {found.node for found in harness.pods.values()} == {"gpu-1", "gpu-2"}
 
 
 def test_members_of_different_sizes_are_placed_where_what_can_fit_does_fit():
-    harness = Harness()
-    harness.add(node("n1", cpu=5), node("n2", cpu=5), group("a", min_member=4))
+    harness = Harness.of(node("n1", cpu=5), node("n2", cpu=5), group("a", min_member=4))
     harness.add(*(pod(f"a-{number}", cpu=cpu) for number, cpu in enumerate((2, 2, 3, 3))))
     harness.settle()
     assert len(harness.bound()) == 4

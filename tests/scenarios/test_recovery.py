@@ -55,8 +55,7 @@ def change_unseen(harness: Harness, **spec: Any) -> None:
 
 def running_spark() -> Harness:
     """A whole application on two nodes: n1 of 5 CPUs with the driver, and n2 of 4. Its PodGroup reserved its places."""
-    harness = Harness()
-    harness.add(node("n1", cpu=5), node("n2", cpu=4), spark_driver(owner=SET))
+    harness = Harness.of(node("n1", cpu=5), node("n2", cpu=4), spark_driver(owner=SET))
     harness.settle()
     harness.add(*executors(owner=SET))
     harness.settle()
@@ -108,8 +107,7 @@ def test_a_standby_begins_no_quorum_with_the_members_of_a_scheduled_group(heir):
 
 def test_a_second_run_found_partly_bound_is_undone_though_the_status_still_tells_of_the_first():
     """A run has succeeded; two of the next run's four members are bound when the process dies and a node is lost."""
-    harness = Harness()
-    harness.add(node("n1", cpu=2), node("n2", cpu=2), group("a", min_member=4))
+    harness = Harness.of(node("n1", cpu=2), node("n2", cpu=2), group("a", min_member=4))
     harness.add(*(pod(f"a-{at}", owner=SET) for at in range(4)))
     harness.settle()
     harness.run_pods(PodPhase.SUCCEEDED)
@@ -188,8 +186,7 @@ def test_a_podgroup_made_for_a_running_application_whose_status_was_never_writte
 def test_pods_of_an_earlier_run_do_not_count_after_a_restart(restarted):
     """A second run waits in vain for two of three, while the succeeded pods of the first run still exist."""
     roles = (Role("driver", 1), Role("worker", 2, template=shape(1)))
-    harness = Harness()
-    harness.add(node("n1", cpu=9), group("a", min_member=3, roles=roles, max_schedule_time_s=20.0))
+    harness = Harness.of(node("n1", cpu=9), group("a", min_member=3, roles=roles, max_schedule_time_s=20.0))
     harness.add(pod("d", role="driver"), pod("w0", role="worker"), pod("w1", role="worker"))
     harness.settle()
     harness.run_pods(PodPhase.SUCCEEDED)
@@ -208,8 +205,7 @@ def test_pods_of_an_earlier_run_do_not_count_after_a_restart(restarted):
 @pytest.mark.parametrize("restarted", [False, True])
 def test_pods_of_an_earlier_run_do_not_count_after_a_restart_without_a_podgroup_either(restarted):
     says = Declaration(group="x", min_member=2)
-    harness = Harness()
-    harness.add(node("n1", cpu=9), *(pod(f"x-{at}", declaration=says) for at in range(2)))
+    harness = Harness.of(node("n1", cpu=9), *(pod(f"x-{at}", declaration=says) for at in range(2)))
     harness.settle()
     harness.run_pods(PodPhase.SUCCEEDED)
     harness.wait(5)

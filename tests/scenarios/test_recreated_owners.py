@@ -118,8 +118,7 @@ def test_a_new_gang_is_bound_as_a_whole_while_the_old_ones_pods_still_run(kind, 
 
 
 def test_a_pod_of_before_is_told_that_it_does_not_count_and_nobody_is_called_a_rival():
-    harness = Harness()
-    harness.add(node(cpu="3"), group("g", min_member=SIZE), made("job", "second"))
+    harness = Harness.of(node(cpu="3"), group("g", min_member=SIZE), made("job", "second"))
     harness.add(pod_of("job", "first", 0, harness.now - 60, group="g"))
     harness.add(*(pod_of("job", "second", number, harness.now, group="g") for number in range(2)))
     harness.wait(5)

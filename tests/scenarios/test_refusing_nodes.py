@@ -69,8 +69,7 @@ def avoided(harness: Harness) -> int:
 
 def forty(count: int) -> Harness:
     """Gangs of 20 in four namespaces on 50 nodes of 25 CPUs."""
-    harness = Harness()
-    harness.add(*(node(f"n{number:02}", cpu=25) for number in range(50)))
+    harness = Harness.of(*(node(f"n{number:02}", cpu=25) for number in range(50)))
     for number in range(count):
         name, namespace = f"g{number:02}", f"team-{number % 4}"
         harness.add(group(f"{namespace}/{name}", min_member=20))

@@ -335,8 +335,7 @@ def test_only_what_the_workload_still_wants_is_held():
 
 
 def test_a_gang_that_was_never_scheduled_holds_nothing():
-    harness = Harness()
-    harness.add(node(cpu="1"))
+    harness = Harness.of(node(cpu="1"))
     owner = Owner("Job", "t", "uid-t", "batch")
     found = Workload("job", "t", None, "uid-t")
     harness.add(replace(pod("t-0", owner=owner, workload=found, declaration=SAID["job"]), node="n1"))

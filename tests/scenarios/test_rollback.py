@@ -263,8 +263,7 @@ def test_after_a_restart_the_time_counts_on_from_the_first_binding():
 def test_after_a_restart_without_a_podgroup_a_quorum_that_was_begun_is_undone_but_a_loss_is_not():
     said = Declaration("a", min_member=3)
     for waits_since, undone in [(START - 100, True), (START - 10, False)]:
-        harness = Harness()
-        harness.add(node("n1", cpu=2))
+        harness = Harness.of(node("n1", cpu=2))
         for name in ("a-0", "a-1"):
             bound = pod(name, declaration=said, owner=SET, node="n1", created=START - 100)
             harness.add(replace(bound, bound_at=START - 20))
@@ -276,8 +275,7 @@ def test_after_a_restart_without_a_podgroup_a_quorum_that_was_begun_is_undone_bu
 
 @pytest.mark.without("restarts", "standbys", why="a new leader has the whole time to complete a part")
 def test_members_bound_by_somebody_else_without_the_rest_are_undone():
-    harness = Harness()
-    harness.add(node("n1", cpu=2), group("a", min_member=3), *pods("a", 3, owner=SET))
+    harness = Harness.of(node("n1", cpu=2), group("a", min_member=3), *pods("a", 3, owner=SET))
     harness.settle()
     harness.change("default/a-0", node="n1")
     harness.wait(15)
@@ -309,8 +307,7 @@ def test_a_podgroup_that_is_deleted_in_mid_flight_and_cannot_be_finished_is_undo
 
 
 def running(owner: Owner | None = SET, **spec: Any) -> Harness:
-    harness = Harness()
-    harness.add(node("n1", cpu=3), group("a", min_member=3, on_degraded=OnDegraded.RESTART, **spec))
+    harness = Harness.of(node("n1", cpu=3), group("a", min_member=3, on_degraded=OnDegraded.RESTART, **spec))
     harness.add(*pods("a", 3, owner=owner))
     harness.settle()
     harness.run_pods()

@@ -39,8 +39,7 @@ def half_bound(**spec: Any) -> Harness:
 
 
 def running(**spec: Any) -> Harness:
-    harness = Harness()
-    harness.add(node("n1", cpu=3), group("a", min_member=3, **spec), *pods("a", 3, owner=SET))
+    harness = Harness.of(node("n1", cpu=3), group("a", min_member=3, **spec), *pods("a", 3, owner=SET))
     harness.settle()
     harness.run_pods()
     harness.wait(2)
@@ -65,8 +64,7 @@ def ran_before(harness: Harness, count: int) -> None:
 
 def test_a_restart_of_the_operator_evicts_no_pods_that_ran_before_their_podgroup():
     """Two pods run; a PodGroup with minMember 3 is created; the operator is restarted."""
-    harness = Harness()
-    harness.add(node("n1", cpu=3))
+    harness = Harness.of(node("n1", cpu=3))
     ran_before(harness, 2)
     harness.add(group("a", min_member=3, created=START - 10))
     harness.wait(60)
@@ -89,8 +87,7 @@ def test_pods_that_ran_before_their_podgroup_stay_when_another_member_cannot_be_
 
 def test_of_a_group_partly_running_before_its_podgroup_only_what_a_rival_bound_is_evicted():
     """One pod runs; a PodGroup with minMember 3 is created; another scheduler binds a second one."""
-    harness = Harness()
-    harness.add(node("n1", cpu=2))
+    harness = Harness.of(node("n1", cpu=2))
     ran_before(harness, 1)
     harness.add(group("a", min_member=3, created=START - 10), pod("a-1", owner=SET), pod("a-2", owner=SET))
     harness.settle()
@@ -168,8 +165,7 @@ def test_a_restart_goes_on_under_a_new_leader_though_replacements_wait():
 def test_an_annotated_group_that_has_run_for_long_and_lost_a_member_is_not_evicted_after_a_restart():
     """Three pods want two places; two run for 1,000 s and one of them is lost; the third has waited all the time."""
     said = Declaration("a", min_member=2)
-    harness = Harness()
-    harness.add(node("n1", cpu=2), *pods("a", 3, declaration=said, owner=SET))
+    harness = Harness.of(node("n1", cpu=2), *pods("a", 3, declaration=said, owner=SET))
     harness.settle()
     harness.run_pods()
     harness.wait(1000)
@@ -193,8 +189,7 @@ def test_a_pod_of_a_namespace_that_is_not_ours_has_no_rivals():
 
 def test_a_late_binding_of_ours_to_a_node_that_we_had_given_up_has_no_rival_either():
     """The result is lost, the node looks full, the member is assumed elsewhere; then the first binding appears."""
-    harness = Harness()
-    harness.add(node("n1", cpu=1), node("n2", cpu=1))
+    harness = Harness.of(node("n1", cpu=1), node("n2", cpu=1))
     harness.wait(20)
     harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no answer")
     harness.add(group("a", min_member=1), pod("a-0", owner=SET))
@@ -230,8 +225,7 @@ def test_a_conflict_that_arrives_before_the_watch_shows_a_rivals_binding_leaves_
     """One binding gets CONFLICT, all others are refused and their node goes; then the watch shows the
     rival's binding.
     """
-    harness = Harness()
-    harness.add(node("n1", cpu=2), node("n9", cpu=1, unschedulable=True), group("a", min_member=2))
+    harness = Harness.of(node("n1", cpu=2), node("n9", cpu=1, unschedulable=True), group("a", min_member=2))
     harness.add(*pods("a", 2, owner=SET))
 
     def refuse(effect: BindPod) -> BindRefused:
@@ -354,8 +348,7 @@ def test_a_job_that_is_resumed_is_asked_about_again():
 def test_a_group_without_a_podgroup_is_known_to_have_been_scheduled_after_a_failover():
     """Three annotated members run; one succeeds, one is lost and recreated; then another process leads."""
     said = Declaration("a", min_member=3)
-    harness = Harness()
-    harness.add(node("n1", cpu=3), *pods("a", 3, declaration=said, owner=JOB, created=START - 10))
+    harness = Harness.of(node("n1", cpu=3), *pods("a", 3, declaration=said, owner=JOB, created=START - 10))
     harness.settle()
     harness.run_pods()
     harness.wait(20)

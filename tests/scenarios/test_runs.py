@@ -20,8 +20,7 @@ from tests.harness import Harness
 
 def running(count: int = 3, **spec) -> Harness:
     """A group of three, all of them running, with room for more."""
-    harness = Harness()
-    harness.add(node(cpu=16), group("a", min_member=count, **spec), *pods("a", count))
+    harness = Harness.of(node(cpu=16), group("a", min_member=count, **spec), *pods("a", count))
     harness.settle()
     harness.run_pods()
     harness.wait(2)
@@ -95,8 +94,7 @@ def test_an_ended_run_keeps_its_counts_over_a_restart_and_after_its_pods_are_del
 
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 def test_a_quorum_that_is_bound_and_done_before_the_machine_looks_again_has_succeeded():
-    harness = Harness()
-    harness.add(node(), group("a", min_member=2), *pods("a", 2))
+    harness = Harness.of(node(), group("a", min_member=2), *pods("a", 2))
     harness.step()
     for number in range(2):
         harness.change(f"default/a-{number}", phase=PodPhase.SUCCEEDED)

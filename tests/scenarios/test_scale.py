@@ -34,8 +34,7 @@ def test_a_group_of_two_thousand_members_is_decided_in_one_step():
 @pytest.mark.without("all", why="only its size is new; small groups take the courses")
 @pytest.mark.slow
 def test_of_hundreds_of_groups_as_many_are_bound_as_fit_and_all_others_are_told_once():
-    harness = Harness()
-    harness.add(*(node(f"n{number}", cpu=8) for number in range(30)))
+    harness = Harness.of(*(node(f"n{number}", cpu=8) for number in range(30)))
     for number in range(300):
         harness.add(group(f"g{number}", min_member=2, max_schedule_time_s=9999.0), *pods(f"g{number}", 2))
     harness.wait(100)
@@ -173,8 +172,7 @@ def test_a_pod_of_which_only_the_lifetime_changes_is_known_anew_without_a_look_a
 
 
 def test_a_relabelled_bound_member_of_a_large_group_is_nobodys_quorum():
-    harness = Harness()
-    harness.add(node(cpu=400, pods=400), group("a", min_member=300), group("b", min_member=2))
+    harness = Harness.of(node(cpu=400, pods=400), group("a", min_member=300), group("b", min_member=2))
     harness.settle()
     members = pods("a", 300)
     machine, now = harness.machine, harness.now

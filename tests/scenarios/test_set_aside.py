@@ -81,8 +81,7 @@ def test_a_node_over_which_a_constraint_fails_is_closed_and_the_others_are_used(
 
 def test_a_node_that_is_set_aside_is_tried_again_when_it_changes_and_not_before(injector):
     amid_the_constraints(injector)
-    harness = Harness()
-    harness.add(node("evil", cpu=4, labels=EVIL), group("a", min_member=4), *pods("a", 4))
+    harness = Harness.of(node("evil", cpu=4, labels=EVIL), group("a", min_member=4), *pods("a", 4))
     harness.wait(100)
     assert set_aside(harness) == ["Node evil"]
     times = injector.times
@@ -100,8 +99,7 @@ def test_a_node_that_is_set_aside_is_tried_again_when_it_changes_and_not_before(
 
 
 def test_pods_on_a_node_stay_when_it_is_set_aside_and_count_when_it_is_back(injector):
-    harness = Harness()
-    harness.add(node("evil", cpu=4), group("a", min_member=2), *pods("a", 2))
+    harness = Harness.of(node("evil", cpu=4), group("a", min_member=2), *pods("a", 2))
     harness.wait(2)
     amid_the_constraints(injector)
     harness.add(node("evil", cpu=4, labels=EVIL), group("b", min_member=3, created=1.0), *pods("b", 3))
@@ -118,8 +116,7 @@ def test_pods_on_a_node_stay_when_it_is_set_aside_and_count_when_it_is_back(inje
 
 def test_a_node_that_is_set_aside_and_deleted_is_forgotten(injector):
     amid_the_constraints(injector)
-    harness = Harness()
-    harness.add(node("evil", labels=EVIL), node("other", labels=EVIL), node("good"))
+    harness = Harness.of(node("evil", labels=EVIL), node("other", labels=EVIL), node("good"))
     harness.settle()
     assert harness.machine.stats().set_aside == {"Node": 2}
     harness.delete_node("evil")
@@ -133,8 +130,7 @@ def test_a_node_that_is_set_aside_and_deleted_is_forgotten(injector):
 
 @pytest.mark.parametrize(("fails", "faults"), [(1, [Rebuilt]), (99, [Rebuilt, SetAside])])
 def test_a_node_whose_removal_fails_is_gone_all_the_same(injector, fails, faults):
-    harness = Harness()
-    harness.add(node("evil", cpu=64), node("good", cpu=2))
+    harness = Harness.of(node("evil", cpu=64), node("good", cpu=2))
     harness.settle()
     injector.into(TaintToleration, "remove_node", when=lambda *_: injector.times < fails)
     harness.delete_node("evil")
@@ -189,8 +185,7 @@ def test_a_bug_over_a_node_does_not_stop_a_new_leader(injector):
 
 
 def test_a_node_over_which_every_snapshot_fails_is_found_and_set_aside(injector):
-    harness = Harness()
-    harness.add(*(node(f"n{at}") for at in range(6)), group("a", min_member=2), *pods("a", 2))
+    harness = Harness.of(*(node(f"n{at}") for at in range(6)), group("a", min_member=2), *pods("a", 2))
     harness.wait(2)
     real = NodeResources.plan
 
@@ -231,8 +226,7 @@ def in_set(injector: Injector, owner: type, *, after: bool) -> None:
 @pytest.mark.parametrize("kind", [StorageKind.CLAIM, StorageKind.VOLUME])
 def test_a_volume_or_claim_that_cannot_be_digested_counts_as_not_there(injector, after, kind):
     in_set(injector, Volumes, after=after)
-    harness = Harness()
-    harness.add(node(cpu=8), group("a", min_member=1), pod("a-0", volume_claims=["evil-claim"]))
+    harness = Harness.of(node(cpu=8), group("a", min_member=1), pod("a-0", volume_claims=["evil-claim"]))
     harness.add(
         group("b", min_member=2), *pods("b", 2), group("c", min_member=1), pod("c-0", group="c", volume_claims=["c1"])
     )
@@ -257,8 +251,7 @@ def test_a_device_slice_that_cannot_be_digested_counts_as_not_there(injector, af
         after=after,
         when=lambda _devices, _kind, _key, found: found is not None and "evil" in found.key[1],
     )
-    harness = Harness()
-    harness.add(node(cpu=8), group("b", min_member=2), *pods("b", 2))
+    harness = Harness.of(node(cpu=8), group("b", min_member=2), *pods("b", 2))
     harness.offer(SLICE)
     harness.wait(2)
     assert harness.bound() == ["default/b-0", "default/b-1"]
@@ -274,8 +267,7 @@ def test_a_device_slice_over_which_every_snapshot_fails_is_found_and_set_aside(i
         "plan",
         when=lambda constraint, **_: bool(constraint._world.devices.pools()),  # noqa: SLF001
     )
-    harness = Harness()
-    harness.add(node(cpu=8), node("n2"), group("b", min_member=2), *pods("b", 2))
+    harness = Harness.of(node(cpu=8), node("n2"), group("b", min_member=2), *pods("b", 2))
     harness.offer(SLICE)
     harness.wait(2)
     assert harness.bound() == ["default/b-0", "default/b-1"]
@@ -296,8 +288,7 @@ def test_an_exception_for_which_no_object_is_to_blame_ends_the_process(injector)
 @pytest.mark.parametrize("mine", [False, True])
 def test_a_pod_over_which_a_constraint_fails_still_takes_what_it_requests(injector, mine):
     injector.into(InterPodAffinity, "add", when=lambda _constraint, pod, _row: ("evil", "yes") in pod.labels)
-    harness = Harness()
-    harness.add(node(cpu=4), group("a", min_member=2), *pods("a", 2), group("x", min_member=1))
+    harness = Harness.of(node(cpu=4), group("a", min_member=2), *pods("a", 2), group("x", min_member=1))
     scheduler = "gangsched" if mine else "default-scheduler"
     there = pod("x", group="x" if mine else "", cpu=3, scheduler=scheduler, node="n1", labels=EVIL)
     harness.add(there)
@@ -316,8 +307,7 @@ def test_a_pod_over_which_a_constraint_fails_still_takes_what_it_requests(inject
 def test_a_pod_that_is_sound_again_and_is_now_what_counted_instead_of_it_is_set_aside_no_longer(injector):
     """Regression: what counts instead of a pod has no labels; a pod without any was taken for the former."""
     injector.into(InterPodAffinity, "add", when=lambda _constraint, pod, _row: ("evil", "yes") in pod.labels)
-    harness = Harness()
-    harness.add(node("n1", cpu=4))
+    harness = Harness.of(node("n1", cpu=4))
     harness.settle()
     other = pod("other", group="", scheduler="default-scheduler", node="n1", cpu=1)
     harness.add(replace(other, labels=tuple(EVIL.items())))
@@ -330,8 +320,7 @@ def test_a_pod_that_is_sound_again_and_is_now_what_counted_instead_of_it_is_set_
 
 def test_a_group_of_another_installation_over_which_its_owner_cannot_be_told_is_set_aside(injector):
     injector.into(Intake, "_settle", when=lambda _intake, key: key.name == "evil")
-    harness = Harness()
-    harness.add(
+    harness = Harness.of(
         replace(group("evil", min_member=1), scheduler="green"), node(), group("b", min_member=1), *pods("b", 1)
     )
     harness.wait(2)

@@ -46,8 +46,7 @@ def plain(count: int, **fields: Any) -> list[Pod]:
 
 def running(*, cpu: int = 9, least: int = 4, most: int = 0) -> Harness:
     """An application whose whole minimum is running."""
-    harness = Harness()
-    harness.add(node("n1", cpu=cpu), driver(executors=least, most=most))
+    harness = Harness.of(node("n1", cpu=cpu), driver(executors=least, most=most))
     harness.settle()
     harness.add(*executors(count=least))
     harness.settle()
@@ -58,8 +57,7 @@ def running(*, cpu: int = 9, least: int = 4, most: int = 0) -> Harness:
 
 
 def test_driver_and_executors_that_fit_one_by_one_but_not_together_are_refused():
-    harness = Harness()
-    harness.add(node("n1", cpu=4), node("n2", cpu=4), driver())
+    harness = Harness.of(node("n1", cpu=4), node("n2", cpu=4), driver())
     harness.wait(5)
     assert not harness.bound()
     assert not harness.groups
@@ -69,8 +67,7 @@ def test_driver_and_executors_that_fit_one_by_one_but_not_together_are_refused()
 
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 def test_of_two_drivers_that_are_larger_together_than_the_cluster_exactly_one_application_runs():
-    harness = Harness()
-    harness.add(node("n1", cpu=9), driver("one", created=1.0), driver("two", created=2.0))
+    harness = Harness.of(node("n1", cpu=9), driver("one", created=1.0), driver("two", created=2.0))
     harness.wait(5)
     assert harness.bound() == ["default/one-driver"]
     harness.add(*executors("one"))
@@ -80,8 +77,7 @@ def test_of_two_drivers_that_are_larger_together_than_the_cluster_exactly_one_ap
 
 
 def test_a_group_is_made_for_the_driver_before_it_is_bound_and_says_what_the_driver_says():
-    harness = Harness()
-    harness.add(node("n1", cpu=9), driver(created=7.0))
+    harness = Harness.of(node("n1", cpu=9), driver(created=7.0))
     harness.settle()
     (group,) = harness.groups.values()
     assert group.made
@@ -128,8 +124,7 @@ def test_a_restart_between_the_making_and_the_binding_begins_where_it_was():
 
 
 def test_executors_without_a_driver_wait_and_say_so():
-    harness = Harness()
-    harness.add(node("n1", cpu=9), *executors(count=1))
+    harness = Harness.of(node("n1", cpu=9), *executors(count=1))
     harness.wait(2)
     executor = harness.pod("default/app-exec-0")
     assert executor.condition_reason == "PodGroupNotFound"
@@ -151,8 +146,7 @@ def test_the_slot_of_a_dead_executor_is_kept_for_the_next_one():
 
 
 def test_places_that_nobody_has_taken_are_released_when_the_driver_has_completed_not_when_it_is_deleted():
-    harness = Harness()
-    harness.add(node("n1", cpu=9), driver())
+    harness = Harness.of(node("n1", cpu=9), driver())
     harness.settle()
     harness.add(*executors(count=2))
     harness.settle()
@@ -211,8 +205,7 @@ def test_an_executor_above_the_maximum_is_told_who_says_how_many_there_are():
 
 
 def test_executors_above_the_minimum_have_nothing_held_for_them():
-    harness = Harness()
-    harness.add(node("n1", cpu=7), driver(executors=1, most=3))
+    harness = Harness.of(node("n1", cpu=7), driver(executors=1, most=3))
     harness.settle()
     harness.add(*plain(9))
     harness.settle()
@@ -221,8 +214,7 @@ def test_executors_above_the_minimum_have_nothing_held_for_them():
 
 
 def test_an_application_without_executors_needs_no_places_and_no_group():
-    harness = Harness()
-    harness.add(node("n1", cpu=1), driver(executors=0, most=0))
+    harness = Harness.of(node("n1", cpu=1), driver(executors=0, most=0))
     harness.settle()
     assert harness.bound() == ["default/app-driver"]
     assert not harness.groups
@@ -281,8 +273,7 @@ def test_drivers_and_executors_go_to_the_nodes_that_the_configuration_prefers():
     ],
 )
 def test_the_packer_of_the_configuration_is_that_of_all_applications(binpack, nodes):
-    harness = Harness()
-    harness.add(*(node(f"n{number}", cpu=16) for number in (1, 2, 3)))
+    harness = Harness.of(*(node(f"n{number}", cpu=16) for number in (1, 2, 3)))
     harness.add(driver(dialects=chosen(Settings(spark=Spark(binpack=binpack)))))
     harness.settle()
     harness.add(*executors())
@@ -304,8 +295,7 @@ def cosmin_executors(count: int, *, owner: str = "job-driver") -> list[Pod]:
 
 
 def test_cosmins_driver_is_deducted_before_its_executors():
-    harness = Harness()
-    harness.add(node("n1", cpu=3), cosmin_driver())
+    harness = Harness.of(node("n1", cpu=3), cosmin_driver())
     harness.wait(2)
     assert not harness.bound()
     harness.add(node("n2", cpu=1))
@@ -326,8 +316,7 @@ def test_cosmins_cheaper_node_is_taken_first():
 
 
 def test_cosmins_memory_with_a_unit_is_told_instead_of_taken_for_nothing():
-    harness = Harness()
-    harness.add(node("n1"), cosmin_driver(**{"exec-mem": "2g"}))
+    harness = Harness.of(node("n1"), cosmin_driver(**{"exec-mem": "2g"}))
     harness.wait(2)
     assert not harness.bound()
     told = harness.pod("default/job-driver")
@@ -447,8 +436,7 @@ def test_executors_of_earlier_applications_count_each_however_many_share_a_node(
 
 
 def test_a_gpu_of_the_driver_is_not_one_of_its_executors():
-    harness = Harness()
-    harness.add(node("n1", cpu=9, gpu=1), driver(requests={"cpu": "1", "memory": "1Gi", GPU: 1}))
+    harness = Harness.of(node("n1", cpu=9, gpu=1), driver(requests={"cpu": "1", "memory": "1Gi", GPU: 1}))
     harness.settle()
     assert harness.bound() == ["default/app-driver"]
 
@@ -456,8 +444,7 @@ def test_a_gpu_of_the_driver_is_not_one_of_its_executors():
 def test_an_application_that_a_move_of_its_own_node_takes_to_a_zone_with_room_is_woken():
     """No PodGroup gives the topology; the configured packer does. The node that moves is itself full."""
     zone = "topology.kubernetes.io/zone"
-    harness = Harness()
-    harness.add(node("n1", cpu=3, labels={zone: "a"}))
+    harness = Harness.of(node("n1", cpu=3, labels={zone: "a"}))
     harness.add(driver(executors=1, most=3, dialects=chosen(Settings(spark=Spark(binpack="single-az-tightly-pack")))))
     harness.settle()
     harness.add(*executors(count=1))
@@ -472,8 +459,7 @@ def test_an_application_that_a_move_of_its_own_node_takes_to_a_zone_with_room_is
 
 def taken_over_without_its_group() -> Harness:
     """A user deletes the driver's PodGroup while there is no leader, when one of its three executors has arrived."""
-    harness = Harness()
-    harness.add(node("n1", cpu=7), driver(executors=3))
+    harness = Harness.of(node("n1", cpu=7), driver(executors=3))
     harness.settle()
     assert harness.bound() == ["default/app-driver"]
     harness.now += 1

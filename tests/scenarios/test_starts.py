@@ -52,8 +52,7 @@ def reason(harness: Harness) -> str:
 @pytest.mark.parametrize("dialect", NAMES)
 class TestTheCheck:
     def test_with_room_for_all_the_driver_is_bound_and_its_executors_when_they_come(self, dialect):
-        harness = Harness()
-        harness.add(node(cpu=8), app(dialect=dialect), member("app-0", dialect))
+        harness = Harness.of(node(cpu=8), app(dialect=dialect), member("app-0", dialect))
         harness.wait(5)
         assert harness.bound() == ["default/app-0"]
         harness.add(*(member(f"app-{at}", dialect) for at in range(1, 5)))
@@ -62,8 +61,7 @@ class TestTheCheck:
         assert harness.gang("default/app").record.phase == "Scheduled"
 
     def test_without_it_the_driver_waits_names_the_amount_and_starts_once_it_is_free(self, dialect):
-        harness = Harness()
-        harness.add(node(cpu=8), *pods("", 6))
+        harness = Harness.of(node(cpu=8), *pods("", 6))
         harness.wait(5)
         harness.add(app(dialect=dialect), member("app-0", dialect))
         harness.wait(5)
@@ -79,8 +77,7 @@ class TestTheCheck:
 
 
 def test_more_than_the_present_nodes_have_is_never_free():
-    harness = Harness()
-    harness.add(node(cpu=2), node("n2", cpu=2), app(), member("app-0"))
+    harness = Harness.of(node(cpu=2), node("n2", cpu=2), app(), member("app-0"))
     harness.wait(5)
     assert reason(harness) == "NeverFits"
     harness.add(node("n3", cpu=1))
@@ -89,8 +86,7 @@ def test_more_than_the_present_nodes_have_is_never_free():
 
 
 def test_what_is_free_on_nodes_that_take_no_new_pod_does_not_count_but_may_come():
-    harness = Harness()
-    harness.add(node(cpu=2), node("n2", cpu=4, unschedulable=True))
+    harness = Harness.of(node(cpu=2), node("n2", cpu=4, unschedulable=True))
     harness.wait(5)
     harness.add(app(), member("app-0"))
     harness.wait(5)
@@ -105,8 +101,7 @@ def test_what_is_free_on_nodes_that_take_no_new_pod_does_not_count_but_may_come(
 
 
 def test_each_resource_counts_and_a_resource_that_no_node_has_is_missing():
-    harness = Harness()
-    harness.add(node(cpu=9), app(**{"cpu": "5", GPU: "1"}), member("app-0"))
+    harness = Harness.of(node(cpu=9), app(**{"cpu": "5", GPU: "1"}), member("app-0"))
     harness.wait(5)
     assert f"missing {GPU} 1" in told(harness)
     harness.add(node("n2", cpu=1, gpu=1))
@@ -116,8 +111,7 @@ def test_each_resource_counts_and_a_resource_that_no_node_has_is_missing():
 
 def started() -> Harness:
     """The application one has started, and two waits because the rest of one's five CPUs is promised to it."""
-    harness = Harness()
-    harness.add(node(cpu=8), app("one"), member("one-0"))
+    harness = Harness.of(node(cpu=8), app("one"), member("one-0"))
     harness.wait(5)
     harness.add(app("two"), member("two-0"))
     harness.wait(20)
@@ -142,8 +136,7 @@ class TestPromises:
         assert harness.bound("default/two-0")
 
     def test_executors_that_have_ended_were_there_and_nothing_is_promised_for_them_again(self):
-        harness = Harness()
-        harness.add(node(cpu=8), app("one"), member("one-0"), *executors(4, "one"))
+        harness = Harness.of(node(cpu=8), app("one"), member("one-0"), *executors(4, "one"))
         harness.wait(5)
         harness.run_pods()
         for at in range(1, 5):
@@ -169,8 +162,7 @@ class TestPromises:
         assert harness.bound("default/two-0")
 
     def test_groups_without_minresources_may_take_what_is_promised(self):
-        harness = Harness()
-        harness.add(node(cpu=8), app("one"), member("one-0"))
+        harness = Harness.of(node(cpu=8), app("one"), member("one-0"))
         harness.wait(5)
         harness.add(*pods("", 7))
         harness.wait(5)
@@ -178,8 +170,7 @@ class TestPromises:
 
 
 def test_a_podgroup_of_gangscheds_is_completed_by_the_objects_minresources():
-    harness = Harness()
-    harness.add(node(cpu=4), group("app", min_member=1), app(), member("app-0"))
+    harness = Harness.of(node(cpu=4), group("app", min_member=1), app(), member("app-0"))
     harness.wait(5)
     assert not harness.bound()
     harness.add(node("n2", cpu=1))
@@ -199,8 +190,7 @@ def test_objects_of_two_systems_with_different_minresources_contradict_each_othe
 
 def test_a_start_is_tried_whenever_anything_is_freed_however_many_members_there_are():
     """Regression: it was not where the nodes with what was freed had fewer places for pods than it has members."""
-    harness = Harness()
-    harness.add(node("n1", cpu=500, pods=12), pod("busy", cpu=500, node="n1", group=""), node("n2", cpu=1))
+    harness = Harness.of(node("n1", cpu=500, pods=12), pod("busy", cpu=500, node="n1", group=""), node("n2", cpu=1))
     harness.add(foreign_group("volcano", "app", min_member=20, min_resources=(("cpu", 400_000),)))
     harness.add(*(member(f"app-{at}", cpu="1m") for at in range(20)))
     # As many others that the freed room helps partly hide it.

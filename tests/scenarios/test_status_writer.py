@@ -22,16 +22,14 @@ def conditions(harness: Harness, name: str) -> list[PatchPodCondition]:
 
 def refused(**spec) -> Harness:
     """A group of three with room for two."""
-    harness = Harness()
-    harness.add(group("a", min_member=3, max_schedule_time_s=3600.0, **spec), *pods("a", 3))
+    harness = Harness.of(group("a", min_member=3, max_schedule_time_s=3600.0, **spec), *pods("a", 3))
     harness.add(node(cpu=3), pod("busy", group="", node="n1"))
     harness.settle()
     return harness
 
 
 def test_a_group_bound_at_once_costs_one_status_and_one_event():
-    harness = Harness()
-    harness.add(group("a", min_member=2), *pods("a", 2), node())
+    harness = Harness.of(group("a", min_member=2), *pods("a", 2), node())
     harness.wait(60)
     (patch,) = statuses(harness)
     assert (patch.status.phase, patch.resource_version) == ("Scheduled", "")
@@ -45,8 +43,7 @@ def test_a_group_bound_at_once_costs_one_status_and_one_event():
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tells anew or not at all")
 def test_a_group_whose_members_run_at_once_is_still_told_at_once():
     """Steps: the members are bound and run before any status is written. The phase is then Running, never Scheduled."""
-    harness = Harness()
-    harness.add(group("a", min_member=2), *pods("a", 2), node())
+    harness = Harness.of(group("a", min_member=2), *pods("a", 2), node())
     harness.step()
     harness.run_pods()
     harness.step()
@@ -110,8 +107,7 @@ def test_a_refusal_lifted_within_a_second_is_never_written():
 
 
 def test_a_refusal_that_begins_late_lasts_its_own_second_before_it_is_written():
-    harness = Harness()
-    harness.add(group("a", min_member=3), *pods("a", 2), node(cpu=3), pod("busy", group="", node="n1"))
+    harness = Harness.of(group("a", min_member=3), *pods("a", 2), node(cpu=3), pod("busy", group="", node="n1"))
     harness.wait(0.9)
     harness.add(*pods("a", 1, first=2))
     harness.wait(0.5)
@@ -153,8 +149,7 @@ def test_a_groups_message_changes_at_most_every_thirty_seconds():
 
 @pytest.mark.without("restarts", "standbys", why="a new leader tells anew or not at all")
 def test_counts_are_written_while_the_message_keeps_its_number():
-    harness = Harness()
-    harness.add(group("a", min_member=2), *pods("a", 2), node())
+    harness = Harness.of(group("a", min_member=2), *pods("a", 2), node())
     harness.wait(2)
     message = harness.condition("default/a").message
     harness.add(*pods("a", 1, first=2))
@@ -186,8 +181,7 @@ def test_the_observed_generation_is_that_of_the_spec():
 
 
 def test_holders_are_named_at_most_three_of_the_own_namespace_and_others_counted():
-    harness = Harness()
-    harness.add(node(cpu=8))
+    harness = Harness.of(node(cpu=8))
     for name in ("v", "w", "x", "y"):
         harness.add(group(name, min_member=1), *pods(name, 1))
     harness.add(group("other/secret", min_member=1), *pods("secret", 1, namespace="other"))
@@ -200,8 +194,7 @@ def test_holders_are_named_at_most_three_of_the_own_namespace_and_others_counted
 
 
 def test_groups_ahead_are_named_at_most_three_of_the_own_namespace_and_others_counted():
-    harness = Harness()
-    harness.add(node("n1", cpu=2), pod("busy", group="", node="n1"))
+    harness = Harness.of(node("n1", cpu=2), pod("busy", group="", node="n1"))
     for number in range(4):
         harness.add(group(f"g{number}", min_member=2, created=float(number)), *pods(f"g{number}", 2))
     harness.add(group("other/secret", min_member=2), *pods("secret", 2, namespace="other"))
@@ -229,8 +222,7 @@ def test_binding_is_written_only_if_it_lasts_over_a_second():
 
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tells anew or not at all")
 def test_an_older_change_that_is_due_does_not_carry_binding_out_early():
-    harness = Harness()
-    harness.add(group("a", min_member=2), *pods("a", 1), node())
+    harness = Harness.of(group("a", min_member=2), *pods("a", 1), node())
     harness.wait(0.9)
     harness.add(*pods("a", 1, first=1))
     harness.step()
@@ -279,8 +271,7 @@ def test_a_refused_status_keeps_its_times_of_transition():
 
 
 def test_a_restart_repeats_no_event_no_condition_and_no_status():
-    harness = Harness()
-    harness.add(group("b", min_member=1), *pods("b", 1), group("c", min_member=5), *pods("c", 1), node(cpu=3))
+    harness = Harness.of(group("b", min_member=1), *pods("b", 1), group("c", min_member=5), *pods("c", 1), node(cpu=3))
     harness.settle()
     harness.add(group("a", min_member=3, max_schedule_time_s=3600.0), *pods("a", 3))
     harness.wait(40)
@@ -329,8 +320,7 @@ def test_nothing_is_decided_or_told_before_everything_was_listed():
 
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tells anew or not at all")
 def test_of_two_equal_groups_each_is_told_how_many_of_its_own_members_fit():
-    harness = Harness()
-    harness.add(node(cpu=3), pod("busy", group="", node="n1"))
+    harness = Harness.of(node(cpu=3), pod("busy", group="", node="n1"))
     harness.settle()
     harness.add(group("a", min_member=3, created=1.0), *pods("a", 3))
     harness.add(group("b", min_member=1, created=2.0), *pods("b", 1))
@@ -360,8 +350,7 @@ ZONE = "topology.kubernetes.io/zone"
 
 @pytest.mark.without("disorder", why="a node that takes no member does not change a message that was written before")
 def test_a_refused_group_says_where_members_fit_and_what_would_help_without_a_name_of_a_node():
-    harness = Harness()
-    harness.add(group("a", min_member=5, max_schedule_time_s=3600.0), *pods("a", 5))
+    harness = Harness.of(group("a", min_member=5, max_schedule_time_s=3600.0), *pods("a", 5))
     harness.add(*(node(f"secret-{at}", cpu=2 - at // 2, labels={ZONE: "ab"[at // 2]}) for at in range(3)))
     harness.add(node("secret-3", cpu=2, labels={ZONE: "b"}, taints=["only=gpu:NoSchedule"]))
     harness.add(pod("busy", group="", node="secret-0"))
@@ -387,8 +376,7 @@ def test_they_are_gone_once_the_group_is_bound():
 
 
 def test_at_most_eight_kinds_of_nodes_are_listed_and_the_others_are_summed():
-    harness = Harness()
-    harness.add(group("a", min_member=13, max_schedule_time_s=3600.0), *pods("a", 13))
+    harness = Harness.of(group("a", min_member=13, max_schedule_time_s=3600.0), *pods("a", 13))
     harness.add(*(node(f"n{at:02}", cpu=1, labels={ZONE: f"zone-{at:02}"}) for at in range(12)))
     harness.wait(3)
     fitting = harness.group("default/a").status.fitting
@@ -401,8 +389,7 @@ def test_at_most_eight_kinds_of_nodes_are_listed_and_the_others_are_summed():
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tells anew or not at all")
 def test_where_members_fit_causes_no_write_of_its_own():
     """Steps: the pod on one node ends and another one starts on the other, so that members fit elsewhere."""
-    harness = Harness()
-    harness.add(group("a", min_member=3, max_schedule_time_s=3600.0), *pods("a", 3))
+    harness = Harness.of(group("a", min_member=3, max_schedule_time_s=3600.0), *pods("a", 3))
     harness.add(*(node(f"n{at}", cpu=1, labels={ZONE: f"zone-{at}"}) for at in range(2)))
     harness.add(pod("others/busy", group="", node="n0"))
     harness.wait(60)

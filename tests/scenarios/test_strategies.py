@@ -38,16 +38,14 @@ def test_a_gang_goes_where_its_strategy_says(strategy, chosen):
 
 
 def test_minimal_fragmentation_leaves_the_nearly_empty_node_alone():
-    harness = Harness()
-    harness.add(node("n1", cpu=4), node("n2", cpu=2), node("n3", cpu=40))
+    harness = Harness.of(node("n1", cpu=4), node("n2", cpu=2), node("n3", cpu=40))
     harness.add(group("a", min_member=5, strategy="MinimalFragmentation"), *pods("a", 5))
     harness.settle()
     assert sorted(harness.pod(name).node for name in harness.bound("default/a-")) == ["n1"] * 4 + ["n2"]
 
 
 def test_quorum_further_members_and_a_replacement_all_go_to_preferred_nodes():
-    harness = Harness()
-    harness.add(node("dear", cpu=8, labels={"cost": "9"}), pod("old", group="", cpu=4, node="dear"))
+    harness = Harness.of(node("dear", cpu=8, labels={"cost": "9"}), pod("old", group="", cpu=4, node="dear"))
     harness.add(node("cheap", cpu=8, labels={"cost": "1"}))
     harness.add(group("a", min_member=2, prefer=CHEAP), *pods("a", 3))
     harness.settle()

@@ -39,8 +39,7 @@ def plain(count: int, **fields: Any) -> list[Pod]:
 
 def holding(**nodes: int) -> Harness:
     """The application with its driver bound and all four places reserved."""
-    harness = Harness()
-    harness.add(*(node(name, cpu=cpu) for name, cpu in (nodes or {"n1": 5, "n2": 4}).items()))
+    harness = Harness.of(*(node(name, cpu=cpu) for name, cpu in (nodes or {"n1": 5, "n2": 4}).items()))
     harness.add(app(), driver())
     harness.settle()
     assert harness.bound() == ["default/driver"]
@@ -57,8 +56,7 @@ def places(harness: Harness) -> dict[str, int]:
 
 @pytest.mark.without("restarts", "leaderless", why="a new leader tries again at once")
 def test_the_driver_is_bound_once_places_for_all_executors_are_durable():
-    harness = Harness()
-    harness.add(node("n1", cpu=5), node("n2", cpu=4), app(), driver())
+    harness = Harness.of(node("n1", cpu=5), node("n2", cpu=4), app(), driver())
     harness.step()
     assert not harness.bound()
     harness.settle()
@@ -74,8 +72,7 @@ def test_the_driver_is_bound_once_places_for_all_executors_are_durable():
 
 
 def test_driver_and_executors_that_fit_one_by_one_but_not_together_are_refused_whole():
-    harness = Harness()
-    harness.add(node("n1", cpu=4), node("n2", cpu=4), app(), driver())
+    harness = Harness.of(node("n1", cpu=4), node("n2", cpu=4), app(), driver())
     harness.wait(2)
     assert not harness.bound()
     assert harness.status("default/a").reservation is None
@@ -294,8 +291,7 @@ def test_a_lowered_minimum_gives_places_back():
 
 
 def test_one_role_with_a_template_stands_for_the_rest_of_min_member_too():
-    harness = Harness()
-    harness.add(node("n1", cpu=5))
+    harness = Harness.of(node("n1", cpu=5))
     harness.add(group("a", min_member=5, roles=(Role("worker", template=shape(1)),)), pod("w-0", role="worker"))
     harness.wait(2)
     assert harness.bound() == ["default/w-0"]
@@ -305,8 +301,7 @@ def test_one_role_with_a_template_stands_for_the_rest_of_min_member_too():
 
 
 def test_a_role_without_a_template_must_exist_before_anything_is_held():
-    harness = Harness()
-    harness.add(node("n1", cpu=64), app(), *executors(1))
+    harness = Harness.of(node("n1", cpu=64), app(), *executors(1))
     harness.wait(2)
     assert not harness.bound()
     assert harness.condition("default/a").reason == "GangIncomplete"
@@ -376,8 +371,7 @@ def test_a_member_that_excludes_another_does_not_take_a_place_beside_the_one_tha
     """Regression: the place that worker-0 had taken was subtracted from the pods that the last member asked about."""
     app = PodTerm("kubernetes.io/hostname", (Requirement("app", "NotIn", ("z",)),), ("default",))
     roles = (Role("driver", 1), Role("worker", 1, template=shape(2)), Role("tail", 1, template=shape(1)))
-    harness = Harness()
-    harness.add(node("n1", labels={"kubernetes.io/hostname": "n1"}), group("a", min_member=3, roles=roles))
+    harness = Harness.of(node("n1", labels={"kubernetes.io/hostname": "n1"}), group("a", min_member=3, roles=roles))
     harness.add(pod("driver", role="driver", labels={"app": "z"}))
     harness.settle()
     harness.add(

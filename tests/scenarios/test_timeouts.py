@@ -130,8 +130,7 @@ def test_a_new_member_alone_does_not_revive_a_failed_group():
 
 @pytest.mark.without("leaderless", why="asserts exact times")
 def test_an_incomplete_group_never_times_out_and_its_clock_starts_when_it_is_complete():
-    harness = Harness()
-    harness.add(node(cpu=1), group("a", min_member=2, max_schedule_time_s=5.0), *pods("a", 1))
+    harness = Harness.of(node(cpu=1), group("a", min_member=2, max_schedule_time_s=5.0), *pods("a", 1))
     harness.wait(1000)
     assert harness.status("default/a").phase == "Pending"
     assert harness.status("default/a").schedule_start_time == 0
@@ -204,8 +203,7 @@ def test_a_time_out_counts_over_a_restart_and_the_next_back_off_is_longer():
 
 
 def test_after_a_time_out_the_group_keeps_its_place_in_the_order():
-    harness = Harness()
-    harness.add(node("n1", cpu=2), pod("busy", cpu=2, group="", node="n1"))
+    harness = Harness.of(node("n1", cpu=2), pod("busy", cpu=2, group="", node="n1"))
     harness.add(group("old", min_member=2, created=1.0, max_schedule_time_s=2.0), *pods("old", 2))
     harness.add(group("new", min_member=2, created=2.0), *pods("new", 2))
     harness.wait(3)

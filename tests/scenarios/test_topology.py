@@ -76,8 +76,7 @@ def test_a_group_that_needs_one_domain_does_not_answer_for_an_equal_one_that_doe
 
 
 def test_a_node_that_moves_to_another_domain_wakes_the_groups_that_are_bound_to_one():
-    harness = Harness()
-    harness.add(node("n1", cpu=2, labels={"zone": "a"}), node("n2", cpu=4, labels={"zone": "b"}))
+    harness = Harness.of(node("n1", cpu=2, labels={"zone": "a"}), node("n2", cpu=4, labels={"zone": "b"}))
     harness.add(pod("busy", group="", cpu=3, node="n2"))
     harness.add(group("a", min_member=2, topology=ZONE), *pods("a", 2))
     harness.settle()
@@ -111,8 +110,7 @@ def test_a_preferred_domain_is_left_by_those_for_whom_it_has_no_room():
 
 
 def test_a_group_whose_label_no_node_has_never_fits_and_is_told_so():
-    harness = Harness()
-    harness.add(node("n1"), group("a", min_member=1, topology=ZONE, max_schedule_time_s=999.0), *pods("a", 1))
+    harness = Harness.of(node("n1"), group("a", min_member=1, topology=ZONE, max_schedule_time_s=999.0), *pods("a", 1))
     harness.wait(2)
     condition = harness.condition("default/a")
     assert condition.reason == "NeverFits"

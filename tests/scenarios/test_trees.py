@@ -42,8 +42,7 @@ def told(harness: Harness, name: str) -> tuple[str, str]:
 
 class TestTheCasesOfKubeScheduler:
     def test_89_parts_that_fit_are_bound_and_of_one_that_does_not_none_of_its_groups(self):
-        harness = Harness()
-        harness.add(node(cpu=20))
+        harness = Harness.of(node(cpu=20))
         harness.add(inner("root"), inner("sub1", "root", age=3), inner("sub2", "root", least=None, age=2))
         harness.add(inner("sub3", "root", age=1))
         harness.add(*(leaf(f"pg{number}", "sub1") for number in (1, 2, 3)))
@@ -58,8 +57,7 @@ class TestTheCasesOfKubeScheduler:
         assert {told(harness, f"{group}-0")[0] for group in ("pg3", "pg6", "pg7")} == {"Unschedulable"}
 
     def test_205_a_part_with_a_pod_too_large_is_left_out_whole(self):
-        harness = Harness()
-        harness.add(node(cpu=20), inner("root"), *(leaf(f"pg{number}", "root") for number in (1, 2, 3)))
+        harness = Harness.of(node(cpu=20), inner("root"), *(leaf(f"pg{number}", "root") for number in (1, 2, 3)))
         harness.add(*members_of("pg1", 3), *members_of("pg2", 3))
         harness.add(*members_of("pg3", 2), *members_of("pg3", 1, first=2, cpu=100))
         harness.wait(3)
@@ -67,16 +65,14 @@ class TestTheCasesOfKubeScheduler:
 
     @pytest.mark.parametrize("large", ["pg1", "pg2"])
     def test_274_a_basic_root_needs_one_part(self, large):
-        harness = Harness()
-        harness.add(node(cpu=20), inner("root", least=None), leaf("pg1", "root"), leaf("pg2", "root"))
+        harness = Harness.of(node(cpu=20), inner("root", least=None), leaf("pg1", "root"), leaf("pg2", "root"))
         harness.add(*members_of("pg1", 3, cpu=100 if large == "pg1" else 1))
         harness.add(*members_of("pg2", 3, cpu=100 if large == "pg2" else 1))
         harness.wait(3)
         assert bound(harness) == {"pg2" if large == "pg1" else "pg1": 3}
 
     def test_337_basic_groups_below_a_basic_root_are_all_bound(self):
-        harness = Harness()
-        harness.add(node(cpu=20), inner("root", least=None))
+        harness = Harness.of(node(cpu=20), inner("root", least=None))
         harness.add(leaf("pg1", "root", least=None), leaf("pg2", "root", least=None))
         harness.add(*members_of("pg1", 3), *members_of("pg2", 3))
         harness.wait(3)
@@ -90,8 +86,7 @@ class TestTheCasesOfKubeScheduler:
         assert bound(harness) == {"pg1": 3, "pg2": 3}
 
     def test_463_nothing_is_bound_if_no_group_fits(self):
-        harness = Harness()
-        harness.add(node(cpu=8), inner("root", least=None))
+        harness = Harness.of(node(cpu=8), inner("root", least=None))
         harness.add(leaf("pg1", "root", least=None), leaf("pg2", "root", least=None))
         harness.add(*members_of("pg1", 3, cpu=10), *members_of("pg2", 3, cpu=10))
         harness.wait(3)
@@ -99,8 +94,7 @@ class TestTheCasesOfKubeScheduler:
         assert told(harness, "pg1-0")[0] == told(harness, "pg2-2")[0] == "Unschedulable"
 
     def test_520_a_tree_grows_by_a_group_and_by_a_tree(self):
-        harness = Harness()
-        harness.add(node(cpu=20), inner("root", least=None), leaf("pg1", "root"), *members_of("pg1", 3))
+        harness = Harness.of(node(cpu=20), inner("root", least=None), leaf("pg1", "root"), *members_of("pg1", 3))
         harness.wait(3)
         assert bound(harness) == {"pg1": 3}
         harness.add(leaf("pg2", "root"), *members_of("pg2", 3))
@@ -127,8 +121,7 @@ class TestTheCasesOfKubeScheduler:
         assert bound(harness) == {"pg1": 2}
 
     def test_queueing_89_a_whole_tree_waits_for_a_node(self):
-        harness = Harness()
-        harness.add(inner("root", least=1), inner("mid", "root", least=1), leaf("pg1", "mid", least=2))
+        harness = Harness.of(inner("root", least=1), inner("mid", "root", least=1), leaf("pg1", "mid", least=2))
         harness.add(*members_of("pg1", 2))
         harness.wait(3)
         assert told(harness, "pg1-0")[0] == "Unschedulable"
@@ -137,8 +130,7 @@ class TestTheCasesOfKubeScheduler:
         assert bound(harness) == {"pg1": 2}
 
     def test_queueing_122_a_tree_waits_for_a_group(self):
-        harness = Harness()
-        harness.add(node(cpu=4), inner("root"), leaf("pg1", "root", least=2))
+        harness = Harness.of(node(cpu=4), inner("root"), leaf("pg1", "root", least=2))
         harness.add(*members_of("pg1", 2), *members_of("pg2", 2))
         harness.wait(3)
         assert bound(harness) == {}
@@ -148,8 +140,7 @@ class TestTheCasesOfKubeScheduler:
         assert bound(harness) == {"pg1": 2, "pg2": 2}
 
     def test_queueing_159_a_tree_waits_for_its_last_pod(self):
-        harness = Harness()
-        harness.add(node(cpu=4), inner("root"), leaf("pg1", "root", least=2), leaf("pg2", "root", least=2))
+        harness = Harness.of(node(cpu=4), inner("root"), leaf("pg1", "root", least=2), leaf("pg2", "root", least=2))
         harness.add(*members_of("pg1", 2), *members_of("pg2", 1))
         harness.wait(3)
         assert bound(harness) == {}
@@ -171,8 +162,7 @@ class TestTheCasesOfKubeScheduler:
 
 class TestTheTree:
     def test_a_missing_object_in_between_is_named_and_awaited(self):
-        harness = Harness()
-        harness.add(node(cpu=8), inner("root", least=1), leaf("pg1", "mid", least=2), *members_of("pg1", 2))
+        harness = Harness.of(node(cpu=8), inner("root", least=1), leaf("pg1", "mid", least=2), *members_of("pg1", 2))
         harness.wait(3)
         _, message = told(harness, "pg1-0")
         assert message.startswith("CompositePodGroup mid: There is no CompositePodGroup mid in namespace default: ")
@@ -182,8 +172,7 @@ class TestTheTree:
         assert [str(key) for key in harness.machine.assessments] == ["default/root"]
 
     def test_a_cycle_is_an_invalid_declaration_until_it_is_cut(self):
-        harness = Harness()
-        harness.add(node(cpu=8), inner("a", "b", least=1), inner("b", "a", least=1), leaf("pg1", "a", least=2))
+        harness = Harness.of(node(cpu=8), inner("a", "b", least=1), inner("b", "a", least=1), leaf("pg1", "a", least=2))
         harness.add(*members_of("pg1", 2))
         harness.wait(3)
         assert bound(harness) == {}
@@ -200,8 +189,7 @@ class TestTheTree:
 
     @pytest.mark.parametrize(("composites", "fits"), [(3, True), (4, False), (5, False)])
     def test_a_tree_has_at_most_four_levels(self, composites, fits):
-        harness = Harness()
-        harness.add(node(cpu=8), inner("c0", least=1))
+        harness = Harness.of(node(cpu=8), inner("c0", least=1))
         harness.add(*(inner(f"c{number}", f"c{number - 1}", least=1) for number in range(1, composites)))
         harness.add(leaf("pg1", f"c{composites - 1}", least=2), *members_of("pg1", 2))
         harness.wait(3)
@@ -211,16 +199,14 @@ class TestTheTree:
             assert (reason, "more than 4 levels" in message) == ("InvalidDeclaration", True)
 
     def test_members_above_the_minimum_of_a_group_are_bound_one_by_one(self):
-        harness = Harness()
-        harness.add(node(cpu=7), inner("root"), leaf("pg1", "root"), leaf("pg2", "root", least=2))
+        harness = Harness.of(node(cpu=7), inner("root"), leaf("pg1", "root"), leaf("pg2", "root", least=2))
         harness.add(*members_of("pg1", 5), *members_of("pg2", 3))
         harness.wait(3)
         assert sum(bound(harness).values()) == 7
         assert min(bound(harness).values()) >= 2
 
     def test_a_part_above_the_minimum_is_bound_whole_or_not_at_all(self):
-        harness = Harness()
-        harness.add(node(cpu=8), inner("root"), *(leaf(f"pg{number}", "root") for number in (1, 2, 3)))
+        harness = Harness.of(node(cpu=8), inner("root"), *(leaf(f"pg{number}", "root") for number in (1, 2, 3)))
         harness.add(*(pod for number in (1, 2, 3) for pod in members_of(f"pg{number}", 3)))
         harness.wait(3)
         assert bound(harness) == {"pg1": 3, "pg2": 3}
@@ -230,22 +216,19 @@ class TestTheTree:
         assert bound(harness) == {"pg1": 3, "pg2": 3, "pg3": 3}
 
     def test_a_part_that_is_bound_already_counts(self):
-        harness = Harness()
-        harness.add(node(cpu=8), inner("root"), *(leaf(f"pg{number}", "root") for number in (1, 2, 3)))
+        harness = Harness.of(node(cpu=8), inner("root"), *(leaf(f"pg{number}", "root") for number in (1, 2, 3)))
         harness.add(*members_of("pg3", 3, node="n1"), *members_of("pg2", 3))
         harness.wait(3)
         assert bound(harness) == {"pg2": 3, "pg3": 3}
 
     def test_a_part_of_which_a_member_is_bound_is_chosen_before_others(self):
-        harness = Harness()
-        harness.add(node(cpu=4), inner("root", least=1), *(leaf(f"pg{number}", "root") for number in (1, 2)))
+        harness = Harness.of(node(cpu=4), inner("root", least=1), *(leaf(f"pg{number}", "root") for number in (1, 2)))
         harness.add(*members_of("pg1", 3), *members_of("pg2", 1, node="n1"), *members_of("pg2", 2, first=1))
         harness.wait(3)
         assert bound(harness) == {"pg2": 3}
 
     def test_a_replacement_in_a_part_is_bound_alone(self):
-        harness = Harness()
-        harness.add(node(cpu=9), inner("root"), *(leaf(f"pg{number}", "root") for number in (1, 2, 3)))
+        harness = Harness.of(node(cpu=9), inner("root"), *(leaf(f"pg{number}", "root") for number in (1, 2, 3)))
         harness.add(*(pod for number in (1, 2, 3) for pod in members_of(f"pg{number}", 3)))
         harness.wait(3)
         harness.run_pods()
@@ -272,8 +255,7 @@ class TestTheTree:
     @pytest.mark.without("standbys", "leaderless", "disorder", why="the story has its own restart")
     def test_a_part_that_a_raised_minimum_asks_for_is_bound_whole_or_not_at_all_after_a_restart_too(self):
         """Regression: what was never bound counted as lost, and lost members are replaced one by one."""
-        harness = Harness()
-        harness.add(node(cpu=4), inner("root", least=1), leaf("a", "root", age=5), leaf("b", "root", least=2))
+        harness = Harness.of(node(cpu=4), inner("root", least=1), leaf("a", "root", age=5), leaf("b", "root", least=2))
         harness.add(*members_of("a", 3))
         harness.wait(400)
         harness.run_pods()
@@ -291,8 +273,7 @@ class TestTheTree:
     def test_a_part_that_a_call_did_not_reach_is_not_bound_in_part_later(self, monkeypatch):
         """Regression: members of such a part, and of one that was refused, were wanted one by one from then on."""
         monkeypatch.setattr(units, "CALL", units.CALL // 16)
-        harness = Harness()
-        harness.add(*(node(f"n{number}", cpu=1) for number in range(40)), node("big", cpu=6))
+        harness = Harness.of(*(node(f"n{number}", cpu=1) for number in range(40)), node("big", cpu=6))
         large = {name: leaf(name, "root", age=age, least=40) for name, age in (("p1", 5), ("p2", 4))}
         harness.add(inner("root", least=1), leaf("a", "root", age=9, least=1), *large.values(), leaf("p3", "root"))
         harness.add(*members_of("a", 1))
@@ -307,8 +288,7 @@ class TestTheTree:
         assert bound(harness) == {"a": 1, "other": 1}
 
     def test_a_tree_without_enough_whole_parts_is_degraded(self):
-        harness = Harness()
-        harness.add(node(cpu=9), inner("root"), leaf("pg1", "root"), leaf("pg2", "root"))
+        harness = Harness.of(node(cpu=9), inner("root"), leaf("pg1", "root"), leaf("pg2", "root"))
         harness.add(*members_of("pg1", 3), *members_of("pg2", 3))
         harness.wait(3)
         harness.run_pods()
@@ -321,8 +301,7 @@ class TestTheTree:
         assert not harness.machine.assessments[ROOT].facts.degraded
 
     def test_a_refused_binding_of_a_part_above_the_minimum_is_tried_again(self):
-        harness = Harness()
-        harness.add(node(cpu=9), inner("root"), *(leaf(f"pg{number}", "root") for number in (1, 2, 3)))
+        harness = Harness.of(node(cpu=9), inner("root"), *(leaf(f"pg{number}", "root") for number in (1, 2, 3)))
         harness.add(*(pod for number in (1, 2) for pod in members_of(f"pg{number}", 3)))
         harness.wait(3)
         refused = iter(["pg3-1"])
@@ -345,8 +324,7 @@ class TestTheTree:
         assert bound(harness) == {"b": 2}
 
     def test_the_root_says_the_topology(self):
-        harness = Harness()
-        harness.add(*(node(f"n{number}", cpu=3, labels={"rack": f"r{number}"}) for number in (1, 2)))
+        harness = Harness.of(*(node(f"n{number}", cpu=3, labels={"rack": f"r{number}"}) for number in (1, 2)))
         harness.add(inner("root", **under("rack")), leaf("a", "root", least=2), leaf("b", "root", least=2))
         harness.add(*members_of("a", 2), *members_of("b", 2))
         harness.wait(3)
@@ -368,15 +346,13 @@ class TestTheTree:
         assert bound(harness) == {"pg1": 2}
 
     def test_a_group_of_the_roots_name_is_told_from_the_tree(self):
-        harness = Harness()
-        harness.add(node(cpu=8), inner("x", least=1), leaf("pg1", "x", least=2), leaf("x", least=1))
+        harness = Harness.of(node(cpu=8), inner("x", least=1), leaf("pg1", "x", least=2), leaf("x", least=1))
         harness.add(*members_of("pg1", 2), *members_of("x", 1))
         harness.wait(3)
         assert told(harness, "x-0")[0] == told(harness, "pg1-0")[0] == "Contradiction"
 
     def test_the_source_names_the_kind_of_the_root(self):
-        harness = Harness()
-        harness.add(node(cpu=8), inner("root", least=1), leaf("pg1", "root", least=2), *members_of("pg1", 2))
+        harness = Harness.of(node(cpu=8), inner("root", least=1), leaf("pg1", "root", least=2), *members_of("pg1", 2))
         harness.wait(3)
         assert harness.machine.assessments[ROOT].terms.source == "native CompositePodGroup"
         assert harness.gang("default/root").record.satisfied == Minima(2, (("pg1", 2),))
@@ -414,23 +390,20 @@ class TestTheCasesOfKubeSchedulerWithTopology:
     """
 
     def test_107_the_root_has_a_key_and_its_groups_have_none(self):
-        harness = Harness()
-        harness.add(*racks(z1_r1=4, z1_r2=2))
+        harness = Harness.of(*racks(z1_r1=4, z1_r2=2))
         harness.add(inner("root", **under("rack")), *two("pg1", "root"), *two("pg2", "root"))
         harness.wait(3)
         assert where(harness) == {"pg1": {"z1_r1"}, "pg2": {"z1_r1"}}
 
     def test_159_a_bound_pod_decides_the_domain_of_the_tree(self):
-        harness = Harness()
-        harness.add(*racks(z1_r1=4, z1_r2=4))
+        harness = Harness.of(*racks(z1_r1=4, z1_r2=4))
         harness.add(inner("root", **under("rack")), leaf("pg1", "root", least=2), *two("pg2", "root"))
         harness.add(*members_of("pg1", 1, node="z1_r2"), *members_of("pg1", 1, first=1))
         harness.wait(3)
         assert where(harness) == {"pg1": {"z1_r2"}, "pg2": {"z1_r2"}}
 
     def test_210_a_domain_with_room_for_one_of_two_groups_is_not_enough(self):
-        harness = Harness()
-        harness.add(*racks(z1_r1=1, z1_r2=1), inner("root", **under("rack")))
+        harness = Harness.of(*racks(z1_r1=1, z1_r2=1), inner("root", **under("rack")))
         harness.add(*(leaf(name, "root", least=None) for name in ("pg1", "pg2")))
         harness.add(*members_of("pg1", 1), *members_of("pg2", 1))
         harness.wait(3)
@@ -438,22 +411,19 @@ class TestTheCasesOfKubeSchedulerWithTopology:
         assert told(harness, "pg1-0")[0] == "Unschedulable"
 
     def test_252_each_group_has_a_rack_in_the_zone_of_the_tree(self):
-        harness = Harness()
-        harness.add(*racks(z1_r1=2, z1_r2=2, z2_r3=2, z2_r4=1), inner("root", **under("zone")))
+        harness = Harness.of(*racks(z1_r1=2, z1_r2=2, z2_r3=2, z2_r4=1), inner("root", **under("zone")))
         harness.add(*two("pg1", "root", **under("rack")), *two("pg2", "root", **under("rack")))
         harness.wait(3)
         assert sorted(where(harness).values(), key=str) == [{"z1_r1"}, {"z1_r2"}]
 
     def test_318_one_of_two_groups_has_a_key_and_preferences_of_pods_do_not_decide(self):
-        harness = Harness()
-        harness.add(*racks(z1_r1=2, z1_r2=1, z1_r3=1, z2_r4=2, z2_r5=1), inner("root", **under("zone")))
+        harness = Harness.of(*racks(z1_r1=2, z1_r2=1, z1_r3=1, z2_r4=2, z2_r5=1), inner("root", **under("zone")))
         harness.add(*two("pg1", "root", **under("rack")), *two("pg2", "root"))
         harness.wait(3)
         assert where(harness) == {"pg1": {"z1_r1"}, "pg2": {"z1_r2", "z1_r3"}}
 
     def test_389_a_bound_pod_decides_the_zone_and_the_rack(self):
-        harness = Harness()
-        harness.add(*racks(z1_r1=2, z1_r2=2, z2_r3=4, z2_r4=4), inner("root", **under("zone")))
+        harness = Harness.of(*racks(z1_r1=2, z1_r2=2, z2_r3=4, z2_r4=4), inner("root", **under("zone")))
         harness.add(leaf("pg1", "root", least=2, **under("rack")), *two("pg2", "root", **under("rack")))
         harness.add(*members_of("pg1", 1, node="z1_r1"), *members_of("pg1", 1, first=1))
         harness.wait(3)
@@ -471,8 +441,7 @@ class TestTheCasesOfKubeSchedulerWithTopology:
     )
     def test_three_levels(self, top, mid, low):
         """Room for a part in each of two racks of a block, of which a zone has two, and traps that are too small."""
-        harness = Harness()
-        harness.add(*racks(z1_b1_r1=4, z1_b1_r2=3, z1_b2_r3=4, z2_b3_r4=4, z2_b3_r5=4, z2_b4_r6=4, z2_b4_r7=4))
+        harness = Harness.of(*racks(z1_b1_r1=4, z1_b1_r2=3, z1_b2_r3=4, z2_b3_r4=4, z2_b3_r5=4, z2_b4_r6=4, z2_b4_r7=4))
         levels = [under(key) if key is not None else {} for key in (top, mid, low)]
         harness.add(inner("root", **levels[0]))
         harness.add(*(inner(sub, "root", **levels[1]) for sub in ("sub1", "sub2")))
@@ -494,8 +463,7 @@ class TestTheCasesOfKubeSchedulerWithTopology:
                 assert len({dict(harness.nodes[each].labels)[wanted[part]] for each in nodes}) == 1, part
 
     def test_853_a_bound_pod_decides_the_rack_of_a_subtree(self):
-        harness = Harness()
-        harness.add(*racks(z1_r1=4, z1_r2=4, z2_r3=4, z2_r4=4), inner("root", **under("zone")))
+        harness = Harness.of(*racks(z1_r1=4, z1_r2=4, z2_r3=4, z2_r4=4), inner("root", **under("zone")))
         harness.add(inner("sub1", "root", **under("rack")), inner("sub2", "root", **under("rack")))
         harness.add(leaf("pg1", "sub1", least=2), *two("pg2", "sub1"), *two("pg3", "sub2"), *two("pg4", "sub2"))
         harness.add(*members_of("pg1", 1, node="z2_r3"), *members_of("pg1", 1, first=1))
@@ -505,8 +473,7 @@ class TestTheCasesOfKubeSchedulerWithTopology:
 
 class TestTopologyBelowTheRoot:
     def test_members_above_the_minimum_stay_in_the_domain_of_their_group(self):
-        harness = Harness()
-        harness.add(*racks(z1_r1=3, z1_r2=9), pod("blocker", group="", cpu=7, node="z1_r2"))
+        harness = Harness.of(*racks(z1_r1=3, z1_r2=9), pod("blocker", group="", cpu=7, node="z1_r2"))
         harness.add(inner("root", least=1), leaf("pg1", "root", least=3, **under("rack")), *members_of("pg1", 5))
         harness.wait(3)
         assert bound(harness)["pg1"] == 3
@@ -514,8 +481,7 @@ class TestTopologyBelowTheRoot:
         assert told(harness, "pg1-4")[0] == "Unschedulable"
 
     def test_a_part_above_the_minimum_has_a_domain_of_its_own_inside_that_of_the_tree(self):
-        harness = Harness()
-        harness.add(*racks(z1_r1=2, z1_r2=2, z2_r3=2), inner("root", least=2, **under("zone")))
+        harness = Harness.of(*racks(z1_r1=2, z1_r2=2, z2_r3=2), inner("root", least=2, **under("zone")))
         names = ("pg1", "pg2", "pg3")
         harness.add(*(thing for name in names for thing in two(name, "root", **under("rack"))))
         harness.wait(3)
@@ -525,8 +491,7 @@ class TestTopologyBelowTheRoot:
         assert sorted(where(harness).values(), key=str) == [{"z1_r1"}, {"z1_r2"}, {"z1_r9"}]
 
     def test_a_group_whose_members_were_all_lost_gets_one_domain_again(self):
-        harness = Harness()
-        harness.add(*racks(z1_r1=2, z1_r2=2, z1_r3=1, z1_r4=1), inner("root", least=2))
+        harness = Harness.of(*racks(z1_r1=2, z1_r2=2, z1_r3=1, z1_r4=1), inner("root", least=2))
         harness.add(*two("pg1", "root", **under("rack")), *two("pg2", "root", **under("rack")))
         harness.wait(3)
         harness.run_pods()
@@ -537,8 +502,7 @@ class TestTopologyBelowTheRoot:
         assert len(where(harness)["pg1"]) == 1
 
     def test_a_label_that_no_node_has_is_named_in_no_promise(self):
-        harness = Harness()
-        harness.add(node(cpu=8), inner("root", least=1), *two("pg1", "root", **under("rack")))
+        harness = Harness.of(node(cpu=8), inner("root", least=1), *two("pg1", "root", **under("rack")))
         harness.wait(3)
         assert where(harness) == {}
         harness.add(*racks(z1_r1=2))
@@ -568,8 +532,7 @@ class TestPodsOfAnotherScheduler:
 
 
 def test_a_group_and_a_tree_of_one_name_are_both_named():
-    harness = Harness()
-    harness.add(node(cpu=20), inner("x", least=1), leaf("a", "x", least=2), leaf("x", least=2))
+    harness = Harness.of(node(cpu=20), inner("x", least=1), leaf("a", "x", least=2), leaf("x", least=2))
     harness.add(*members_of("a", 2), *members_of("x", 2))
     harness.wait(5)
     assert bound(harness) == {}
@@ -582,8 +545,7 @@ class TestKai:
     """KAI's subgroups are the same tree in one object."""
 
     def test_some_of_the_subgroups_are_enough_and_the_others_are_bound_whole(self):
-        harness = Harness()
-        harness.add(node(cpu=5), subgroups({"a": 2, "b": 2, "c": 2}, least=2))
+        harness = Harness.of(node(cpu=5), subgroups({"a": 2, "b": 2, "c": 2}, least=2))
         harness.add(*(each for name in "abc" for each in in_subgroup(name, 2)))
         harness.wait(3)
         assert bound(harness) == {"a": 2, "b": 2}
@@ -622,8 +584,7 @@ def in_subgroup(name: str, count: int) -> list[Pod]:
 class TestManyParts:
     def test_parts_that_are_alike_are_not_tried_one_after_the_other(self):
         """Regression: the search ended with SearchExhausted after 128 choices of the same kind."""
-        harness = Harness()
-        harness.add(node(cpu=4), inner("root", least=4))
+        harness = Harness.of(node(cpu=4), inner("root", least=4))
         for number in range(20):
             harness.add(leaf(f"large{number}", "root", least=1, age=9), *members_of(f"large{number}", 1, cpu=3))
         for number in range(10):
@@ -633,8 +594,7 @@ class TestManyParts:
         assert all(name.startswith("small") for name in bound(harness))
 
     def test_that_none_of_them_fits_is_certain(self):
-        harness = Harness()
-        harness.add(node(cpu=9), inner("root", least=4))
+        harness = Harness.of(node(cpu=9), inner("root", least=4))
         for number in range(30):
             harness.add(leaf(f"g{number}", "root", least=2), *members_of(f"g{number}", 2, cpu=2 + number % 3))
         harness.wait(5)

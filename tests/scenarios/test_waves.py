@@ -279,8 +279,7 @@ def by_roles(harness: Harness) -> Declaration:
 
 def test_a_group_of_two_jobs_waits_for_both_though_one_alone_comes_in_waves():
     """After a suspension the pods of one Job come first; no more than 3 of them are alive at a time."""
-    harness = Harness()
-    harness.add(node(cpu="4"), group("a", min_member=4))
+    harness = Harness.of(node(cpu="4"), group("a", min_member=4))
     kinds = chosen(Settings()).kinds
     specs = {"w": {"parallelism": 3, "completions": 4}, "l": {"parallelism": 1, "completions": 1}}
 

@@ -31,6 +31,7 @@ def offered(trace: Trace, from_s: float, to_s: float) -> float:
     return work
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "days", "tolerance"), [("mixture", 4, 0.1), ("stream", 4, 0.02), ("lublin", 90, 0.1)])
 def test_a_seed_repeats_a_trace_that_fills_the_nodes_as_asked_in_order_of_arrival(name, days, tolerance):
     text = f"generate:{name},load=1.1,days={days}"
@@ -45,12 +46,14 @@ def test_a_seed_repeats_a_trace_that_fills_the_nodes_as_asked_in_order_of_arriva
     assert len({gang.name for gang in trace.gangs}) == len(trace.gangs)
 
 
+@pytest.mark.slow
 def test_the_nodes_are_in_use_from_the_start_although_runs_last_for_days():
     trace = generate("generate:mixture,load=0.9,days=1", nodes(500))
     first, last = (offered(trace, at, at + 3600) / (500 * 8 * 3600) for at in (0, DAY_S - 3600))
     assert 0.5 < first < last < 1.2, "the first hour follows a weekend"
 
 
+@pytest.mark.slow
 def test_lublins_jobs_have_the_figures_of_the_model():
     """Traces of the authors' program for 256 processors have on average 22 processors and 4,862 s (lublin_256.swf)."""
     trace = generate("generate:lublin,load=0.5,days=180", nodes(32))
@@ -65,6 +68,7 @@ def test_lublins_jobs_have_the_figures_of_the_model():
     assert sum(hours[hour] for hour in range(11, 17)) > 5 * sum(hours[hour] for hour in range(6))
 
 
+@pytest.mark.slow
 def test_the_mixture_has_its_shares_grows_with_size_and_rests_at_night_and_at_weekends():
     trace = generate("generate:mixture,load=1,days=14", nodes(100))
     found = Counter(sizes(trace))
@@ -126,24 +130,26 @@ def limits(trace: Trace) -> list[int]:
     return [gang.limit_s for gang in trace.gangs if gang.limit_s is not None]
 
 
-class TestLimits:
-    TRACE = generate("generate:mixture,days=2,seed=5", nodes(100))
-    RUNS = tuple(gang.run_s for gang in TRACE.gangs)
+@pytest.fixture(scope="module")
+def trace():
+    return generate("generate:mixture,days=2,seed=5", nodes(100))
 
-    def test_exact_limits_end_no_run_and_none_takes_them_away(self):
-        exact = with_limits(self.TRACE, "exact")
-        assert all(0 <= limit - run < 1 for limit, run in zip(limits(exact), self.RUNS, strict=True))
+
+class TestLimits:
+    def test_exact_limits_end_no_run_and_none_takes_them_away(self, trace):
+        exact = with_limits(trace, "exact")
+        assert all(0 <= limit - gang.run_s < 1 for limit, gang in zip(limits(exact), trace.gangs, strict=True))
         assert limits(with_limits(exact, "none")) == []
         run = Gang(name="a", arrival_s=0, run_s=0, parts=(TraceRole(1, ()),))
         assert limits(with_limits(Trace([run]), "exact")) == [1]
 
-    def test_too_long_ones_are_up_to_five_times_the_run_time_and_mostly_round_values(self):
-        found = limits(with_limits(self.TRACE, "long"))
-        pairs = list(zip(found, self.RUNS, strict=True))
+    def test_too_long_ones_are_up_to_five_times_the_run_time_and_mostly_round_values(self, trace):
+        found = limits(with_limits(trace, "long"))
+        pairs = [(limit, gang.run_s) for limit, gang in zip(found, trace.gangs, strict=True)]
         assert all(run <= limit <= 5 * max(run, 1) + 1 for limit, run in pairs)
         common = Counter(found).most_common(23)
         assert sum(number for _, number in common) / len(found) > 0.8
         assert all(value % 60 == 0 for value, _ in common)
         assert 2 < statistics.mean(limit / run for limit, run in pairs if run > 60) < 4
-        assert found == limits(with_limits(self.TRACE, "long"))
-        assert found != limits(with_limits(self.TRACE, "long", 2))
+        assert found == limits(with_limits(trace, "long"))
+        assert found != limits(with_limits(trace, "long", 2))
