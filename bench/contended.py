@@ -43,8 +43,9 @@ from gangsched.core.objects.shape import Shape
 from gangsched.runtime.engine import avoid_full_collections
 from gangsched.whatif.eviction_api import Evictions
 
-_BEGAN, _DAY_S = 1_000_000.0, 86_400.0
+BEGAN, _DAY_S = 1_000_000.0, 86_400.0
 _PASS_S = 0.005
+_POLICY = Policy(preemption=Preemption(victims_per_minute=1_000_000))
 _OWNER = Owner("StatefulSet", "s", "set-s", "apps")
 _HIGH, _PRIORITY = "high", 1000
 
@@ -52,14 +53,21 @@ _HIGH, _PRIORITY = "high", 1000
 class Contended:
     """A synced machine on full nodes, the duration of each call, and when each plan was opened and each group bound."""
 
-    def __init__(self, pods: Sequence[Pod], groups: Sequence[Group], *, nodes: int = NODES) -> None:
-        self.now = _BEGAN
+    def __init__(
+        self,
+        pods: Sequence[Pod],
+        groups: Sequence[Group],
+        *,
+        nodes: int = NODES,
+        policy: Policy = _POLICY,
+    ) -> None:
+        self.now = BEGAN
         self.took: list[float] = []
         self.opened: dict[GroupKey, float] = {}
         self.calls: dict[GroupKey, int] = {}
         self.left: dict[GroupKey, float] = {}
         self.bound: dict[GroupKey, float] = {}
-        self.machine = Machine(Policy(preemption=Preemption(victims_per_minute=1_000_000)))
+        self.machine = Machine(policy)
         self._pods = {pod.uid: pod for pod in pods}
         self._evictions = Evictions()
         self._waits_for: dict[str, GroupKey] = {}
@@ -143,7 +151,7 @@ def searched(*, racks: bool = False) -> Figures:
     figures: Figures = {}
     for which in ("first", "second"):
         size = 2 * PER_RACK * 3 // 4 if racks else 100
-        group, pods = _holder(which, size, cpus=16, rack=racks)
+        group, pods = holder(which, size, cpus=16, rack=racks)
         contended.run([GroupSeen(group), *contended.known(pods[:-1])], 5.0)
         contended.took.clear()
         contended.run(contended.known(pods[-1:]), 2.0)
@@ -167,13 +175,13 @@ def resting(holders: int = 1000, seconds: float = 60.0) -> Figures:
         contended = Contended(pods, groups)
         events: list[Event] = []
         for at in range(number):
-            group, members = _holder(f"h{at}", 4, cpus=28 + at % 5, level="l1", shelf="a")
+            group, members = holder(f"h{at}", 4, cpus=28 + at % 5, level="l1", shelf="a")
             events += [GroupSeen(group), *contended.known(members)]
         contended.run(events, 120.0)
         for title, node in (("elsewhere", f"n{NODES - 1}"), ("beside", "n0")):
             contended.took.clear()
             for at in range(int(seconds)):
-                there = [_running(f"{title}{at}-{each}", "", 1, node=node, priority=0) for each in range(2)]
+                there = [running(f"{title}{at}-{each}", "", 1, node=node, priority=0) for each in range(2)]
                 contended.run(contended.known(there), 0.5)
                 contended.run([PodGone(pod.uid) for pod in there], 0.5)
             spent.setdefault(title, []).append(sum(contended.took) / seconds)
@@ -188,7 +196,7 @@ def at_once(holders: int = 100, size: int = 20, nodes: int = NODES) -> Figures:
     contended = Contended(*full(nodes), nodes=nodes)
     events: list[Event] = []
     for at in range(holders):
-        group, members = _holder(f"h{at}", size, cpus=16)
+        group, members = holder(f"h{at}", size, cpus=16)
         events += [GroupSeen(group), *contended.known(members)]
     began = contended.now
     contended.run(events, 300.0)
@@ -214,23 +222,23 @@ def full(nodes: int = NODES) -> tuple[list[Pod], list[Group]]:
         cpu, level, age_s = random.choice(REQUESTS), random.randrange(LEVELS), random.uniform(60.0, _DAY_S)
         if name:
             spec = GroupSpec(min_member=size, priority_class=f"l{level}")
-            groups.append(Group(GroupKey("default", name), f"uid-{name}", "1", 1, _BEGAN - age_s, spec))
+            groups.append(Group(GroupKey("default", name), f"uid-{name}", "1", 1, BEGAN - age_s, spec))
         for member in range(size):
             node = f"n{place() % nodes}"
-            pods.append(_running(f"p{number}-{member}", name, cpu, node=node, priority=level, age_s=age_s))
+            pods.append(running(f"p{number}-{member}", name, cpu, node=node, priority=level, age_s=age_s))
     return pods, groups
 
 
-def _running(name: str, group: str, cpu: int, *, node: str, priority: int, age_s: float = 60.0) -> Pod:
+def running(name: str, group: str, cpu: int, *, node: str, priority: int, age_s: float = 60.0) -> Pod:
     return Pod(
         name,
         "default",
         name,
         shape_of(cpu),
-        _BEGAN - age_s,
+        BEGAN - age_s,
         "gangsched",
         node=node,
-        bound_at=_BEGAN - age_s,
+        bound_at=BEGAN - age_s,
         phase=PodPhase.RUNNING,
         priority=priority,
         owner=_OWNER,
@@ -238,7 +246,7 @@ def _running(name: str, group: str, cpu: int, *, node: str, priority: int, age_s
     )
 
 
-def _holder(
+def holder(
     name: str, size: int, *, cpus: int, level: str = _HIGH, rack: bool = False, **where: str
 ) -> tuple[Group, list[Pod]]:
     """A group that others may leave for."""
@@ -247,8 +255,8 @@ def _holder(
     spec = GroupSpec(min_member=size, priority_class=level, topology=topology, max_schedule_time_s=9999.0)
     shape = Shape(shape_of(1000 * cpus).requests, node_selector=tuple(where.items()))
     said, names = Declaration(name), [f"{name}-{at}" for at in range(size)]
-    pods = [Pod(each, "default", each, shape, _BEGAN, "gangsched", owner=_OWNER, declaration=said) for each in names]
-    return Group(key, f"uid-{name}", "1", 1, _BEGAN, spec), pods
+    pods = [Pod(each, "default", each, shape, BEGAN, "gangsched", owner=_OWNER, declaration=said) for each in names]
+    return Group(key, f"uid-{name}", "1", 1, BEGAN, spec), pods
 
 
 def _node(at: int) -> Node:

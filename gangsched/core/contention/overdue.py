@@ -63,9 +63,9 @@ class Overdue:
 
     def _there(self, plan: Plan) -> list[Pod]:
         """Those who are still to end, and are not told to leave yet."""
-        claims = self._cluster.ledger.claims
+        claims, told = self._cluster.ledger.claims, plan.victims
         pods = (claims[uid].pod for uid in plan.ends if uid in claims and claims[uid].counts)
-        return [pod for pod in pods if not pod.terminating and pod.uid not in plan.victims]
+        return [pod for pod in pods if not pod.terminating and pod.uid not in told]
 
     def _promised(self, plan: Plan, pod: Pod) -> float:
         """When the pod will be overdue. One that a limit ends is waited for."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.contention.batches import drawn_by, next_batch
@@ -52,13 +51,6 @@ _ANY = 1 << 40
 Proves = Callable[[Gang, Plan], bool]
 
 
-class _Ended(NamedTuple):
-    """A plan with places for later, and the name of its ending."""
-
-    name: str
-    plan: Plan
-
-
 class Plans:
     """The open plans of all groups; `ended` counts endings by name."""
 
@@ -82,7 +74,7 @@ class Plans:
         self._loose = Loose(cluster)
         self._refusals = Refusals(members.gangs, self._loose)
         self.news = PlanNews()
-        self._ended: dict[GroupKey, _Ended] = {}
+        self._ended: dict[GroupKey, str] = {}
         self._marks = Marks(members)
         self._overdue = Overdue(cluster, members)
 
@@ -137,14 +129,9 @@ class Plans:
     ) -> None:
         """Reserve these places for the group from `start` on; until then those there end by themselves (`Plan`)."""
         stops = self._assessments[gang.key].terms.spec.timeout_policy is TimeoutPolicy.RETRY
-        before = gang.operations.plan
-        plan = self._opening.reserving(gang, places, ends, start, now, stops_clock=stops)
-        self._begin(gang, plan, now)
-        ended = self._ended.pop(gang.key, None)
-        if ended is not None:
-            self.news.moved.append((gang.key, ended.name))
-            before = before or ended.plan
-        plan.gave_way = before.gave_way if before is not None else frozenset()
+        self._begin(gang, self._opening.reserving(gang, places, ends, start, now, stops_clock=stops), now)
+        if gang.key in self._ended:
+            self.news.moved.append((gang.key, self._ended.pop(gang.key)))
 
     def _begin(self, gang: Gang, plan: Plan, now: float) -> None:
         former = gang.operations.plan
@@ -226,7 +213,8 @@ class Plans:
         plan.whole = {**plan.whole, **called.whole}
         plan.loose = plan.loose.union(*called.loose.values())
         plan.units = {**plan.units, **called.loose, **{str(key): uids for key, uids in called.whole.items()}}
-        plan.gave_way |= called.whole.keys()
+        for key in called.whole:
+            self._members.gangs[key].operations.overstay()
         plan.expires = max(plan.expires, called.expires)
         self.leave_for(gang, plan)
 
@@ -289,7 +277,7 @@ class Plans:
         if ending.name == STARTED:
             self._ended.pop(key, None)
         elif plan.start is not None:
-            self._ended[key] = _Ended(ending.name, plan)
+            self._ended[key] = ending.name
         elif ending.name in (REFUSED, ROOM_LOST):
             self.news.lost.append((key, self._refusals.why(plan)))
         for other, uids in plan.single.items():

@@ -8,8 +8,9 @@ in common. It is the least urgent work of a call, and goes on from call to call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -18,7 +19,8 @@ import numpy as np
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Claim
 from gangsched.core.contention.asking import Asking
-from gangsched.core.contention.covering import enough, is_covered, ranked
+from gangsched.core.contention.covering import enough, is_covered
+from gangsched.core.contention.departing import Departing
 from gangsched.core.contention.endings import NODE_LOST, OVERTAKEN, YIELDED
 from gangsched.core.contention.ends import UNKNOWN, End, end_of
 from gangsched.core.contention.line import Line
@@ -37,7 +39,7 @@ from gangsched.core.planning import budget as units
 from gangsched.core.planning.ask import Ask
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.capacity_snapshot import Snapshot
-from gangsched.core.planning.earliest import Departure, Earliest, Later
+from gangsched.core.planning.earliest import Earliest, Later
 from gangsched.core.planning.filling import classify
 from gangsched.core.queueing.order import order_key
 
@@ -47,8 +49,6 @@ MOST_IN_LINE = 256
 """Of so many groups, the first in the order, it is found out whether they reserve beside others."""
 _EARLIER_S = 1.0
 """A start is earlier if it is by more than so many seconds."""
-_END = 4
-"""Cost, in units of the budget, of finding out when a pod ends."""
 _NEVER = float("inf")
 
 
@@ -63,12 +63,12 @@ class _Looked(NamedTuple):
 
 @dataclass(slots=True)
 class _Running:
-    """A search that goes on, of which this is known: when each claim that may leave ends."""
+    """A search that goes on, for what the group had `asked`, on nodes that have changed so often since the start."""
 
     asked: tuple[object, ...]
     nodes: int
-    search: Earliest
-    ends: Mapping[str, End]
+    departing: Departing
+    search: Earliest | None = None
 
 
 class Reserving:
@@ -184,7 +184,7 @@ class Reserving:
         if due and self._searching.may_find(gang, now):
             self._await(now + REPEATED_S)
         elif due:
-            self._search(gang, ask, budget, now)
+            self._search(gang, ask, pool, budget, now)
         looked = self._looked.get(key)
         if gang.operations.plan is not None or looked is None or looked.could:
             taken |= pool
@@ -229,7 +229,7 @@ class Reserving:
             self._plans.give_up(gang, NODE_LOST, now)
             return
         there = [claim for node in plan.nodes for claim in self._cluster.on_node.get(node, {}).values()]
-        ends = [(claim, self._end_of(claim, now)) for claim in there if claim.pod.uid not in plan.ends]
+        ends = self._ends_of((claim for claim in there if claim.pod.uid not in plan.ends), now)
         if plan.former and plan.start == _NEVER:
             self._add(gang, plan, enough(self._cluster, plan, ends))
         elif plan.start is not None:
@@ -246,8 +246,7 @@ class Reserving:
                 continue
             claims, nodes = self._cluster.ledger.claims, plan.nodes
             there = [claims[pod.uid] for pod, node in places if node in nodes and pod.uid in claims]
-            ends = [(claim, self._end_of(claim, now)) for claim in there]
-            joining = [each for each in ends if each[1].promised <= plan.start]
+            joining = [each for each in self._ends_of(there, now) if each[1].promised <= plan.start]
             self._add(self._members.gangs[key], plan, joining)
             if joining:
                 self._backfilled[gang.key] = None
@@ -264,43 +263,48 @@ class Reserving:
             plan.promises |= {claim.pod.uid for claim, end in ends if end.promised < end.certain}
             self._plans.leave_for(gang, plan)
 
-    def _search(self, gang: Gang, ask: Ask, budget: Budget, now: float) -> None:
+    def _search(self, gang: Gang, ask: Ask, pool: Mask, budget: Budget, now: float) -> None:
         running, nodes = self._running.get(gang.key), self._cluster.node_changes
         if running is None or running.asked is not gang.wait.asked or running.nodes != nodes:
-            running = self._begun(gang, ask, budget, now)
-        snapshot = self._snapshot(gang, budget)
-        found = running.search.go_on(snapshot)
+            running = self._running[gang.key] = self._begun(gang, ask, pool, now)
+        if running.search is None and (departures := running.departing.go_on(budget)) is not None:
+            running.search = Earliest(ask, departures, now)
+        found = running.search.go_on(self._snapshot(gang, budget)) if running.search is not None and budget else None
         if found is None:
-            self._running[gang.key] = running
             self.unfinished = True
             return
         self._running.pop(gang.key, None)
         could = found.placement is not None
         self._looked[gang.key] = _Looked(now, self._state, gang.wait.asked, could)
         if found.placement is not None:
-            self._use(gang, found, running.ends, now)
+            self._use(gang, found, running.departing.ends, now)
 
     def _snapshot(self, gang: Gang, budget: Budget) -> Snapshot:
         return self._asking.snapshot(gang, self._assessments[gang.key], (), budget)[0]
 
-    def _begun(self, gang: Gang, ask: Ask, budget: Budget, now: float) -> _Running:
-        """A search among all that end, in the order in which they are waited for."""
-        viewer = self._asking.viewer(gang)
-        promised = self._asking.promised_to_others(viewer)
-        claims = [each for uid, each in self._cluster.ledger.claims.items() if each.counts and uid not in promised]
-        ends = {claim.pod.uid: self._end_of(claim, now) for claim in claims}
-        budget.charge(_END * len(ends))
-        departures = ranked([Departure(ends[claim.pod.uid].promised, claim) for claim in claims])
-        return _Running(gang.wait.asked, self._cluster.node_changes, Earliest(ask, departures, now), ends)
+    def _begun(self, gang: Gang, ask: Ask, pool: Mask, now: float) -> _Running:
+        """A search among all whose end may help, in the order in which they are waited for."""
+        promised, rows = self._asking.promised_to_others(self._asking.viewer(gang)), self._cluster.capacity.rows
+        everywhere = any(pod.shape.depends_on_pods for pod in ask.members)
+        claims = (
+            claim
+            for uid, claim in self._cluster.ledger.claims.items()
+            if claim.counts and uid not in promised and (everywhere or (claim.node in rows and pool[rows[claim.node]]))
+        )
+        departing = Departing(claims, partial(self._end_of, now=now, passed=self._plans.pace.passed(now)))
+        return _Running(gang.wait.asked, self._cluster.node_changes, departing)
 
-    def _end_of(self, claim: Claim, now: float) -> End:
-        """When the pod ends, as it counts here: who could not be evicted a short time ago is not taken at its word."""
+    def _end_of(self, claim: Claim, *, now: float, passed: Collection[str]) -> End:
+        """When the pod ends, as it counts here: who was passed over a short time ago is not taken at its word."""
         members, pod = self._members, claim.pod
-        gang, passed = members.gang_of(pod.uid), self._plans.pace.passed(now)
-        trusted = self._by_promises and members.ours(pod)
+        gang, trusted = members.gang_of(pod.uid), self._by_promises and members.ours(pod)
         if trusted and passed:
-            trusted = passed.isdisjoint((str(gang.key) if gang is not None else "", name_of(pod)))
+            trusted = name_of(pod) not in passed and (gang is None or str(gang.key) not in passed)
         return end_of(pod, gang, members.foreign, now, ours=trusted)
+
+    def _ends_of(self, claims: Iterable[Claim], now: float) -> list[tuple[Claim, End]]:
+        passed = self._plans.pace.passed(now)
+        return [(claim, self._end_of(claim, now=now, passed=passed)) for claim in claims]
 
     def _use(self, gang: Gang, found: Later, ends: Mapping[str, End], now: float) -> None:
         """Reserve what was found, unless the group fits already, or starts no later with what it has."""

@@ -52,7 +52,8 @@ class Viewers:
             return Viewer(priority)
         gang = self._gangs[key]
         rank = order_key(gang, assessment)
-        yields = [each for each in reserved if not above and self._is_behind(each, rank, key)]
+        last = above or gang.operations.overstayed
+        yields = [each for each in reserved if not last and self._is_behind(each, rank)]
         own = gang.operations.plan
         hidden = frozenset(each for each in yields if self._is_older(each, own)) | (reserved.keys() & {key})
         later = {each: found.start for each, found in reserved.items() if found.start is not None}
@@ -81,9 +82,6 @@ class Viewers:
         plan = gang.operations.plan if gang is not None else None
         return own is None or own.former or plan is None or plan.opened_at <= own.opened_at
 
-    def _is_behind(self, holder: GroupKey, rank: OrderKey, key: GroupKey) -> bool:
+    def _is_behind(self, holder: GroupKey, rank: OrderKey) -> bool:
         gang, assessment = self._gangs.get(holder), self._assessments.get(holder)
-        if gang is None or assessment is None:
-            return True
-        plan = gang.operations.plan
-        return rank < order_key(gang, assessment) and (plan is None or key not in plan.gave_way)
+        return gang is None or assessment is None or rank < order_key(gang, assessment)

@@ -50,6 +50,9 @@ class Operations:
     """The attempt during which the clock last stood still for victims: at most once for each (`core.contention`)."""
     plan: Plan | None = None
     """What is open for it: the places that are reserved while others leave (`core.contention`)."""
+    overstayed: bool = False
+    """It was evicted because it had lasted longer than it declared: it takes no place that is reserved for another
+    group, whatever its order (`core.contention`)."""
     parts: list[Part] = field(default_factory=list)
     """What else is bound together or not at all (`gang.parts`)."""
     complete_since: float = 0.0
@@ -64,6 +67,10 @@ class Operations:
     def wait_for(self, plan: Plan | None) -> None:
         """This plan is open for the gang; None if none is any more."""
         self.plan = plan
+
+    def overstay(self) -> None:
+        """It is evicted because it has lasted longer than it declared."""
+        self.overstayed = True
 
     def leave_for(self, holder: GroupKey) -> None:
         """All members are to leave for this group, once its plan says so."""

@@ -51,12 +51,12 @@ _MOST_CLASSES = 16
 class Counted:
     """The sums for one ask on one snapshot. Rows are those of the snapshot, columns those that members request.
 
-    `free` is what is free now, `most` what nodes have in all, `freed` what each pair of `removable` frees. `open` are
-    the rows that accept members, `domains` their domains by row where all members must be in one (-1: no such row).
-    `kinds` are the classes of members, `rooms` the room of each now, by row; `number` members are needed. `lacking` are
-    the columns that are short, by which lost work is measured. `faithful`: the
-    sums are exact; `selective`: whoever stays may close a row, by host ports alone if `by_ports`. `spread_alone`: only
-    amounts and where other members are decide.
+    `resources` are the names of the columns. `free` is what is free now, `most` what nodes have in all, `freed` what
+    each pair of `removable` frees. `open` are the rows that accept members, `domains` their domains by row where all
+    members must be in one (-1: no such row). `kinds` are the classes of members, `rooms` the room of each now, by row;
+    `number` members are needed. `lacking` are the columns that are short, by which lost work is measured. `faithful`:
+    the sums are exact; `selective`: whoever stays may close a row, by host ports alone if `by_ports`. `spread_alone`:
+    only amounts and where other members are decide.
     """
 
     def __init__(self, snapshot: Snapshot, ask: Ask, removable: Removable, now: float) -> None:
@@ -68,7 +68,7 @@ class Counted:
         known = {member: vector for member, vector in vectors.items() if vector is not None}
         self._columns = sorted({column for vector in known.values() for column in vector.columns.tolist()})
         names = {snapshot.resources.column(name): name for name in _names(known)}
-        self._resources = [names[column] for column in self._columns]
+        self.resources = [names[column] for column in self._columns]
         self.kinds = _kinds(snapshot, ask, known, classes, self._columns)
         accepting: Mask = np.logical_or.reduce([kind.accepting for kind in self.kinds], axis=0, initial=False)
         self.domains = _domains(snapshot, ask, np.broadcast_to(accepting, snapshot.size))
@@ -82,7 +82,7 @@ class Counted:
         offered = snapshot.cluster.capacity.allocatable[: snapshot.size, self._columns]
         self.most: IntArray = np.clip(offered, 0, MOST)
         self._totals = offered.astype(np.float64).sum(axis=0)
-        self.freed = removable.amounts(self._resources)
+        self.freed = removable.amounts(self.resources)
         self.lacking = self._lacking()
         every = np.arange(snapshot.size)
         self.rooms = [self.room(kind, every, self.free) for kind in self.kinds]
@@ -99,7 +99,7 @@ class Counted:
     @cached_property
     def costs(self) -> Floats:
         """The work lost with each unit, without those that it takes along."""
-        lacking = zip(self._resources, self._totals.tolist(), self.lacking.tolist(), strict=True)
+        lacking = zip(self.resources, self._totals.tolist(), self.lacking.tolist(), strict=True)
         return self.removable.costs({name: total for name, total, lacks in lacking if lacks}, self._now)
 
     @cached_property
@@ -161,9 +161,13 @@ class Counted:
 
     def could(self, away: Mask) -> bool:
         """Whether the sums do not exclude that the ask is placed once these units have left."""
+        return bool(self.kinds) and self.could_with(self.without(away))
+
+    def could_with(self, left: IntArray) -> bool:
+        """The same once so much is left on each row."""
         if not self.kinds:
             return False
-        left, every = self.without(away), np.arange(len(self.free))
+        every = np.arange(len(self.free))
         placed = self.placed([self.room(kind, every, left) for kind in self.kinds])
         if not (placed >= self.number).any():
             return False
@@ -189,7 +193,7 @@ class Counted:
         if self.kinds:
             lacking = np.maximum(self.free[self.open], 0).astype(np.float64).sum(axis=0) < self.least()
         if not lacking.any():
-            lacking[:] = [name != PODS for name in self._resources]
+            lacking[:] = [name != PODS for name in self.resources]
         return lacking if lacking.any() else ~lacking
 
     def _is_spread_alone(self, snapshot: Snapshot, classes: Collection[MemberClass]) -> bool:

@@ -1,13 +1,13 @@
 """The earliest moment at which an ask is placed, when others end by themselves and nobody is evicted.
 
 What runs leaves in the order of its ends. Whether the ask is placed once a prefix of it has left is monotonic but for
-what members ask about other pods, so the shortest prefix is found by bisection over the distinct ends. It goes on from
-call to call like `leaving.Search`.
+what members ask about other pods, so the shortest prefix is found by bisection over the distinct ends, from the first
+one on that sums do not exclude. It goes on from call to call like `leaving.Search`.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Generator, Sequence
 from typing import NamedTuple
 
@@ -17,11 +17,14 @@ from gangsched.core.cluster.claims import Claim
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.ask import Ask
 from gangsched.core.planning.capacity_snapshot import Snapshot
+from gangsched.core.planning.freed_sums import FreedSums
 from gangsched.core.planning.placement import fits, place
 from gangsched.core.planning.trial import Placement
 
 _LEAVES = 100
 """Cost, in units of the budget, of each pod that leaves for a trial or comes back."""
+
+_GROWS = 4
 
 
 class Departure(NamedTuple):
@@ -69,25 +72,38 @@ class Earliest:
 
     def _search(self) -> Generator[None, None, Later]:
         moments = [self._now, *dict.fromkeys(end for end in self._ends if end > self._now)]
-        if not (yield from self._works(moments[-1])):
+        # Before that the sums exclude it. From there on it is searched in steps that grow, because who leaves late is
+        # costly to let leave.
+        sums = FreedSums(self._snapshot, self._ask, [each.claim for each in self._departures])
+        yield from self._pause()
+        first = bisect_left(moments, True, key=lambda at: sums.could(bisect_right(self._ends, at)))
+        if first == len(moments):
             return Later(float("inf"), None)
-        least, most = 0, len(moments) - 1
-        while least < most:
+        least, most, step = first - 1, first, 1
+        while not (yield from self._works(moments[most])):
+            if most == len(moments) - 1:
+                return Later(float("inf"), None)
+            least, most, step = most, min(most + step, len(moments) - 1), _GROWS * step
+        while most - least > 1:
             middle = (least + most) // 2
             if (yield from self._works(moments[middle])):
                 most = middle
             else:
-                least = middle + 1
+                least = middle
         return self._at(moments[most])
 
     def _works(self, moment: float) -> Generator[None, None, bool]:
         self._let_leave(moment)
         found = fits(self._snapshot, self._ask)
         self._snapshot.budget.charge(units.MEMBER * len(self._ask.members))
+        yield from self._pause()
+        return found
+
+    def _pause(self) -> Generator[None, None, None]:
+        """Let the call end if its budget is spent."""
         if not self._snapshot.budget:
             self._restore()
             yield
-        return found
 
     def _at(self, moment: float) -> Later:
         self._let_leave(moment)

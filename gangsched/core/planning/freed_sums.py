@@ -1,0 +1,47 @@
+"""How early an ask may be placed by sums alone, when others leave in a given order: arithmetic on arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gangsched.core.cluster.claims import Claim
+from gangsched.core.objects.arrays import IntArray
+from gangsched.core.objects.shape import PODS, Shape
+from gangsched.core.planning.ask import Ask
+from gangsched.core.planning.capacity_snapshot import Snapshot
+from gangsched.core.planning.counted import Counted
+from gangsched.core.planning.removable import MOST, Removable
+
+_READ = 20
+"""Cost, in units of the budget, of each claim."""
+
+
+class FreedSums:
+    """What is free once the first of these claims have left, in their order; nobody is away on the snapshot yet."""
+
+    def __init__(self, snapshot: Snapshot, ask: Ask, claims: Sequence[Claim]) -> None:
+        cluster = snapshot.cluster
+        self._counted = counted = Counted(snapshot, ask, Removable.of(cluster, ()), 0.0)
+        self._size = snapshot.size
+        known = cluster.capacity.rows
+        rows: IntArray = np.array([known.get(claim.node, -1) for claim in claims], dtype=np.int64)
+        kinds: dict[Shape, int] = {}
+        shapes = np.array([kinds.setdefault(claim.pod.shape, len(kinds)) for claim in claims], dtype=np.int64)
+        freed = [dict((*shape.requests, (PODS, 1))) for shape in kinds]
+        table = [[min(MOST, amounts.get(name, 0)) for name in counted.resources] for amounts in freed]
+        self._amounts: IntArray = np.array(table, dtype=np.int64).reshape(len(kinds), len(counted.resources))[shapes]
+        self._rows = rows
+        snapshot.budget.charge(_READ * len(claims))
+
+    def could(self, number: int) -> bool:
+        """Whether the sums do not exclude that the ask is placed once the first so many have left."""
+        there = np.flatnonzero(self._rows[:number] >= 0)
+        rows, amounts = self._rows[there], self._amounts[there]
+        more = [
+            np.bincount(rows, amounts[:, column], minlength=self._size).astype(np.int64)
+            for column in range(amounts.shape[1])
+        ]
+        left = self._counted.left_on(np.arange(self._size), np.array(more).reshape(len(more), -1).T)
+        return self._counted.could_with(left)
