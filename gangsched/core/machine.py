@@ -120,10 +120,15 @@ class Machine:
         effects += joined(outcomes.values())
         for outcome in outcomes.values():
             self._refusals.update(outcome.refusals)
+        contain = partial(state.contain, now, FaultyStep.CYCLE)
         if state.plans:
-            self._go_on_with_plans(effects, budget, now)
+            effects += state.plans.go_on(now, partial(state.asking.proves, budget=budget, now=now), contain)
+            effects += [gang_events.on_preempted(pod, holder) for pod, holder in state.plans.take_told()]
+            for key, said in state.plans.take_lost():
+                if key in self.assessments:
+                    effects += gang_events.on_plan_lost(self.gangs[key], self.assessments[key], said)
         state.note_sent(effects)
-        state.searching.go_on(budget, now, partial(state.contain, now, FaultyStep.CYCLE))
+        state.searching.go_on(budget, now, contain)
         self._passed(Stage.PLAN)
         self._write(effects, upkeep.unwritten(now), budget, now)
         waiting = (state.dirty, state.queue.waits, state.unserved.waits, state.searching.unfinished)
@@ -131,16 +136,6 @@ class Machine:
         self._due = now if unfinished else max(now, state.agenda.next())
         self._spent = budget.spent
         self._passed(Stage.STATUS)
-
-    def _go_on_with_plans(self, effects: list[Effect], budget: Budget, now: float) -> None:
-        """Take what is due in open plans, and tell those who leave and those who lost a plan."""
-        state = self._state
-        contain = partial(state.contain, now, FaultyStep.CYCLE)
-        effects += state.plans.go_on(now, partial(state.asking.proves, budget=budget, now=now), contain)
-        effects += [gang_events.on_preempted(pod, holder) for pod, holder in state.plans.take_told()]
-        for key, said in state.plans.take_lost():
-            if key in self.assessments:
-                effects += gang_events.on_plan_lost(self.gangs[key], self.assessments[key], said)
 
     def _write(self, effects: list[Effect], unwritten: Sequence[GroupKey], budget: Budget, now: float) -> None:
         """Write what people and autoscalers are told about the gangs touched in this call, and about these."""
