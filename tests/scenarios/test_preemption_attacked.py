@@ -622,9 +622,6 @@ def test_nobody_else_leaves_for_room_that_a_gang_leaves_where_its_victor_needs_n
     assert is_whole(harness, "next", 1)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="all that leaves a node for a group counts as kept for it, also what is too much"
-)
 @pytest.mark.without("disorder", why="the later group may be seen first")
 def test_nobody_else_leaves_for_room_that_a_pod_leaves_beside_its_victor():
     """A pod of 2 CPUs leaves for a group that needs 1. The other CPU counts as kept for that group, so that somebody

@@ -109,11 +109,15 @@ class Ledger:
         self._give_back(claim)
 
     def reserve(self, holder: GroupKey, places: Iterable[tuple[Pod, str]], leaving: Collection[str]) -> None:
-        """Reserve these places for the group, instead of what was; these pods (by UID) are `leaving` for it."""
+        """Reserve these places for the group, instead of what was; these pods (by UID) are `leaving` for it.
+
+        Those that leave for another group already count for that one alone.
+        """
         self.unreserve(holder)
+        others = frozenset[str]().union(*(each.leaving for each in self.reserved.values()))
         for pod, node in places:
             self.put(Claim(RESERVED, node, pod, holder=holder))
-        self._reserved_for(holder).leaving = leaving
+        self._reserved_for(holder).leaving = frozenset(leaving) - others
         self.changes += 1
 
     def unreserve(self, holder: GroupKey) -> None:
