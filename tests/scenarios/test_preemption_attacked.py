@@ -10,6 +10,7 @@ from textwrap import dedent
 import pytest
 from msgspec.structs import replace
 
+from gangsched.core.contention.asking import Asking
 from gangsched.core.objects.declaration import GroupKey, Role
 from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.effects import EvictPod
@@ -675,3 +676,14 @@ def test_a_pod_that_leaves_and_changes_during_a_search_stays_counted_as_gone(mon
         harness.now += 0.01
     assert evicted(harness) == ["low"]
     assert harness.machine.stats().trials == 1
+
+
+@pytest.mark.without("all", why="a new leader counts anew")
+def test_plans_that_are_never_right_when_they_are_proven_get_rare(monkeypatch):
+    """The first is followed by another one at once, since a change may be to blame; then 10, 20 and 40 s pass."""
+    monkeypatch.setattr(Asking, "proves", lambda *_, **__: False)
+    harness = cluster(node(cpu=1), alone("low"))
+    assert victims(harness, *holder(1), wait_s=60) == []
+    assert harness.machine.stats().ended == {"Changed": 4}
+    harness.wait(20)
+    assert harness.machine.stats().ended == {"Changed": 5}
