@@ -121,10 +121,10 @@ class Machine:
         effects += joined(outcomes.values())
         for outcome in outcomes.values():
             self._refusals.update(outcome.refusals)
+        contain = partial(state.contain, now, FaultyStep.CYCLE)
         if state.plans:
             self._go_on_with_plans(effects, budget, now)
         state.note_sent(effects)
-        contain = partial(state.contain, now, FaultyStep.CYCLE)
         state.searching.go_on(budget, now, contain)
         if state.reserving:
             state.reserving.go_on(budget, now, contain)

@@ -405,6 +405,20 @@ def test_answers_are_remembered_until_they_are_renewed(cluster_of):
     assert holders.sentence(key("a"), refusal, 0) == ""
 
 
+def test_answers_for_which_many_pods_were_examined_are_remembered_longer(cluster_of):
+    """4,000 pods and a node are examined, for a quarter of a millisecond each."""
+    there = [pod(f"x-{at}", group="x", cpu="1m", node="n1") for at in range(4000)]
+    cluster = cluster_of(node("n1", cpu=4, pods=5000), *there)
+    holders = Holders(cluster)
+    refusal = refuse(cluster, members(1))
+    assert holders.of(refusal).by == {key("x"): 4000}
+    cluster.remove_pod("uid-default/x-0")
+    holders.renew(1.0)
+    assert holders.of(refusal).by == {key("x"): 4000}
+    holders.renew(1.1)
+    assert holders.of(refusal).by == {key("x"): 3999}
+
+
 def test_where_no_node_accepts_them_no_amount_is_called_missing(cluster_of):
     """Two empty, cordoned nodes: uncordoning one would be enough, so cpu is not missing."""
     cluster = cluster_of(node("n1", cpu=4, unschedulable=True), node("n2", cpu=4, unschedulable=True))

@@ -39,7 +39,7 @@ class Watched:
     def wait(self):
         """The names of those that are still without hope once that was looked at."""
         self.hopeless.wake(*self._now())
-        return [name for name in ("hopeless", "next") if GroupKey("default", name) in self.hopeless]
+        return [name for name in ("hopeless", "next") if GroupKey("default", name) in self.hopeless.kinds]
 
     def _now(self):
         pool = Pool(Removable.of(self.cluster, ()), {}, (), {}, self.cluster.node_changes)

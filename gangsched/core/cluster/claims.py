@@ -89,19 +89,20 @@ class Reserved:
     """The reserved claims of a group by owner, and the pods, by UID, that are `leaving` for it.
 
     What those still hold on a node is not taken there from others: only the rest of what is reserved is. What is
-    `withheld` thus is kept until one of these claims changes (`core.planning.guests`). None is evicted if there is a
-    `start`, at which the places are needed (epoch seconds, infinity if nobody knows): they end by themselves.
+    `withheld` thus once some of them are gone, by their UIDs, is kept until one of these claims changes
+    (`core.planning.guests`). None is evicted if there is a `start`, at which the places are needed (epoch seconds,
+    infinity if nobody knows): they end by themselves.
     """
 
     claims: dict[str, Claim] = field(default_factory=dict)
     leaving: Collection[str] = ()
     start: float | None = None
-    withheld: Withheld | None = None
+    withheld: dict[frozenset[str], Withheld] = field(default_factory=dict)
 
-    def keep(self, withheld: Withheld) -> None:
-        """Keep what is withheld, until one of the claims changes."""
-        self.withheld = withheld
+    def keep(self, gone: frozenset[str], withheld: Withheld) -> None:
+        """Keep what is withheld once these are gone, until one of the claims changes."""
+        self.withheld[gone] = withheld
 
     def changed(self) -> None:
         """One of the claims has changed."""
-        self.withheld = None
+        self.withheld = {}

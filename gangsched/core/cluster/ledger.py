@@ -127,9 +127,13 @@ class Ledger:
         self.leave_for(holder, leaving)
 
     def leave_for(self, holder: GroupKey, leaving: Collection[str]) -> None:
-        """These pods (by UID) and no others leave the places that are reserved for the group."""
+        """These pods (by UID) and no others leave the places that are reserved for the group.
+
+        Those that leave for another group already count for that one alone.
+        """
+        others = (each.leaving for key, each in self.reserved.items() if key != holder)
         reserved = self._reserved_for(holder)
-        reserved.leaving = leaving
+        reserved.leaving = frozenset(leaving).difference(*others)
         reserved.changed()
         self.changes += 1
 

@@ -106,19 +106,17 @@ class Asking:
     ) -> tuple[Snapshot, Sequence[Claim]]:
         """The cluster as the group sees it, without pods that leave; and their claims. It is good until the next one.
 
-        Those that leave a node for a group before it stay: what they leave is reserved. All that share a budget, as
-        those of one call do, share a snapshot: meanwhile plans are opened and end, but no pod comes or goes.
+        Of what those leave that leave for another group, what is reserved for that is not free. All that share a
+        budget, as those of one call do, share a snapshot: meanwhile plans are opened and end, but no pod comes or goes.
         """
         if self._snapshot is None or self._snapshot.budget is not budget:
             budget.charge(units.CLASS + len(self._cluster.nodes))
             self._snapshot = Snapshot(self._cluster, budget=budget)
         snapshot = self._snapshot
         snapshot.undo(0)
-        viewer = self._viewers.of(gang.key, assessment)
-        snapshot.stand_for(viewer, anew=True)
-        claims, promised = self._cluster.ledger.claims, self.promised_to_others(viewer)
-        present = (claims[each.pod.uid] for each in leaving if each.pod.uid in claims)
-        gone = [each for each in present if each.counts and each.pod.uid not in promised]
+        claims = self._cluster.ledger.claims
+        gone = [claims[uid] for uid in (each.pod.uid for each in leaving) if uid in claims and claims[uid].counts]
+        snapshot.stand_for(self._viewers.of(gang.key, assessment), gone=frozenset(each.pod.uid for each in gone))
         snapshot.leave(gone)
         return snapshot, gone
 

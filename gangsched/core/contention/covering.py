@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.cluster.claims import Claim
+from gangsched.core.cluster.claims import Claim, Reserved
 from gangsched.core.contention.ends import ENDLESS, UNKNOWN, End
 from gangsched.core.gang.plan import Plan
 from gangsched.core.objects.declaration import GroupKey
@@ -16,9 +16,10 @@ from gangsched.core.planning.earliest import Departure
 from gangsched.core.planning.guests import withheld
 
 
-def is_covered(cluster: Cluster, holder: GroupKey) -> bool:
-    """Whether as much is free as must be withheld for the group: what is reserved and not used by who leaves."""
-    kept, capacity = withheld(cluster, cluster.ledger.reserved[holder]), cluster.capacity
+def is_covered(cluster: Cluster, holder: GroupKey, plan: Plan) -> bool:
+    """Whether as much is free as must be withheld for the group: what is reserved and not used by who leaves for it."""
+    reserved = Reserved(cluster.ledger.reserved[holder].claims, plan.leaving)
+    kept, capacity = withheld(cluster, reserved, frozenset()), cluster.capacity
     for at, resource in enumerate(kept.resources):
         column = capacity.column(resource)
         free = 0 if column is None else np.maximum(capacity.free[kept.rows, column], 0)

@@ -52,7 +52,7 @@ class _Kind(NamedTuple):
 
 
 class Hopeless:
-    """The groups that sums exclude until there is more room, and when that was last `looked` at."""
+    """The groups that sums exclude until there is more room, by `kinds`, and when that was last `looked` at."""
 
     def __init__(self, cluster: Cluster, plans: Plans, *, exceeds: bool) -> None:
         self.looked = Looked((), 0.0, 0.0, ())
@@ -62,15 +62,7 @@ class Hopeless:
         self._when: tuple[float, State] = 0.0, ()
         self._present: dict[int, _Ceiling] = {}
         self._ceilings: list[_Ceiling] = []
-        self._kinds: dict[GroupKey, _Kind] = {}
-
-    def __len__(self) -> int:
-        """The number of groups."""
-        return len(self._kinds)
-
-    def __contains__(self, key: object) -> bool:
-        """Whether the group is without hope."""
-        return key in self._kinds
+        self.kinds: dict[GroupKey, _Kind] = {}
 
     def add(self, key: GroupKey, priority: int, pool: Pool, looked: Looked, rows: Mask) -> None:
         """Only more room than there could be for this priority on one of these rows can help the group."""
@@ -78,24 +70,24 @@ class Hopeless:
         number = next((at for at, each in enumerate(self._ceilings) if each.equals(present)), len(self._ceilings))
         if number == _MOST_CEILINGS:
             # All are searched for again, and have the same ceiling then.
-            self._kinds.clear()
-        if not self._kinds:
+            self.kinds.clear()
+        if not self.kinds:
             self.looked, self._ceilings, number = looked, [], 0
         if number == len(self._ceilings):
             self._ceilings.append(present)
-        self._kinds[key] = _Kind(priority, number, rows.tobytes())
+        self.kinds[key] = _Kind(priority, number, rows.tobytes())
 
     def drop(self, key: GroupKey) -> None:
         """The group asks for something else, or for nothing."""
-        self._kinds.pop(key, None)
+        self.kinds.pop(key, None)
 
     def wake(self, pool: Pool, looked: Looked) -> int:
         """Drop all for which there may be more room by now. Returns how often that was compared."""
-        self.looked, kinds = looked, {*self._kinds.values()}
+        self.looked, kinds = looked, {*self.kinds.values()}
         for kind in kinds:
             present, before = self._ceiling(kind.priority, pool, looked), self._ceilings[kind.ceiling]
             if present.exceeds(before, np.frombuffer(kind.rows, dtype=np.bool_)):
-                self._kinds = {key: each for key, each in self._kinds.items() if each != kind}
+                self.kinds = {key: each for key, each in self.kinds.items() if each != kind}
         return len(kinds)
 
     def _ceiling(self, priority: int, pool: Pool, looked: Looked) -> _Ceiling:

@@ -13,13 +13,13 @@ PASSED_S = 300.0
 group is part of one for that group."""
 FIRST_PAUSE_S = 10.0
 LONGEST_PAUSE_S = 300.0
-"""After a plan that lost its room to others, its group has no plan for FIRST_PAUSE_S, doubled up to LONGEST_PAUSE_S."""
+"""After a plan that was in vain, its group has no plan for FIRST_PAUSE_S, doubled up to LONGEST_PAUSE_S."""
 _ROUNDING = 1e-6
 
 
 @dataclass(slots=True)
 class _Pause:
-    """How often in a row a group lost the room of its plans, and until when it opens no other."""
+    """How many plans of a group were in vain in a row, and until when it opens no other."""
 
     times: int
     until: float
@@ -63,10 +63,12 @@ class Pace:
         """From when on the group may have a plan, in epoch seconds; 0.0 if it may."""
         return self._pauses[key].until if key in self._pauses else 0.0
 
-    def pause(self, key: GroupKey, now: float) -> None:
-        """The group's plan was in vain."""
+    def pause(self, key: GroupKey, now: float, *, excused: bool = False) -> None:
+        """The group's plan was in vain; once in a row that may be `excused`."""
         times = self._pauses[key].times + 1 if key in self._pauses else 1
-        self._pauses[key] = _Pause(times, now + doubled(FIRST_PAUSE_S, times, longest=LONGEST_PAUSE_S))
+        pauses = times - excused
+        pause_s = doubled(FIRST_PAUSE_S, pauses, longest=LONGEST_PAUSE_S) if pauses else 0.0
+        self._pauses[key] = _Pause(times, now + pause_s)
 
     def forget(self, key: GroupKey) -> None:
         """The group has its places, or is gone."""

@@ -206,6 +206,8 @@ class Plans:
             if proves(gang, plan):
                 self._tell(gang, plan, batch, now)
             else:
+                # Something may have changed once. If it was wrong from the start, the next one will be too.
+                self.pace.pause(key, now, excused=True)
                 self._end(gang, plan, CHANGED, (), now)
 
     def _call_in(self, gang: Gang, plan: Plan, called: CalledIn) -> None:

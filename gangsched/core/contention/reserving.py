@@ -236,7 +236,7 @@ class Reserving:
             self._add(gang, plan, [each for each in ends if each[1].promised <= plan.start < _NEVER])
         if plan.former:
             plan.former, plan.asked = False, gang.wait.asked
-        if not is_covered(self._cluster, gang.key):
+        if not is_covered(self._cluster, gang.key, plan):
             self._plans.give_up(gang, OVERTAKEN, now)
 
     def join(self, gang: Gang, places: Sequence[tuple[Pod, str]], now: float) -> None:

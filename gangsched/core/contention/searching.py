@@ -130,7 +130,7 @@ class Searching:
             if self.unfinished:
                 return
             # What one that is to be brought up to date asks for may be another thing then.
-            if key not in self._hopeless and key not in self._members.dirty and self._is_due(key, now):
+            if key not in self._hopeless.kinds and key not in self._members.dirty and self._is_due(key, now):
                 try:
                     self._search(self._members.gangs[key], budget, now)
                 except Exception as error:  # noqa: BLE001 - a defect may raise anything
@@ -140,7 +140,7 @@ class Searching:
 
     def _wake(self, budget: Budget, now: float) -> None:
         """Look at those without hope whether there may be more room for them by now."""
-        if not self._hopeless or not self._may_differ(self._hopeless.looked, now):
+        if not self._hopeless.kinds or not self._may_differ(self._hopeless.looked, now):
             return
         pool = self._pool(budget, now)
         if pool is None:

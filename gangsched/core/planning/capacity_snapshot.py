@@ -117,19 +117,20 @@ class Snapshot:
                 by_row[rows[node]] = count
         return by_row
 
-    def stand_for(self, viewer: Viewer | None, *, anew: bool = False) -> None:
+    def stand_for(self, viewer: Viewer | None, *, gone: frozenset[str] | None = None) -> None:
         """Leave room for pods that another scheduler has nominated, and for groups for which others are preempted.
 
         Those count whose claims do so for this viewer; none do for None. Until the next call, nominated pods count as
         if they were there. kube-scheduler does the same when it filters, but it considers only pods nominated to the
         node in question, and not always their required anti-affinity. Here their anti-affinity closes its whole domain
         at once, as it will when they are bound. Of what is reserved for a group, a node counts what the pods that leave
-        it for that group do not hold any more. `anew`: plans may have been opened, or have ended, since the last call.
+        it for that group do not hold any more. With `gone`, plans may have been opened, or have ended, since the last
+        call, and these pods (by UID) are counted as gone.
         """
-        if viewer == self.viewer and not anew:
+        if viewer == self.viewer and gone is None:
             return
         self.viewer = viewer
-        self._guests.change_to(viewer)
+        self._guests.change_to(viewer, gone or frozenset())
 
     def take(self, row: int, member: MemberClass, count: int) -> None:
         """Take the requests of `count` members of the class on a node that has room for them."""

@@ -8,7 +8,7 @@ to others besides, such as ports, counts in full.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -47,8 +47,8 @@ class Guests:
         self._nominated: dict[str, Taken] = {}
         self._withheld: dict[GroupKey, Withheld] = {}
 
-    def change_to(self, viewer: Viewer | None) -> None:
-        """Count what counts for this viewer, and nothing for None."""
+    def change_to(self, viewer: Viewer | None, gone: frozenset[str]) -> None:
+        """Count what counts for this viewer once these pods are gone (by UID), and nothing for None."""
         ledger, rows = self._cluster.ledger, self._cluster.capacity.rows
         nominated = {} if viewer is None else ledger.nominated
         wanted = {uid: claim for uid, claim in nominated.items() if viewer is not None and claim.counts_for(viewer)}
@@ -61,32 +61,26 @@ class Guests:
                 self._change(self._nominated[uid], 1, self._plans)
         holders = ledger.reserved.keys() - viewer.hidden if viewer is not None and ledger.reserved else set()
         if holders or self._withheld:
-            self._withhold_for({holder: withheld(self._cluster, ledger.reserved[holder]) for holder in holders})
-
-    def _withhold_for(self, wanted: Mapping[GroupKey, Withheld]) -> None:
-        """Withhold this for groups, by their keys, and nothing else."""
-        for holder, what in [*self._withheld.items()]:
-            if wanted.get(holder) is not what:
-                self._withhold(self._withheld.pop(holder), -1)
-        for holder, what in wanted.items():
-            if holder not in self._withheld:
-                self._withheld[holder] = what
-                self._withhold(what, 1)
+            now = {each: withheld(self._cluster, ledger.reserved[each], gone) for each in holders}
+            before, self._withheld = self._withheld, now
+            self._withhold([what for each, what in before.items() if now.get(each) is not what], -1)
+            self._withhold([what for each, what in now.items() if before.get(each) is not what], 1)
 
     @cached_property
     def _others(self) -> Sequence[Plan]:
         """The constraints that count members, apart from their requests."""
         return [plan for plan in overriding(self._plans, "take") if plan is not self._resources]
 
-    def _withhold(self, what: Withheld, sign: int) -> None:
+    def _withhold(self, several: Sequence[Withheld], sign: int) -> None:
         alike: dict[object, tuple[Pod, list[int]]] = {}
-        for pod, row in what.members:
+        for pod, row in (each for what in several for each in what.members):
             kind = (pod.shape, pod.namespace, pod.labels, pod.uid if pod.uses_claims or pod.uses_devices else "")
             alike.setdefault(kind, (pod, []))[1].append(row)
         for pod, rows in alike.values():
             self._change(self._taken(pod, rows, replace(pod.shape, requests=())), sign, self._others)
-        self._resources.withhold(what.rows, what.resources, what.amounts, sign)
-        self._changed.append(what.rows)
+        for what in several:
+            self._resources.withhold(what.rows, what.resources, what.amounts, sign)
+            self._changed.append(what.rows)
 
     def _taken(self, pod: Pod, rows: Sequence[int], shape: Shape) -> Taken:
         """Pods like this one with this shape on the rows, of a class with every property that could matter to others
@@ -110,16 +104,18 @@ class Guests:
         return replace(pod.shape, requests=requests)
 
 
-def withheld(cluster: Cluster, reserved: Reserved) -> Withheld:
-    """What is withheld for a group; it is kept until something changes on which it depends."""
+def withheld(cluster: Cluster, reserved: Reserved, gone: frozenset[str]) -> Withheld:
+    """What is withheld for a group once these pods are gone; it is kept until something changes on which it depends."""
     claims, rows, nodes = cluster.ledger.claims, cluster.capacity.rows, cluster.node_changes
-    if reserved.withheld is not None and reserved.withheld.nodes == nodes:
-        return reserved.withheld
+    gone = gone.intersection(reserved.leaving)
+    known = reserved.withheld.get(gone)
+    if known is not None and known.nodes == nodes:
+        return known
     members = [(each.pod, rows[each.node]) for each in reserved.claims.values() if each.node in rows]
     needed: dict[int, Counter[str]] = {}
     for pod, row in members:
         needed.setdefault(row, Counter()).update(_requested(pod))
-    for claim in filter(None, map(claims.get, reserved.leaving)):
+    for claim in (claims[uid] for uid in reserved.leaving if uid in claims and uid not in gone):
         row = rows.get(claim.node, -1)
         if row in needed and claim.counts:
             needed[row].subtract(_requested(claim.pod))
@@ -127,7 +123,7 @@ def withheld(cluster: Cluster, reserved: Reserved) -> Withheld:
     table = [[min(MOST_WITHHELD, max(0, each[name])) for name in resources] for each in needed.values()]
     amounts = np.array(table, dtype=np.int64).reshape(len(needed), len(resources))
     found = Withheld(np.array([*needed], dtype=np.int64), resources, amounts, members, nodes)
-    reserved.keep(found)
+    reserved.keep(gone, found)
     return found
 
 

@@ -27,7 +27,9 @@ from gangsched.core.status.ahead import Contends, Wanted, wanted_by
 LOOKS = 20_000
 """Maximum number of pods examined in KEPT_S to find holders. Later messages say less about them, but cost nothing."""
 KEPT_S = 0.5
-"""Time, in seconds, for which holders are cached."""
+"""Time, in seconds, for which holders are cached at least."""
+KEPT_S_PER_LOOK = 0.00025
+"""The same for each pod that was examined, so that a processor spends about a hundredth of its time on that."""
 NAMED = 3
 """Maximum number of groups, or of pods, named in one sentence."""
 STUCK_S = 120.0
@@ -74,6 +76,7 @@ class Held:
 
     `stuck` are terminating pods that should long be gone, `nominated` the pods that another scheduler has nominated to
     one of the nodes, the most urgent first. `until`: the time at which a pod that is coming free would be called stuck.
+    At `outdated` it is looked for again.
     """
 
     by: Counter[GroupKey] = field(default_factory=Counter)
@@ -81,6 +84,7 @@ class Held:
     stuck: list[Share] = field(default_factory=list)
     nominated: list[Share] = field(default_factory=list)
     until: float = float("inf")
+    outdated: float = 0.0
     _largest: dict[str, list[tuple[GroupKey, int]]] = field(default_factory=dict)
 
     def largest(self, namespace: str) -> list[tuple[GroupKey, int]]:
@@ -96,9 +100,9 @@ class Held:
 
 
 class Holders:
-    """Those who hold a resource on the nodes that accept a shape, cached for KEPT_S.
+    """Those who hold a resource on the nodes that accept a shape, cached for some time.
 
-    Many waiting groups need the same answer at once; `renew` clears the cache when it is older.
+    Many waiting groups need the same answer at once; `renew` clears what is older.
     """
 
     def __init__(self, cluster: Cluster, now: float = 0.0) -> None:
@@ -107,17 +111,15 @@ class Holders:
         self._accepted: dict[tuple[Wanted, int], Mask] = {}
         self._looks = LOOKS
         self._since = float("-inf")
-        self._until = float("inf")
         self._now = now
 
     def renew(self, now: float) -> None:
-        """Note the time, and clear the cache if it is older than KEPT_S."""
+        """Note the time, and clear what is cached and outdated."""
         self._now = now
-        if now >= min(self._since + KEPT_S, self._until):
-            self._known.clear()
+        self._known = {key: held for key, held in self._known.items() if now < held.outdated}
+        if now >= self._since + KEPT_S:
             self._accepted.clear()
-            self._looks = LOOKS
-            self._since, self._until = now, float("inf")
+            self._since, self._looks = now, LOOKS
 
     def sentence(self, key: GroupKey, refusal: Refusal, priority: int) -> str:
         """The holders of the scarcest resource: up to three groups of the gang's namespace by name, others by number.
@@ -167,11 +169,10 @@ class Holders:
         known = self._known.get((resource, accepting.tobytes()))
         if known is None:
             known = self._known[resource, accepting.tobytes()] = self._look(resource, accepting)
-            self._until = min(self._until, known.until)
         return known
 
     def _look(self, resource: str, accepting: Mask) -> Held:
-        found = Held()
+        found, looks = Held(), self._looks
         each: dict[Shape, int] = {}
         for pod in self._pods_on(accepting):
             amount = each.get(pod.shape)
@@ -186,6 +187,7 @@ class Holders:
                 found.until = min(found.until, pod.gone_by + STUCK_S) if pod.gone_by else found.until
             else:
                 found.by[holder_of(pod)] += amount
+        found.outdated = min(found.until, self._now + max(KEPT_S, KEPT_S_PER_LOOK * (looks - self._looks)))
         rows = self._cluster.capacity.rows
         for claim in self._cluster.ledger.nominated.values():
             amount = dict(claim.pod.shape.requests).get(resource, 0)
