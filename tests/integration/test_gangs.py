@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from testbed.operator import Operator
@@ -11,23 +9,8 @@ from testbed.workloads import member, pod_group
 from tests.integration.cluster import Cluster
 from tests.integration.waiting import until
 
-Json = dict[str, Any]
 pytestmark = [pytest.mark.usefixtures("operator"), pytest.mark.timeout(180)]
 GANGS, MEMBERS = 20, 5
-
-
-def test_a_lone_group_on_an_idle_cluster_is_bound_with_no_other_event(cluster: Cluster) -> None:
-    cluster.add_node("n1")
-    cluster.add_group("lone", min_member=3)
-    cluster.add_pods("lone", 3)
-
-    cluster.until_bound("lone", 3)
-    cluster.until(lambda: cluster.phase("lone") == "Running")
-
-    assert cluster.condition("lone")["status"] == "True"
-    cluster.until(lambda: cluster.events("lone", "Scheduled"))
-    [event] = cluster.events("lone", "Scheduled")
-    assert "n1 (3)" in event["note"]
 
 
 def test_a_group_is_bound_after_the_api_server_was_away(cluster: Cluster, operator: Operator) -> None:

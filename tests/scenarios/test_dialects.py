@@ -140,14 +140,6 @@ class TestRolesFromPods:
         harness.wait(2)
         assert len(harness.bound()) == 6
 
-    @pytest.mark.without("disorder", why="asserts what one order of events leads to")
-    def test_pods_with_task_groups_and_no_application_wait_and_say_what_is_missing(self):
-        said = {f"{YUNIKORN}/task-groups": WORKERS, f"{YUNIKORN}/task-group-name": "worker"}
-        harness = Harness.of(node(), *(speaking(f"w-{number}", said) for number in range(2)))
-        harness.wait(2)
-        assert harness.bound() == []
-        assert told(harness, "w-0")[0] == "InvalidDeclaration"
-
     def test_an_originator_without_a_task_group_is_one_more_member(self):
         harness = Harness.of(node(cpu=2), yunikorn("lead", task_groups=WORKERS))
         harness.add(*(yunikorn(f"w-{number}", task_group="worker") for number in range(2)))

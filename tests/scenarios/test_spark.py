@@ -56,15 +56,6 @@ def running(*, cpu: int = 9, least: int = 4, most: int = 0) -> Harness:
     return harness
 
 
-def test_driver_and_executors_that_fit_one_by_one_but_not_together_are_refused():
-    harness = Harness.of(node("n1", cpu=4), node("n2", cpu=4), driver())
-    harness.wait(5)
-    assert not harness.bound()
-    assert not harness.groups
-    assert harness.pod("default/app-driver").condition_reason == "Unschedulable"
-    assert "Only 4 of 5 members fit" in harness.pod("default/app-driver").condition_message
-
-
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 def test_of_two_drivers_that_are_larger_together_than_the_cluster_exactly_one_application_runs():
     harness = Harness.of(node("n1", cpu=9), driver("one", created=1.0), driver("two", created=2.0))
@@ -132,17 +123,6 @@ def test_executors_without_a_driver_wait_and_say_so():
         "Group app: No pod of the role driver was found in namespace default, and only that pod says how many members "
         "app has: start it with a schedulerName that gangsched serves, or create a PodGroup app."
     )
-
-
-def test_the_slot_of_a_dead_executor_is_kept_for_the_next_one():
-    harness = running()
-    harness.add(*plain(9, priority=1000))
-    harness.change("default/app-exec-0", phase=PodPhase.FAILED)
-    harness.wait(5)
-    assert not harness.bound("default/plain")
-    harness.add(*executors(count=1, first=9))
-    harness.settle()
-    assert "default/app-exec-9" in harness.bound()
 
 
 def test_places_that_nobody_has_taken_are_released_when_the_driver_has_completed_not_when_it_is_deleted():
@@ -313,15 +293,6 @@ def test_cosmins_cheaper_node_is_taken_first():
     harness.add(node("dear", cpu=8, labels={"cost": "5"}), node("cheap", cpu=8, labels={"cost": "1"}), cosmin_driver())
     harness.settle()
     assert harness.pod("default/job-driver").node == "cheap"
-
-
-def test_cosmins_memory_with_a_unit_is_told_instead_of_taken_for_nothing():
-    harness = Harness.of(node("n1"), cosmin_driver(**{"exec-mem": "2g"}))
-    harness.wait(2)
-    assert not harness.bound()
-    told = harness.pod("default/job-driver")
-    assert told.condition_reason == "InvalidDeclaration"
-    assert "The label exec-mem is '2g': write a whole number without a unit" in told.condition_message
 
 
 POOL = {"resource_channel": "batch"}
