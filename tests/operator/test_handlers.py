@@ -123,8 +123,7 @@ async def test_a_server_that_does_not_say_is_asked_again_soon(code: int) -> None
 
     from gangsched.operator.kopf_settings import make_settings
 
-    api = FakeApi()
-    api.answer("GET", GROUPS_PATH, status(code, "no"))
+    api = FakeApi.answering("GET", GROUPS_PATH, status(code, "no"))
     async with serving(api) as session:
         memo = Memo(session=session, on_crd=print)
         with pytest.raises(kopf.TemporaryError) as raised:
