@@ -16,8 +16,7 @@ GANGS, MEMBERS = 20, 5
 def test_a_group_is_bound_after_the_api_server_was_away(cluster: Cluster, operator: Operator) -> None:
     cluster.add_node("n1")
     cluster.control_plane.restart_apiserver()
-    cluster.add_group("after", min_member=2)
-    cluster.add_pods("after", 2)
+    cluster.add_gang("after", 2)
     cluster.until_bound("after", 2, within_s=60)
 
     assert operator.child.poll() is None, "the operator ended"
@@ -27,12 +26,10 @@ def test_a_group_is_bound_after_the_api_server_was_away(cluster: Cluster, operat
 
 def test_a_restart_loses_no_group_and_repeats_no_event(cluster: Cluster, operator: Operator) -> None:
     cluster.add_node("n1", cpu="3")
-    cluster.add_group("whole", min_member=2)
-    cluster.add_pods("whole", 2)
+    cluster.add_gang("whole", 2)
     cluster.until_bound("whole", 2)
     cluster.until(lambda: cluster.phase("whole") == "Running")
-    cluster.add_group("waits", min_member=2)
-    cluster.add_pods("waits", 2)
+    cluster.add_gang("waits", 2)
     cluster.until(lambda: cluster.events("waits", "Unschedulable"))
     cluster.until_reason("waits", "Unschedulable")
     operator.kill()
@@ -63,8 +60,7 @@ def test_a_namespace_that_is_deleted_while_twenty_gangs_bind_in_it_leaves_nothin
         api.post(pods, member(f"g{number}-last", f"g{number}"))
     api.delete(f"/api/v1/namespaces/{doomed}")
     until(lambda: doomed not in [each["metadata"]["name"] for each in api.get("/api/v1/namespaces")["items"]], 120)
-    cluster.add_group("all", min_member=GANGS * MEMBERS)
-    cluster.add_pods("all", GANGS * MEMBERS)
+    cluster.add_gang("all", GANGS * MEMBERS)
     cluster.until_bound("all", GANGS * MEMBERS, within_s=60)
     assert operator.child.poll() is None
     assert operator.metric("gangsched_partly_bound_groups") == 0
