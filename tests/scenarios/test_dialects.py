@@ -116,8 +116,7 @@ class TestOneDialect:
         assert len(lasted) > 1
 
     def test_pods_of_another_scheduler_in_a_dialect_of_others_are_left_in_peace(self):
-        harness = Harness.of(node(), koordinator("g-0", scheduler="koord-scheduler"))
-        harness.wait(60)
+        harness = Harness.waited(60, node(), koordinator("g-0", scheduler="koord-scheduler"))
         assert harness.emitted == []
         assert harness.machine.gangs == {}
         harness.add(pod("a-0", scheduler="koord-scheduler"))
@@ -150,8 +149,7 @@ class TestRolesFromPods:
         assert len(harness.bound()) == 3
 
     def test_members_wait_for_the_pod_that_lists_the_task_groups(self):
-        harness = Harness.of(node(), *(yunikorn(f"w-{number}", task_group="worker") for number in range(2)))
-        harness.wait(2)
+        harness = Harness.waited(2, node(), *(yunikorn(f"w-{number}", task_group="worker") for number in range(2)))
         reason, message = told(harness, "w-0")
         assert reason == "PodGroupNotFound"
         assert message.endswith(f"create it, or give the pods the annotation {YUNIKORN}/task-groups.")
@@ -192,8 +190,7 @@ class TestRolesFromPods:
         assert told(harness, "w-0")[0] == "Contradiction"
 
     def test_a_task_group_that_is_not_listed_is_told(self):
-        harness = Harness.of(node(), yunikorn("lead", task_groups=WORKERS), yunikorn("w-0", task_group="wroker"))
-        harness.wait(2)
+        harness = Harness.waited(2, node(), yunikorn("lead", task_groups=WORKERS), yunikorn("w-0", task_group="wroker"))
         assert told(harness, "w-0") == (
             "RoleUnknown",
             (
