@@ -19,9 +19,9 @@ PARTS ?=
 # For make test and samples: more memory for the servers, whose garbage collection otherwise takes a fifth of their
 # processor time, and one processor for each, with which an API server's start takes about a fifth less of it.
 GO = GOGC=400 GOMAXPROCS=1
-# For make check and coverage: the quick tests, and each story as it is written. Some tests wait, so that one worker more
-# than there are processors keeps these busy.
-QUICK = -n $(shell "$(PYTHON)" -c "import os; print((os.cpu_count() or 1) + 1)") --dist worksteal \
+# For make check and coverage: the quick tests, and each story as it is written. Each worker spends five seconds on
+# collecting all tests, so that there are no more of them than processors.
+QUICK = -n auto --dist worksteal \
 	--hypothesis-profile=check --ignore=tests/integration --ignore=tests/workloads \
 	-m "not slow and not integration and not extras and not another_course"
 # For make workloads and nightly: four control planes keep two cores busy; the plays wait more than they compute.

@@ -251,6 +251,20 @@ class Harness:
         harness.add(*things)
         return harness
 
+    @classmethod
+    def settled(cls, *things: Pod | Node | Group | ForeignGroup) -> Self:
+        """A harness at rest after these objects have been added."""
+        harness = cls.of(*things)
+        harness.settle()
+        return harness
+
+    @classmethod
+    def waited(cls, seconds: float, *things: Pod | Node | Group | ForeignGroup) -> Self:
+        """A harness that has let so many seconds pass since these objects were added."""
+        harness = cls.of(*things)
+        harness.wait(seconds)
+        return harness
+
     # What users and other controllers do
 
     def add(self, *things: Pod | Node | Group | ForeignGroup) -> None:

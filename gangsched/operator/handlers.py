@@ -20,6 +20,7 @@ _log = logging.getLogger(__name__)
 
 MOST_A_SECOND = 20
 """The largest number of finished PodGroups that are deleted in a second."""
+_LOOK_EVERY_S = 1.0
 _NAMED = 5
 _RETRY_S = 5.0
 
@@ -104,7 +105,7 @@ async def podgroup(event: kopf.RawEvent, memo: Memo, **_: object) -> None:
 
 async def _delete(memo: Memo, deletion: Deletion) -> None:
     while True:
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(_LOOK_EVERY_S)
         expired = memo.expiries.take(time.time(), MOST_A_SECOND) if deletion.leads() else []
         if expired:
             deletion.post(expired)

@@ -39,8 +39,7 @@ GROUP = {
 
 async def explained(*arguments: str) -> str:
     """What is printed; the API server lets the caller get the PodGroup only."""
-    api = FakeApi()
-    api.answer("GET", "/apis/gangsched.io/v1alpha1/namespaces/team-a/podgroups/train", body(GROUP))
+    api = FakeApi.answering("GET", "/apis/gangsched.io/v1alpha1/namespaces/team-a/podgroups/train", body(GROUP))
     for path in ("/apis/coordination.k8s.io/v1/leases", "/api/v1/namespaces"):
         api.answer("GET", path, status(403, f"may not list {path}", reason="Forbidden"))
     parsed = make_parser().parse_args(["explain", "team-a/train", *arguments])

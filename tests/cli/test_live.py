@@ -38,8 +38,7 @@ def cluster(*, kai: Answer = MISSING, budgets: Answer = MISSING, apart: Sequence
 
     `kai` is its discovery of KAI's PodGroups, `budgets` that of PodDisruptionBudgets.
     """
-    api = FakeApi()
-    api.answer("GET", "/apis/gangsched.io/v1alpha1/namespaces/n/podgroups/g", MISSING)
+    api = FakeApi.answering("GET", "/apis/gangsched.io/v1alpha1/namespaces/n/podgroups/g", MISSING)
     for path in LISTS:
         if path not in apart:
             api.answer("GET", path, page([], 1))

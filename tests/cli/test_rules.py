@@ -200,8 +200,7 @@ async def test_several_operators_are_a_fault_if_they_may_serve_one_schedulername
         }
         for number, text in enumerate(texts)
     ]
-    api = FakeApi()
-    api.answer("GET", LEASES, body({"items": items}), body({"items": []}))
+    api = FakeApi.answering("GET", LEASES, body({"items": items}), body({"items": []}))
     async with serving(api) as session:
         leaders = await read_leaders(session)
     assert leaders.leads
@@ -210,8 +209,7 @@ async def test_several_operators_are_a_fault_if_they_may_serve_one_schedulername
 
 
 async def test_a_right_that_is_missing_is_not_the_lack_of_an_operator():
-    api = FakeApi()
-    api.answer("GET", LEASES, status(403, "leases is forbidden", reason="Forbidden"))
+    api = FakeApi.answering("GET", LEASES, status(403, "leases is forbidden", reason="Forbidden"))
     async with serving(api) as session:
         leaders = await read_leaders(session)
     assert leaders.leads is None
@@ -226,8 +224,7 @@ def lease(name: str, **values: object) -> dict[str, object]:
 
 
 async def read_of(*items: dict[str, object]) -> Leaders:
-    api = FakeApi()
-    api.answer("GET", LEASES, body({"items": list(items)}))
+    api = FakeApi.answering("GET", LEASES, body({"items": list(items)}))
     api.answer("GET", LEASES, body({"items": []}))
     async with serving(api) as session:
         return await read_leaders(session)

@@ -40,6 +40,11 @@ class Cluster:
     def add_group(self, name: str, *, min_member: int, **spec: object) -> None:
         self.api.post(self._groups, pod_group(name, min_member=min_member, **spec))
 
+    def add_gang(self, name: str, size: int) -> None:
+        """A group that needs all of its so many pods, and these."""
+        self.add_group(name, min_member=size)
+        self.add_pods(name, size)
+
     def add_pods(self, group: str, count: int, *, first: int = 0, **fields: Any) -> None:
         for number in range(first, first + count):
             self.add_pod(f"{group}-{number}", group, **fields)

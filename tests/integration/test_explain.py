@@ -32,11 +32,9 @@ def contended(cluster: Cluster) -> Cluster:
     """5 CPUs on two nodes, 4 of them held by a bound group, and a group of three that waits."""
     cluster.add_node("n1", cpu="3")
     cluster.add_node("n2", cpu="2")
-    cluster.add_group("holder", min_member=4)
-    cluster.add_pods("holder", 4)
+    cluster.add_gang("holder", 4)
     cluster.until_bound("holder", 4)
-    cluster.add_group("waiter", min_member=3)
-    cluster.add_pods("waiter", 3)
+    cluster.add_gang("waiter", 3)
     cluster.until_reason("waiter", "Unschedulable")
     return cluster
 

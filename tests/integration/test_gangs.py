@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from testbed.operator import Operator
@@ -11,30 +9,14 @@ from testbed.workloads import member, pod_group
 from tests.integration.cluster import Cluster
 from tests.integration.waiting import until
 
-Json = dict[str, Any]
 pytestmark = [pytest.mark.usefixtures("operator"), pytest.mark.timeout(180)]
 GANGS, MEMBERS = 20, 5
-
-
-def test_a_lone_group_on_an_idle_cluster_is_bound_with_no_other_event(cluster: Cluster) -> None:
-    cluster.add_node("n1")
-    cluster.add_group("lone", min_member=3)
-    cluster.add_pods("lone", 3)
-
-    cluster.until_bound("lone", 3)
-    cluster.until(lambda: cluster.phase("lone") == "Running")
-
-    assert cluster.condition("lone")["status"] == "True"
-    cluster.until(lambda: cluster.events("lone", "Scheduled"))
-    [event] = cluster.events("lone", "Scheduled")
-    assert "n1 (3)" in event["note"]
 
 
 def test_a_group_is_bound_after_the_api_server_was_away(cluster: Cluster, operator: Operator) -> None:
     cluster.add_node("n1")
     cluster.control_plane.restart_apiserver()
-    cluster.add_group("after", min_member=2)
-    cluster.add_pods("after", 2)
+    cluster.add_gang("after", 2)
     cluster.until_bound("after", 2, within_s=60)
 
     assert operator.child.poll() is None, "the operator ended"
@@ -44,12 +26,10 @@ def test_a_group_is_bound_after_the_api_server_was_away(cluster: Cluster, operat
 
 def test_a_restart_loses_no_group_and_repeats_no_event(cluster: Cluster, operator: Operator) -> None:
     cluster.add_node("n1", cpu="3")
-    cluster.add_group("whole", min_member=2)
-    cluster.add_pods("whole", 2)
+    cluster.add_gang("whole", 2)
     cluster.until_bound("whole", 2)
     cluster.until(lambda: cluster.phase("whole") == "Running")
-    cluster.add_group("waits", min_member=2)
-    cluster.add_pods("waits", 2)
+    cluster.add_gang("waits", 2)
     cluster.until(lambda: cluster.events("waits", "Unschedulable"))
     cluster.until_reason("waits", "Unschedulable")
     operator.kill()
@@ -80,8 +60,7 @@ def test_a_namespace_that_is_deleted_while_twenty_gangs_bind_in_it_leaves_nothin
         api.post(pods, member(f"g{number}-last", f"g{number}"))
     api.delete(f"/api/v1/namespaces/{doomed}")
     until(lambda: doomed not in [each["metadata"]["name"] for each in api.get("/api/v1/namespaces")["items"]], 120)
-    cluster.add_group("all", min_member=GANGS * MEMBERS)
-    cluster.add_pods("all", GANGS * MEMBERS)
+    cluster.add_gang("all", GANGS * MEMBERS)
     cluster.until_bound("all", GANGS * MEMBERS, within_s=60)
     assert operator.child.poll() is None
     assert operator.metric("gangsched_partly_bound_groups") == 0

@@ -28,8 +28,7 @@ def test_gangs_are_bound_and_probes_answered_beside_2000_idle_connections(with_c
         cluster.until(lambda: operator.get("/readyz")[0] == 200)
         host, _, port = operator.address.rpartition(":")
         idle += [socket.create_connection((host, int(port)), source_address=("127.0.0.2", 0)) for _ in range(IDLE)]
-        cluster.add_group("a", min_member=2)
-        cluster.add_pods("a", 2)
+        cluster.add_gang("a", 2)
         cluster.until_bound("a", 2)
         assert operator.get("/livez")[0] == 200
         assert operator.get("/readyz")[0] == 200

@@ -60,8 +60,7 @@ def whole_or_unbound(cluster: Cluster, names: list[str]) -> bool:
 
 
 def make(cluster: Cluster, name: str) -> None:
-    cluster.add_group(name, min_member=SIZE)
-    cluster.add_pods(name, SIZE)
+    cluster.add_gang(name, SIZE)
 
 
 def clear(cluster: Cluster, names: list[str]) -> None:

@@ -79,8 +79,7 @@ def exit_status(operator: Operator, within_s: float = 15) -> int:
 
 def add_gangs(cluster: Cluster, count: int, *, members: int) -> None:
     for number in range(count):
-        cluster.add_group(f"g{number}", min_member=members)
-        cluster.add_pods(f"g{number}", members)
+        cluster.add_gang(f"g{number}", members)
 
 
 def sizes(cluster: Cluster, count: int) -> list[int]:
@@ -122,8 +121,7 @@ def test_a_leader_ended_in_order_hands_over_at_once(
     began = time.monotonic()
     leader.child.signal(signal.SIGTERM)
     until(lambda: "ending" in leader.log)
-    cluster.add_group("next", min_member=4)
-    cluster.add_pods("next", 4)
+    cluster.add_gang("next", 4)
     cluster.until_bound("next", 4)
     took_s = time.monotonic() - began
 
@@ -141,8 +139,7 @@ def test_a_large_group_cut_short_by_sigterm_is_finished_by_the_next_operator(
     """One binding at a time, so that the signal comes in the middle of the group."""
     cluster.add_node("n1", cpu="40")
     first = start(bindConcurrency=1, kubeconfig=slow)
-    cluster.add_group("large", min_member=40)
-    cluster.add_pods("large", 40)
+    cluster.add_gang("large", 40)
     until(lambda: len(cluster.bound()) >= 4)
     first.child.signal(signal.SIGTERM)
     assert exit_status(first) == 0

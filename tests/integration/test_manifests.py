@@ -53,8 +53,7 @@ def install(control_plane):
 
 
 def bind_a_gang_of_three(cluster):
-    cluster.add_group("gang", min_member=3)
-    cluster.add_pods("gang", 3)
+    cluster.add_gang("gang", 3)
     # The operator may just have been started.
     cluster.until_bound("gang", 3, within_s=90)
     cluster.until(lambda: cluster.phase("gang") == "Running")

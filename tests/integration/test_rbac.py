@@ -119,8 +119,7 @@ def test_the_operator_asks_for_all_that_its_role_permits_and_for_nothing_else(
     cluster.add_node("n1", cpu="24")
     refuse_bindings("stuck-")
     with Operator(cluster.control_plane, "--config", str(config), kubeconfig=account, leader_elect=True) as operator:
-        cluster.add_group("whole", min_member=2)
-        cluster.add_pods("whole", 2)
+        cluster.add_gang("whole", 2)
         cluster.add_group("large", min_member=99)
         cluster.add_pods("large", 1)
         cluster.until_bound("whole", 2)

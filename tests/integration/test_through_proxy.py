@@ -142,8 +142,7 @@ def test_no_outage_however_long_makes_the_operator_list_anything_again(storm: St
     before = behind.metric("gangsched_relists_total")
     for number, lasts_s in enumerate(OUTAGES_S):
         storm.proxy.block()
-        storm.cluster.add_group(f"g{number}", min_member=3)
-        storm.cluster.add_pods(f"g{number}", 3)
+        storm.cluster.add_gang(f"g{number}", 3)
         time.sleep(lasts_s)
         storm.proxy.unblock()
         storm.cluster.until_bound(f"g{number}", 3)

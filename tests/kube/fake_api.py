@@ -8,7 +8,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from aiohttp import web
 from aiohttp.test_utils import TestServer
@@ -68,6 +68,13 @@ class FakeApi:
         self.asked: list[Asked] = []
         self._news = asyncio.Event()
         self._answers: dict[tuple[str, str], deque[Answer]] = defaultdict(deque)
+
+    @classmethod
+    def answering(cls, method: str, path: str, *answers: Answer) -> Self:
+        """A server with these answers."""
+        api = cls()
+        api.answer(method, path, *answers)
+        return api
 
     def answer(self, method: str, path: str, *answers: Answer) -> None:
         self._answers[method, path].extend(answers)

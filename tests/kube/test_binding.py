@@ -29,8 +29,7 @@ async def asked_of(api: FakeApi, effect: BindPod = BIND) -> Event | None:
 
 
 async def test_a_binding_carries_the_uid_and_is_bounded_on_the_server() -> None:
-    api = FakeApi()
-    api.answer("POST", BIND_PATH, status(201))
+    api = FakeApi.answering("POST", BIND_PATH, status(201))
     assert await asked_of(api) == PodBound(uid="u1", node="n1")
     [asked] = api.asked
     assert asked.query == {"timeout": "4s"}
@@ -56,8 +55,7 @@ async def test_a_binding_carries_the_uid_and_is_bounded_on_the_server() -> None:
     ],
 )
 async def test_a_refusal_that_leaves_nothing_open_is_sorted_by_its_status(code: int, why: Refused) -> None:
-    api = FakeApi()
-    api.answer("POST", BIND_PATH, status(code, "because", reason="Why", headers={"Retry-After": "3"}))
+    api = FakeApi.answering("POST", BIND_PATH, status(code, "because", reason="Why", headers={"Retry-After": "3"}))
     found = await asked_of(api)
     assert isinstance(found, BindRefused)
     assert (found.uid, found.node, found.why, found.message) == ("u1", "n1", why, f"{code} Why: because")
@@ -106,8 +104,7 @@ async def test_a_refusal_that_no_node_can_help_is_told_from_one_that_may_be_the_
     ],
 )
 async def test_where_the_answer_leaves_it_open_the_pod_tells(failure: Any, seen: Any, expected: Refused | None) -> None:
-    api = FakeApi()
-    api.answer("POST", BIND_PATH, failure)
+    api = FakeApi.answering("POST", BIND_PATH, failure)
     api.answer("GET", POD_PATH, seen)
     found = await asked_of(api)
     if expected is None:
@@ -119,8 +116,7 @@ async def test_where_the_answer_leaves_it_open_the_pod_tells(failure: Any, seen:
 
 
 async def test_what_the_server_asks_to_wait_is_kept_after_a_failure() -> None:
-    api = FakeApi()
-    api.answer("POST", BIND_PATH, status(503, headers={"Retry-After": "2"}))
+    api = FakeApi.answering("POST", BIND_PATH, status(503, headers={"Retry-After": "2"}))
     api.answer("GET", POD_PATH, status(503))
     found = await asked_of(api)
     assert isinstance(found, BindRefused)
@@ -128,16 +124,14 @@ async def test_what_the_server_asks_to_wait_is_kept_after_a_failure() -> None:
 
 
 async def test_names_cannot_lead_out_of_their_place_in_the_path() -> None:
-    api = FakeApi()
-    api.answer("POST", "/api/v1/namespaces/..%2Fx/pods/a%2F..%2F%3Fb%23/binding", status(201))
+    api = FakeApi.answering("POST", "/api/v1/namespaces/..%2Fx/pods/a%2F..%2F%3Fb%23/binding", status(201))
     effect = BindPod(uid="u", namespace="../x", name="a/../?b#", node="n1")
     assert await asked_of(api, effect) == PodBound(uid="u", node="n1")
 
 
 async def test_an_answer_that_does_not_come_in_time_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gangsched.kube.writing.sending.TIMEOUT_S", 0.05)
-    api = FakeApi()
-    api.answer("POST", BIND_PATH, stream(then="hang"))
+    api = FakeApi.answering("POST", BIND_PATH, stream(then="hang"))
     api.answer("GET", POD_PATH, stream(then="hang"))
     found = await asked_of(api)
     assert isinstance(found, BindRefused)

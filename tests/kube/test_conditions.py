@@ -44,8 +44,7 @@ async def put(api: FakeApi, *effects: PutCondition, apart_s: float = 0.0) -> lis
     ],
 )
 async def test_one_condition_is_patched_in_the_version_in_which_the_object_was_read(version, kind):
-    api = FakeApi()
-    api.answer("PATCH", path(version), body({}))
+    api = FakeApi.answering("PATCH", path(version), body({}))
     sent = PutCondition(GroupKey("ns", "g"), "u1", CONDITION, version, since=1_700_000_000.0)
     assert await put(api, sent) == [WriteResult(Outcome.WRITTEN)]
     [asked] = api.asked
@@ -68,8 +67,7 @@ async def test_one_condition_is_patched_in_the_version_in_which_the_object_was_r
 
 
 async def test_the_time_stays_if_the_status_does():
-    api = FakeApi()
-    api.answer("PATCH", path("v1beta1"), body({}))
+    api = FakeApi.answering("PATCH", path("v1beta1"), body({}))
     await put(api)
     [asked] = api.asked
     assert "lastTransitionTime" not in asked.body["status"]["conditions"][0]
@@ -87,15 +85,13 @@ async def test_the_time_stays_if_the_status_does():
     ],
 )
 async def test_what_the_server_answers_decides_what_follows(code, said, expected):
-    api = FakeApi()
-    api.answer("PATCH", path("v1beta1"), status(code, said))
+    api = FakeApi.answering("PATCH", path("v1beta1"), status(code, said))
     assert [answer.result for answer in await put(api)] == [expected]
 
 
 @pytest.mark.parametrize(("apart_s", "requests"), [(1.0, 1), (DENIED_S + 1, 3)])
 async def test_without_the_right_one_write_in_a_while_asks_whether_it_is_still_missing(apart_s, requests):
-    api = FakeApi()
-    api.answer("PATCH", path("v1beta1"), *[status(403, FORBIDDEN, reason="Forbidden")] * 3)
+    api = FakeApi.answering("PATCH", path("v1beta1"), *[status(403, FORBIDDEN, reason="Forbidden")] * 3)
     effects = [PutCondition(GroupKey("ns", "g"), "u1", CONDITION, "v1beta1")] * 3
     answers = await put(api, *effects, apart_s=apart_s)
     assert {answer.result for answer in answers} == {Outcome.REFUSED}

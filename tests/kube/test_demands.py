@@ -112,8 +112,7 @@ async def watched(session: ApiSession, count: int) -> list[Event]:
 
 
 async def test_those_with_our_label_are_listed_and_watched():
-    api = FakeApi()
-    api.answer("GET", DISCOVERY, SERVED)
+    api = FakeApi.answering("GET", DISCOVERY, SERVED)
     api.answer("GET", LIST, page([found()], 7))
     changes = ({"type": "MODIFIED", "object": found(IN_ZONE)}, {"type": "DELETED", "object": found(IN_ZONE)})
     api.answer("WATCH", LIST, stream(*changes, then="hang"))
@@ -129,8 +128,7 @@ async def test_those_with_our_label_are_listed_and_watched():
 
 
 async def test_without_the_kind_it_is_silent_until_discovery_lists_it(caplog):
-    api = FakeApi()
-    api.answer("GET", DISCOVERY, status(404, "the server could not find the requested resource"), SERVED)
+    api = FakeApi.answering("GET", DISCOVERY, status(404, "the server could not find the requested resource"), SERVED)
     listed = {"groups": [{"versions": [{"groupVersion": "scaler.palantir.com/v1alpha2"}]}]}
     api.answer("GET", "/apis", body({"groups": []}), body(listed))
     api.answer("GET", LIST, page([found()], 7))
@@ -149,15 +147,13 @@ async def outcome(api: FakeApi, effect: PutDemand | DropDemand) -> str:
 
 
 async def test_a_new_one_is_created():
-    api = FakeApi()
-    api.answer("POST", PATH, body({}, 201))
+    api = FakeApi.answering("POST", PATH, body({}, 201))
     assert await outcome(api, PutDemand(DEMAND)) is Outcome.WRITTEN
     assert api.asked[0].body == demand_to_object(DEMAND)
 
 
 async def test_another_content_replaces_the_former_in_the_very_object():
-    api = FakeApi()
-    api.answer("PATCH", f"{PATH}/demand-pi-driver", body({}))
+    api = FakeApi.answering("PATCH", f"{PATH}/demand-pi-driver", body({}))
     assert await outcome(api, PutDemand(DEMAND, "u1")) is Outcome.WRITTEN
     (asked,) = api.asked
     assert asked.headers["Content-Type"] == "application/merge-patch+json"
@@ -166,8 +162,7 @@ async def test_another_content_replaces_the_former_in_the_very_object():
 
 
 async def test_it_is_deleted_only_if_it_is_the_very_one():
-    api = FakeApi()
-    api.answer("DELETE", f"{PATH}/demand-pi-driver", body({}))
+    api = FakeApi.answering("DELETE", f"{PATH}/demand-pi-driver", body({}))
     assert await outcome(api, DropDemand(DEMAND.key, "u1")) is Outcome.WRITTEN
     assert api.asked[0].body["preconditions"] == {"uid": "u1"}
 

@@ -98,8 +98,7 @@ async def heard(api: FakeApi, number: int) -> list[Event]:
 
 
 async def test_budgets_are_listed_and_watched() -> None:
-    api = FakeApi()
-    api.answer("GET", API, SERVED)
+    api = FakeApi.answering("GET", API, SERVED)
     api.answer("GET", LIST, page([sent("a", 4), sent("b", 5)], 5))
     changes = ({"type": "MODIFIED", "object": sent("a", 6, 2)}, {"type": "DELETED", "object": sent("b", 7)})
     api.answer("WATCH", LIST, stream(*changes, then="hang"))
@@ -113,8 +112,7 @@ async def test_budgets_are_listed_and_watched() -> None:
 
 async def test_without_the_right_the_core_is_told_why_and_the_log_what_follows(caplog: Any) -> None:
     """And with the right that is granted later, everything counts as if it had been there from the start."""
-    api = FakeApi()
-    api.answer("GET", API, SERVED, SERVED, SERVED)
+    api = FakeApi.answering("GET", API, SERVED, SERVED, SERVED)
     api.answer("GET", LIST, DENIED, DENIED, page([], 5))
     api.answer("WATCH", LIST, stream(then="hang"))
     assert await heard(api, 2) == [BudgetsHidden(WHY), BudgetsReplaced(())]
@@ -123,7 +121,6 @@ async def test_without_the_right_the_core_is_told_why_and_the_log_what_follows(c
 
 
 async def test_a_server_that_does_not_serve_them_has_none() -> None:
-    api = FakeApi()
-    api.answer("GET", API, status(404, "not found", reason="NotFound"))
+    api = FakeApi.answering("GET", API, status(404, "not found", reason="NotFound"))
     api.answer("GET", "/apis", body({"groups": []}))
     assert await heard(api, 1) == [BudgetsReplaced(())]

@@ -57,8 +57,7 @@ async def asked_of(api: FakeApi) -> PodEvicted | EvictionRefused:
 
 
 async def test_an_eviction_is_of_the_very_pod_and_bounded_on_the_server() -> None:
-    api = FakeApi()
-    api.answer("POST", EVICTION_PATH, status(201))
+    api = FakeApi.answering("POST", EVICTION_PATH, status(201))
     assert await asked_of(api) == EVICTED
     [asked] = api.asked
     assert asked.query == {"timeout": "4s"}
@@ -71,8 +70,7 @@ async def test_an_eviction_is_of_the_very_pod_and_bounded_on_the_server() -> Non
 
 
 async def test_a_pod_that_is_gone_counts_as_evicted_without_another_question() -> None:
-    api = FakeApi()
-    api.answer("POST", EVICTION_PATH, status(404))
+    api = FakeApi.answering("POST", EVICTION_PATH, status(404))
     assert await asked_of(api) == EVICTED
     assert len(api.asked) == 1
 
@@ -91,8 +89,7 @@ async def test_a_pod_that_is_gone_counts_as_evicted_without_another_question() -
     ],
 )
 async def test_a_refusal_that_leaves_nothing_open_is_sorted_by_its_status(code: int, why: Spared) -> None:
-    api = FakeApi()
-    api.answer("POST", EVICTION_PATH, status(code, "because", reason="Why", headers={"Retry-After": "3"}))
+    api = FakeApi.answering("POST", EVICTION_PATH, status(code, "because", reason="Why", headers={"Retry-After": "3"}))
     found = await asked_of(api)
     retry_after_s = 3.0 if why is Spared.UNAVAILABLE else 0.0
     assert found == EvictionRefused(uid="u1", why=why, message=f"{code} Why: because", retry_after_s=retry_after_s)
@@ -110,8 +107,7 @@ async def test_a_refusal_that_leaves_nothing_open_is_sorted_by_its_status(code: 
     ],
 )
 async def test_a_disruption_budget_is_told_in_its_own_words(answer: Answer, message: str, retry_after_s: float) -> None:
-    api = FakeApi()
-    api.answer("POST", EVICTION_PATH, answer)
+    api = FakeApi.answering("POST", EVICTION_PATH, answer)
     api.answer("GET", POD_PATH, THERE)
     found = await asked_of(api)
     assert found == EvictionRefused(uid="u1", why=Spared.BUDGET, message=message, retry_after_s=retry_after_s)
@@ -129,8 +125,7 @@ async def test_a_disruption_budget_is_told_in_its_own_words(answer: Answer, mess
     ],
 )
 async def test_throttling_is_no_disruption_budget(answer: Answer) -> None:
-    api = FakeApi()
-    api.answer("POST", EVICTION_PATH, answer)
+    api = FakeApi.answering("POST", EVICTION_PATH, answer)
     found = await asked_of(api)
     assert isinstance(found, EvictionRefused)
     assert found.why is Spared.UNAVAILABLE
@@ -166,8 +161,7 @@ async def test_where_the_answer_leaves_it_open_the_pod_tells(
     answer: Answer, lasting: Spared, seen: Answer, expected: PodEvicted | None
 ) -> None:
     """The server checks budgets before it compares UIDs, so even such a refusal may concern another pod of the name."""
-    api = FakeApi()
-    api.answer("POST", EVICTION_PATH, answer)
+    api = FakeApi.answering("POST", EVICTION_PATH, answer)
     api.answer("GET", POD_PATH, seen)
     found = await asked_of(api)
     if expected is not None:

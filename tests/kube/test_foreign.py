@@ -49,8 +49,7 @@ def native(name: str, version: int = 1) -> dict[str, Any]:
 
 def server(*, discovery: Answers = (), apis: Answers = (), lists: Answers = (), watches: Answers = ()) -> FakeApi:
     """An API server with these answers to requests, in order."""
-    api = FakeApi()
-    api.answer("GET", DISCOVERY, *discovery)
+    api = FakeApi.answering("GET", DISCOVERY, *discovery)
     api.answer("GET", "/apis", *apis)
     api.answer("GET", LIST, *lists)
     api.answer("WATCH", LIST, *watches)
@@ -106,8 +105,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 async def test_what_is_served_is_listed_and_watched():
-    api = FakeApi()
-    api.answer("GET", DISCOVERY, SERVED)
+    api = FakeApi.answering("GET", DISCOVERY, SERVED)
     api.answer("GET", LIST, page([group("a")], 5))
     api.answer(
         "WATCH",
@@ -153,8 +151,7 @@ async def test_a_discovery_that_fails_is_said_once_and_asked_again(caplog):
 
 
 async def test_one_request_asks_for_all_kinds_and_none_is_sent_while_nobody_waits():
-    api = FakeApi()
-    api.answer("GET", "/apis", UNLISTED, UNLISTED, LISTED)
+    api = FakeApi.answering("GET", "/apis", UNLISTED, UNLISTED, LISTED)
     async with serving(api) as session, asyncio.timeout(10):
         discovery = Discovery(session, every_s=0.05)
         gone = asyncio.create_task(discovery.until_listed(["never/v1"]))
@@ -253,8 +250,7 @@ async def test_a_list_that_the_server_does_not_know_yet_is_tried_again_soon():
 
 
 async def test_a_server_that_fails_keeps_nobody_waiting_and_what_it_lists_later_counts(caplog):
-    api = FakeApi()
-    api.answer("GET", DISCOVERY, FAILING, FAILING, FAILING)
+    api = FakeApi.answering("GET", DISCOVERY, FAILING, FAILING, FAILING)
     async with watching(api) as (watch, inbox):
         await settle([watch], 0.2)
         assert watch.settled.is_set()

@@ -37,8 +37,7 @@ def conditions(*pairs: tuple[str, str]) -> dict[str, Any]:
 
 
 async def seen(answer: Answer) -> Found:
-    api = FakeApi()
-    api.answer("GET", JOB_PATH, answer)
+    api = FakeApi.answering("GET", JOB_PATH, answer)
     async with serving(api) as session:
         return await look_up_owner(session, LOOK_UP)
 
@@ -145,8 +144,7 @@ async def test_a_server_that_is_unavailable_leaves_it_unanswered(code: int) -> N
 
 async def test_an_owner_of_any_name_is_asked_for_in_its_place_and_told_on_one_line() -> None:
     """The API server does not validate the names of owners."""
-    api = FakeApi()
-    api.answer("GET", "/apis/batch/v1/namespaces/team/jobs/..%2F..%2Fsecrets%3Fx%0Aforged", status(404))
+    api = FakeApi.answering("GET", "/apis/batch/v1/namespaces/team/jobs/..%2F..%2Fsecrets%3Fx%0Aforged", status(404))
     async with serving(api) as session:
         look_up = LookUpOwner(uid="j", namespace="team", name="../../secrets?x\nforged")
         found = (await look_up_owner(session, look_up)).event

@@ -30,15 +30,13 @@ async def names_of(api: FakeApi, *, resumes: bool = True) -> list[str]:
 
 
 async def test_all_pages_are_read():
-    api = FakeApi()
-    api.answer("GET", PATH, body(page("a", "b", following="x")), body(page("c")))
+    api = FakeApi.answering("GET", PATH, body(page("a", "b", following="x")), body(page("c")))
     assert await names_of(api) == ["a", "b", "c"]
     assert [asked.query.get("continue") for asked in api.asked] == [None, "x"]
 
 
 async def test_a_list_that_expires_goes_on_with_the_objects_as_they_are_by_then():
-    api = FakeApi()
-    api.answer("GET", PATH, body(page("a", following="x")), body(expired("y"), 410), body(page("b")))
+    api = FakeApi.answering("GET", PATH, body(page("a", following="x")), body(expired("y"), 410), body(page("b")))
     assert await names_of(api) == ["a", "b"]
     assert [asked.query.get("continue") for asked in api.asked] == [None, "x", "y"]
 
@@ -53,30 +51,26 @@ async def test_a_list_that_expires_goes_on_with_the_objects_as_they_are_by_then(
     ],
 )
 async def test_one_that_cannot_go_on_fails(answer, error):
-    api = FakeApi()
-    api.answer("GET", PATH, body(page("a", following="x")), answer)
+    api = FakeApi.answering("GET", PATH, body(page("a", following="x")), answer)
     with pytest.raises(error):
         await names_of(api)
 
 
 async def test_one_that_must_be_of_one_moment_ends_when_it_expires():
-    api = FakeApi()
-    api.answer("GET", PATH, body(page("a", following="x")), body(expired("y"), 410))
+    api = FakeApi.answering("GET", PATH, body(page("a", following="x")), body(expired("y"), 410))
     with pytest.raises(Expired):
         await names_of(api, resumes=False)
 
 
 async def test_only_what_the_selector_selects_is_asked_for():
-    api = FakeApi()
-    api.answer("GET", PATH, body(page("a")))
+    api = FakeApi.answering("GET", PATH, body(page("a")))
     async with serving(api) as session:
         assert [len(page.items or ()) async for page in pages(session, PATH, "things", selector="a=b")] == [1]
     assert api.asked[0].query["labelSelector"] == "a=b"
 
 
 async def test_each_object_has_the_kind_that_the_list_states_once():
-    api = FakeApi()
-    api.answer("GET", PATH, body({"apiVersion": "v1", "kind": "ThingList", **page("a")}))
+    api = FakeApi.answering("GET", PATH, body({"apiVersion": "v1", "kind": "ThingList", **page("a")}))
     async with serving(api) as session:
         found = [each async for page in pages(session, PATH, "things") for each in objects(page, "things")]
     assert found == [{"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "a"}}]
@@ -84,7 +78,6 @@ async def test_each_object_has_the_kind_that_the_list_states_once():
 
 @pytest.mark.parametrize("content", [[1], {"metadata": {}, "items": [1]}])
 async def test_what_is_no_list_is_told(content):
-    api = FakeApi()
-    api.answer("GET", PATH, body(content))
+    api = FakeApi.answering("GET", PATH, body(content))
     with pytest.raises(Garbled, match="A list of things cannot be read"):
         await names_of(api)

@@ -40,8 +40,7 @@ async def put(api: FakeApi, *, now: float = RENEWED, times: int = 1, apart_s: fl
 
 
 async def test_the_one_field_is_applied_to_the_status_under_our_name_and_without_force():
-    api = FakeApi()
-    api.answer("GET", LEASE, FREE)
+    api = FakeApi.answering("GET", LEASE, FREE)
     api.answer("PATCH", f"{PATH}/status", body({}))
     assert await put(api) == WriteResult(Outcome.WRITTEN)
     _, asked = api.asked
@@ -57,8 +56,7 @@ async def test_the_one_field_is_applied_to_the_status_under_our_name_and_without
 
 
 async def test_without_a_subresource_it_is_applied_to_the_object_itself():
-    api = FakeApi()
-    api.answer("GET", LEASE, FREE)
+    api = FakeApi.answering("GET", LEASE, FREE)
     api.answer("PATCH", f"{PATH}/status", status(404, "podgroups g not found", reason="NotFound"))
     api.answer("PATCH", PATH, body({}))
     assert await put(api) == WriteResult(Outcome.WRITTEN)
@@ -78,8 +76,7 @@ async def test_without_a_subresource_it_is_applied_to_the_object_itself():
     ],
 )
 async def test_what_the_server_answers_decides_what_follows(code, said, expected):
-    api = FakeApi()
-    api.answer("GET", LEASE, FREE)
+    api = FakeApi.answering("GET", LEASE, FREE)
     api.answer("PATCH", f"{PATH}/status", status(404, "not found", reason="NotFound"))
     api.answer("PATCH", PATH, status(code, said))
     assert (await put(api)).result == expected
@@ -101,8 +98,7 @@ async def test_what_the_server_answers_decides_what_follows(code, said, expected
     ],
 )
 async def test_nothing_is_written_while_somebody_holds_the_lease_of_volcanos_scheduler(found, now, written):
-    api = FakeApi()
-    api.answer("GET", LEASE, found)
+    api = FakeApi.answering("GET", LEASE, found)
     api.answer("PATCH", f"{PATH}/status", body({}))
     answer = await put(api, now=now)
     assert len(api.of("PATCH")) == written
@@ -123,8 +119,7 @@ async def test_nothing_is_written_while_somebody_holds_the_lease_of_volcanos_sch
     ],
 )
 async def test_nothing_is_written_while_the_lease_cannot_be_read(answer, result, said):
-    api = FakeApi()
-    api.answer("GET", LEASE, answer)
+    api = FakeApi.answering("GET", LEASE, answer)
     found = await put(api)
     assert found.result == result
     assert said in found.message
@@ -133,8 +128,7 @@ async def test_nothing_is_written_while_the_lease_cannot_be_read(answer, result,
 
 @pytest.mark.parametrize(("apart_s", "looks"), [(LOOK_S / 4, 1), (LOOK_S, 3)])
 async def test_many_writes_look_at_the_lease_once_in_two_seconds(apart_s, looks):
-    api = FakeApi()
-    api.answer("GET", LEASE, *[FREE] * 3)
+    api = FakeApi.answering("GET", LEASE, *[FREE] * 3)
     api.answer("PATCH", f"{PATH}/status", *[body({})] * 3)
     await put(api, times=3, apart_s=apart_s)
     assert len(api.of("GET")) == looks
@@ -142,8 +136,7 @@ async def test_many_writes_look_at_the_lease_once_in_two_seconds(apart_s, looks)
 
 
 async def test_a_leader_that_appears_between_two_writes_stops_the_second():
-    api = FakeApi()
-    api.answer("GET", LEASE, FREE, lease())
+    api = FakeApi.answering("GET", LEASE, FREE, lease())
     api.answer("PATCH", f"{PATH}/status", body({}))
     assert (await put(api, times=2, apart_s=LOOK_S)).result == Outcome.REFUSED
     assert len(api.of("PATCH")) == 1

@@ -63,8 +63,7 @@ def patches(api: FakeApi) -> list[Asked]:
 
 
 def test_a_node_is_selected_on_condition_that_nothing_has_changed():
-    api = FakeApi()
-    api.answer("GET", CLAIM, body(shown()))
+    api = FakeApi.answering("GET", CLAIM, body(shown()))
     api.answer("PATCH", CLAIM, body({}))
     assert written(api, SELECT) == WriteResult(Outcome.WRITTEN)
     [patch] = patches(api)
@@ -98,16 +97,14 @@ def test_what_a_refusal_means(method, code, result):
 
 
 def test_an_object_that_another_has_changed_is_read_again_at_once():
-    api = FakeApi()
-    api.answer("GET", CLAIM, body(shown()), body(shown(version="8")))
+    api = FakeApi.answering("GET", CLAIM, body(shown()), body(shown(version="8")))
     api.answer("PATCH", CLAIM, status(409), body({}))
     assert written(api, SELECT).done
     assert [each.body["metadata"]["resourceVersion"] for each in patches(api)] == ["7", "8"]
 
 
 def test_an_object_that_others_change_all_the_time_is_left_for_later():
-    api = FakeApi()
-    api.answer("GET", CLAIM, *[body(shown())] * 9)
+    api = FakeApi.answering("GET", CLAIM, *[body(shown())] * 9)
     api.answer("PATCH", CLAIM, *[status(409)] * 9)
     answer = written(api, SELECT)
     assert answer.passing
@@ -125,8 +122,7 @@ def test_an_object_that_others_change_all_the_time_is_left_for_later():
     ids=["made again", "bound", "selected by another"],
 )
 def test_a_claim_that_is_not_as_expected_is_left_alone(found):
-    api = FakeApi()
-    api.answer("GET", CLAIM, body(found))
+    api = FakeApi.answering("GET", CLAIM, body(found))
     answer = written(api, SELECT)
     assert answer.result == Outcome.STALE
     assert patches(api) == []
@@ -134,8 +130,7 @@ def test_a_claim_that_is_not_as_expected_is_left_alone(found):
 
 
 def test_what_cannot_be_read_is_said():
-    api = FakeApi()
-    api.answer("GET", CLAIM, body({"metadata": {}}))
+    api = FakeApi.answering("GET", CLAIM, body({"metadata": {}}))
     answer = written(api, SELECT)
     assert not answer.done
     assert "cannot be read" in answer.message
@@ -152,8 +147,7 @@ def test_a_volume_is_claimed_only_while_it_is_available_and_unclaimed():
 
 
 def test_devices_are_written_after_finalizer_and_mark():
-    api = FakeApi()
-    api.answer("GET", DEVICES, body(shown()), body(shown(version="8", **OURS)))
+    api = FakeApi.answering("GET", DEVICES, body(shown()), body(shown(version="8", **OURS)))
     api.answer("PATCH", DEVICES, body({}))
     api.answer("PATCH", f"{DEVICES}/status", body({}))
     assert written(api, USE).done
@@ -164,15 +158,13 @@ def test_devices_are_written_after_finalizer_and_mark():
 
 
 def test_devices_that_are_there_already_are_not_written_again():
-    api = FakeApi()
-    api.answer("GET", DEVICES, *[body(shown(state=HAD, **OURS))] * 2)
+    api = FakeApi.answering("GET", DEVICES, *[body(shown(state=HAD, **OURS))] * 2)
     assert written(api, USE).done
     assert patches(api) == []
 
 
 def test_devices_are_not_written_where_the_first_write_failed():
-    api = FakeApi()
-    api.answer("GET", DEVICES, body(shown()))
+    api = FakeApi.answering("GET", DEVICES, body(shown()))
     api.answer("PATCH", DEVICES, status(503))
     assert written(api, USE).passing
     assert len(patches(api)) == 1
@@ -266,8 +258,7 @@ def test_a_reservation_that_another_makes_at_the_same_time_stays():
     """Two members share the claim: the second write conflicts with the first and is repeated on top of it."""
     other = {"resource": "pods", "name": "w-1", "uid": "p2"}
     theirs = {"allocation": HAD["allocation"], "reservedFor": [other]}
-    api = FakeApi()
-    api.answer("GET", DEVICES, *[body(shown(**OURS))] * 2, body(shown(state=theirs, version="9", **OURS)))
+    api = FakeApi.answering("GET", DEVICES, *[body(shown(**OURS))] * 2, body(shown(state=theirs, version="9", **OURS)))
     api.answer("PATCH", f"{DEVICES}/status", status(409), body({}))
     assert written(api, USE).done
     _, second = patches(api)
@@ -278,8 +269,7 @@ def test_a_reservation_that_another_makes_at_the_same_time_stays():
 def test_a_claim_that_another_allocates_at_the_same_time_keeps_its_devices():
     rival = {"request": "gpu", "driver": "d", "pool": "pool", "device": "y"}
     theirs = {"allocation": {"devices": {"results": [rival]}}}
-    api = FakeApi()
-    api.answer("GET", DEVICES, *[body(shown(**OURS))] * 2, body(shown(state=theirs, version="9", **OURS)))
+    api = FakeApi.answering("GET", DEVICES, *[body(shown(**OURS))] * 2, body(shown(state=theirs, version="9", **OURS)))
     api.answer("PATCH", f"{DEVICES}/status", status(409))
     assert written(api, USE).result is Outcome.STALE
     assert len(patches(api)) == 1
@@ -301,8 +291,7 @@ def test_the_last_reservation_alone_takes_the_devices_with_it():
 
 
 def test_devices_are_taken_back_and_then_the_mark():
-    api = FakeApi()
-    api.answer("GET", DEVICES, body(shown(state=HAD, **OURS)), body(shown(version="8", **OURS)))
+    api = FakeApi.answering("GET", DEVICES, body(shown(state=HAD, **OURS)), body(shown(version="8", **OURS)))
     api.answer("PATCH", f"{DEVICES}/status", body({}))
     api.answer("PATCH", DEVICES, body({}))
     assert undone(api, USE).done
@@ -312,8 +301,7 @@ def test_devices_are_taken_back_and_then_the_mark():
 
 
 def test_a_mark_that_could_not_be_taken_off_is_tried_again():
-    api = FakeApi()
-    api.answer("GET", DEVICES, body(shown(**OURS)), body(shown(**OURS)))
+    api = FakeApi.answering("GET", DEVICES, body(shown(**OURS)), body(shown(**OURS)))
     api.answer("PATCH", DEVICES, status(503, "too busy"))
     answer = undone(api, USE)
     assert answer.passing
@@ -332,7 +320,6 @@ def test_a_mark_that_could_not_be_taken_off_is_tried_again():
     ],
 )
 def test_what_is_not_ours_is_not_taken_back(what, path, found):
-    api = FakeApi()
-    api.answer("GET", path, body(found))
+    api = FakeApi.answering("GET", path, body(found))
     assert undone(api, what).result == Outcome.STALE
     assert patches(api) == []

@@ -69,8 +69,7 @@ def event(kind: str, name: str, version: int, **metadata: Any) -> dict[str, Any]
 
 def of_pods(lists: list[Any], watches: list[Any]) -> FakeApi:
     """An API server with these answers to lists and watches of pods, in order."""
-    api = FakeApi()
-    api.answer("GET", PODS.path, *lists)
+    api = FakeApi.answering("GET", PODS.path, *lists)
     api.answer("WATCH", PODS.path, *watches)
     return api
 
@@ -100,8 +99,7 @@ async def test_a_list_is_posted_whole_and_the_watch_begins_at_its_version() -> N
 
 
 async def test_an_ordinary_end_is_followed_by_a_watch_from_the_last_version_seen() -> None:
-    api = FakeApi()
-    api.answer("GET", PODS.path, page([], 9))
+    api = FakeApi.answering("GET", PODS.path, page([], 9))
     api.answer(
         "WATCH",
         PODS.path,
@@ -116,8 +114,7 @@ async def test_an_ordinary_end_is_followed_by_a_watch_from_the_last_version_seen
 
 
 async def test_a_bookmark_moves_the_version_and_tells_the_core_nothing() -> None:
-    api = FakeApi()
-    api.answer("GET", PODS.path, page([], 9))
+    api = FakeApi.answering("GET", PODS.path, page([], 9))
     bookmark = {"type": "BOOKMARK", "object": {"kind": "Pod", "metadata": {"resourceVersion": "500"}}}
     api.answer("WATCH", PODS.path, stream(bookmark), stream(event("ADDED", "a", 501), then="hang"))
     async with reflecting(api) as (_, inbox):
@@ -154,8 +151,7 @@ async def test_a_silent_stream_is_left_and_resumed() -> None:
 
 
 async def test_a_lost_connection_resumes_behind_the_last_whole_line() -> None:
-    api = FakeApi()
-    api.answer("GET", PODS.path, page([], 9))
+    api = FakeApi.answering("GET", PODS.path, page([], 9))
     cut = b'{"type":"ADDED","object":{"metadata":{"name":"b","resourceVers'
     api.answer("WATCH", PODS.path, stream(event("ADDED", "a", 10), cut, then="drop"))
     api.answer("WATCH", PODS.path, stream(event("ADDED", "b", 11), cut, then="end"))
@@ -200,8 +196,7 @@ async def test_others_run_between_the_batches_of_a_flood() -> None:
 
 
 async def test_a_long_list_comes_in_pages_and_is_posted_once() -> None:
-    api = FakeApi()
-    api.answer("GET", PODS.path, page([pod("a", 1)], 9, more="one"), page([pod("b", 2)], 9, more="two/+="))
+    api = FakeApi.answering("GET", PODS.path, page([pod("a", 1)], 9, more="one"), page([pod("b", 2)], 9, more="two/+="))
     api.answer("GET", PODS.path, page([pod("c", 3)], 9))
     api.answer("WATCH", PODS.path, HANG)
     async with reflecting(api) as (_, inbox):
@@ -248,8 +243,7 @@ FAILURES = {
 @pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES.keys())
 async def test_an_outage_costs_no_list_and_misses_nothing(failure: Any) -> None:
     """Ten watches fail in a row; events not delivered during the outage arrive once the server is back."""
-    api = FakeApi()
-    api.answer("GET", PODS.path, page([pod("a", 1)], 9))
+    api = FakeApi.answering("GET", PODS.path, page([pod("a", 1)], 9))
     # A lost GET may be sent twice: aiohttp repeats it once itself if the connection had been kept alive.
     api.answer("WATCH", PODS.path, *[failure] * 10, stream(event("ADDED", "b", 10), then="hang"))
     async with reflecting(api, timing=Timing(backoff_s=0.0, short_s=60.0)) as (_, inbox):
@@ -312,8 +306,7 @@ async def test_what_cannot_be_read_twice_at_the_same_version_is_listed_anew(garb
 
 
 async def test_what_cannot_be_read_once_is_read_again_at_the_same_version() -> None:
-    api = FakeApi()
-    api.answer("GET", PODS.path, page([], 9))
+    api = FakeApi.answering("GET", PODS.path, page([], 9))
     bad = stream(b"not JSON\n")
     for version in (10, 11):
         api.answer("WATCH", PODS.path, bad, stream(event("ADDED", f"p{version}", version)))
@@ -437,8 +430,7 @@ async def test_a_quiet_watch_that_ends_in_its_time_is_no_failure() -> None:
 
 
 async def test_progress_ends_a_row_of_failures() -> None:
-    api = FakeApi()
-    api.answer("GET", PODS.path, page([], 9))
+    api = FakeApi.answering("GET", PODS.path, page([], 9))
     for version in range(10, 20):
         api.answer("WATCH", PODS.path, status(503), status(503), stream(event("ADDED", f"p{version}", version)))
     api.answer("WATCH", PODS.path, HANG)
@@ -528,8 +520,7 @@ async def test_nodes_are_posted_as_nodes() -> None:
 
 async def test_a_list_that_is_not_whole_yet_is_no_news() -> None:
     """After an interruption: a waiter for `going` must not decide on a partial list."""
-    api = FakeApi()
-    api.answer("GET", PODS.path, page([], 9))
+    api = FakeApi.answering("GET", PODS.path, page([], 9))
     api.answer("WATCH", PODS.path, status(410), HANG)
     looked = asyncio.Event()
 

@@ -155,8 +155,7 @@ async def test_the_namespace_is_that_of_the_context_or_default(tmp_path: Path) -
 )
 async def test_requests_say_whose_rights_they_have(tmp_path: Path, user, flags, sent) -> None:
     path = kubeconfig(tmp_path / "config", user={"token": "t", **user})
-    api = FakeApi()
-    api.answer("GET", "/x", body({}))
+    api = FakeApi.answering("GET", "/x", body({}))
     found = await connection(kubeconfig=path, acting_as=flags)
     async with serving(api) as session:
         asking = ApiSession(replace(found, server=session.server))
@@ -292,8 +291,7 @@ async def test_a_token_without_expiry_that_the_server_refuses_is_replaced_and_th
 ) -> None:
     """Regression: such a plug-in was called once, and never again."""
     monkeypatch.setattr(exec_plugin, "LEAST_S", 0.0)
-    api = FakeApi()
-    api.answer("GET", "/x", body({}), status(401), body({}), status(401), body({}))
+    api = FakeApi.answering("GET", "/x", body({}), status(401), body({}), status(401), body({}))
     api.answer("GET", "/w", status(401), stream("{}"))
     async with serving(api) as server:
         user = {"exec": issuing(tmp_path, {"token": "t1"}, {"token": "t2"}, {"token": "t3"}, {"token": "t4"})}
@@ -312,8 +310,7 @@ async def test_a_token_without_expiry_that_the_server_refuses_is_replaced_and_th
 
 
 async def test_refused_credentials_that_are_new_are_not_replaced_at_once(tmp_path: Path) -> None:
-    api = FakeApi()
-    api.answer("GET", "/x", status(401), status(401))
+    api = FakeApi.answering("GET", "/x", status(401), status(401))
     async with serving(api) as server:
         user = {"exec": issuing(tmp_path, {"token": "t1"}, {"token": "t2"})}
         session = await connect(kubeconfig=kubeconfig(tmp_path / "config", server=server.server, user=user))
@@ -326,8 +323,7 @@ async def test_a_plugin_that_fails_after_a_refusal_leaves_the_refusal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exec_plugin, "LEAST_S", 0.0)
-    api = FakeApi()
-    api.answer("GET", "/x", status(401))
+    api = FakeApi.answering("GET", "/x", status(401))
     async with serving(api) as server:
         user = {"exec": issuing(tmp_path, {"token": "t1"}, {})}
         session = await connect(kubeconfig=kubeconfig(tmp_path / "config", server=server.server, user=user))
@@ -362,8 +358,7 @@ async def test_a_plugin_that_fails_once_and_then_works_costs_the_session_nothing
         "if count in (2, 3, 5): sys.exit('the identity provider is away')\nif count == 4: print('{'); sys.exit()\n",
         expired=6,
     )
-    api = FakeApi()
-    api.answer("GET", "/x", body({}))
+    api = FakeApi.answering("GET", "/x", body({}))
     async with serving(api) as server:
         session = await connect(
             kubeconfig=kubeconfig(tmp_path / "config", server=server.server, user={"exec": command})
@@ -426,8 +421,7 @@ async def test_how_requests_are_answered_is_noted_but_of_those_that_may_fail_for
 async def test_an_answer_to_what_may_fail_for_good_shows_too_that_the_server_can_be_reached(how: str) -> None:
     """Steps: one request gets no answer, another does, and much later one gets none: that is not an outage."""
     now = [0.0]
-    api = FakeApi()
-    api.answer("GET", "/x", body({}))
+    api = FakeApi.answering("GET", "/x", body({}))
     api.answer("WATCH", "/x", stream())
     async with serving(api) as server:
         contact = Contact("https://api", monotonic=lambda: now[0])
@@ -479,8 +473,7 @@ async def test_the_proxy_of_the_environment_is_used(
 
 
 async def test_a_request_carries_what_it_was_given() -> None:
-    api = FakeApi()
-    api.answer("PATCH", "/api/x%2Fy", body({"a": 1}, 201))
+    api = FakeApi.answering("PATCH", "/api/x%2Fy", body({"a": 1}, 201))
     async with serving(api) as session:
         answer = await session.request(
             "PATCH", "/api/x%2Fy", params={"q": "a b&c"}, body=b"[1]", content_type="application/json-patch+json"
@@ -495,8 +488,7 @@ async def test_a_request_carries_what_it_was_given() -> None:
 
 
 async def test_an_error_says_what_the_server_says() -> None:
-    api = FakeApi()
-    api.answer("GET", "/x", status(409, "busy", reason="Conflict", headers={"Retry-After": "5"}))
+    api = FakeApi.answering("GET", "/x", status(409, "busy", reason="Conflict", headers={"Retry-After": "5"}))
     api.answer("GET", "/x", body(["no status"], 502))
     async with serving(api) as session:
         with pytest.raises(ApiError, match=r"^409 Conflict: busy$") as told:
@@ -507,8 +499,7 @@ async def test_an_error_says_what_the_server_says() -> None:
 
 
 async def test_an_answer_that_takes_too_long_is_given_up() -> None:
-    api = FakeApi()
-    api.answer("GET", "/x", stream(then="hang"))
+    api = FakeApi.answering("GET", "/x", stream(then="hang"))
     async with serving(api) as session:
         with pytest.raises(ApiUnreachable, match="cannot be reached"):
             await session.request("GET", "/x", timeout_s=0.05)
@@ -521,8 +512,7 @@ async def test_an_answer_that_cannot_be_decoded_is_an_answer_all_the_same(said: 
     async def answer(request: web.Request) -> web.Response:
         return web.Response(status=int(request.query.get("status", "200")), body=said)
 
-    api = FakeApi()
-    api.answer("GET", "/x", answer)
+    api = FakeApi.answering("GET", "/x", answer)
     api.answer("GET", LEASE, answer)
     async with serving(api) as session:
         with pytest.raises(ApiError, match=r"^502 HTTP: "):
@@ -592,8 +582,7 @@ async def test_a_stream_that_is_not_answered_is_given_up_before_it_counts_as_sil
 
 
 async def test_a_stream_that_is_refused_is_an_error_on_entering() -> None:
-    api = FakeApi()
-    api.answer("GET", "/x", status(403, "no", reason="Forbidden"))
+    api = FakeApi.answering("GET", "/x", status(403, "no", reason="Forbidden"))
     async with serving(api) as session:
         with pytest.raises(ApiError, match="403 Forbidden: no"):
             async with session.stream("/x", {}):
@@ -601,8 +590,7 @@ async def test_a_stream_that_is_refused_is_an_error_on_entering() -> None:
 
 
 async def test_another_client_shares_connections_and_credentials_and_may_be_closed() -> None:
-    api = FakeApi()
-    api.answer("GET", "/x", body({}), body({}))
+    api = FakeApi.answering("GET", "/x", body({}), body({}))
     async with serving(api) as session:
         other = session.client()
         async with other.get(f"{session.server}/x") as answer:
@@ -689,8 +677,7 @@ def test_a_connection_that_is_reset_while_it_is_made_closes_no_other_one() -> No
 
 async def test_the_lease_is_renewed_though_no_connection_can_be_opened_any_more() -> None:
     """Unanswered bindings occupy every idle connection, and then the process may open no more files."""
-    api = FakeApi()
-    api.answer("PATCH", LEASE, *[body({"metadata": {"resourceVersion": "2"}})] * 2)
+    api = FakeApi.answering("PATCH", LEASE, *[body({"metadata": {"resourceVersion": "2"}})] * 2)
     api.answer("POST", "/binding", *[stream(then="hang")] * 9)
     async with serving(api) as session:
         lease = LeaseClient(session=session.separate(), namespace="n", name="l")

@@ -70,8 +70,7 @@ async def test_a_group_is_made_and_its_being_there_left_to_the_watch(code: int, 
     ],
 )
 async def test_a_group_is_deleted_only_if_it_is_the_same_and_unchanged(code: int, outcome: Outcome) -> None:
-    api = FakeApi()
-    api.answer("DELETE", f"{GROUPS_PATH}/g", status(code, "because"))
+    api = FakeApi.answering("DELETE", f"{GROUPS_PATH}/g", status(code, "because"))
     async with serving(api) as session:
         found = await delete_group(session, DeleteGroup(GroupKey("team", "g"), "g1", "77"))
     assert found.result == outcome
@@ -183,8 +182,7 @@ async def test_a_condition_that_is_not_written_is_sorted_by_what_helps(answer: A
 
 
 async def test_an_event_is_created_in_the_namespace_of_its_object() -> None:
-    api = FakeApi()
-    api.answer("POST", EVENTS_PATH, status(201))
+    api = FakeApi.answering("POST", EVENTS_PATH, status(201))
     async with serving(api) as session:
         assert await emit_event(session, EVENT, now=lambda: 0.5, reporting_instance="i") == WriteResult(Outcome.WRITTEN)
     [asked] = api.asked
@@ -212,7 +210,6 @@ async def test_an_event_is_created_in_the_namespace_of_its_object() -> None:
 
 
 async def test_an_event_in_a_namespace_that_is_gone_is_told_as_gone() -> None:
-    api = FakeApi()
-    api.answer("POST", EVENTS_PATH, status(404))
+    api = FakeApi.answering("POST", EVENTS_PATH, status(404))
     async with serving(api) as session:
         assert (await emit_event(session, EVENT, now=lambda: 0.0, reporting_instance="i")).result is Outcome.GONE

@@ -123,8 +123,7 @@ async def test_a_server_that_does_not_say_is_asked_again_soon(code: int) -> None
 
     from gangsched.operator.kopf_settings import make_settings
 
-    api = FakeApi()
-    api.answer("GET", GROUPS_PATH, status(code, "no"))
+    api = FakeApi.answering("GET", GROUPS_PATH, status(code, "no"))
     async with serving(api) as session:
         memo = Memo(session=session, on_crd=print)
         with pytest.raises(kopf.TemporaryError) as raised:
@@ -133,7 +132,10 @@ async def test_a_server_that_does_not_say_is_asked_again_soon(code: int) -> None
     assert raised.value.delay <= 5
 
 
-async def test_what_has_expired_is_posted_while_this_replica_leads(session: ApiSession) -> None:
+async def test_what_has_expired_is_posted_while_this_replica_leads(
+    session: ApiSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gangsched.operator.handlers._LOOK_EVERY_S", 0.05)
     posted: list[GroupExpired] = []
     leading = False
     deletion = Deletion(default_ttl_s=1.0, leads=lambda: leading, post=posted.extend)
@@ -146,10 +148,10 @@ async def test_what_has_expired_is_posted_while_this_replica_leads(session: ApiS
     await seen_by(event={"type": "MODIFIED", "object": podgroup("c", phase="Pending")}, memo=memo)
     begin, end = handler(made, "_activities", "deletion"), handler(made, "_activities", "end")
     await begin(memo=memo)
-    await asyncio.sleep(1.2)
+    await asyncio.sleep(0.2)
     assert posted == []
     leading = True
-    await asyncio.sleep(1.2)
+    await asyncio.sleep(0.2)
     await end(memo=memo)
     assert posted == [GroupExpired(GroupKey("team", "a"), "uid-a", "7")]
     assert memo.deleting is not None

@@ -105,6 +105,7 @@ async def test_probes_are_answered_while_2000_connections_are_opened_and_left_id
 
 async def test_a_connection_that_sends_nothing_or_half_a_request_is_closed_in_the_end(monkeypatch):
     monkeypatch.setattr(connections.Connections.__init__, "__kwdefaults__", {"most": 9, "longest_s": 0.3})
+    monkeypatch.setattr(connections, "ENDING_S", 0.1)
     health = Health(Metrics(), alive=list, ready=list, role=str, notes=list)
     port = await health.start("127.0.0.1", 0)
     idle = await _idle(port, 2)
@@ -121,6 +122,7 @@ async def test_a_connection_that_sends_nothing_or_half_a_request_is_closed_in_th
 async def test_a_connection_whose_client_reads_nothing_is_closed_all_the_same(monkeypatch):
     """Regression: it stayed open, and was no longer counted, as long as an answer waited to be sent."""
     monkeypatch.setattr(connections.Connections.__init__, "__kwdefaults__", {"most": 9, "longest_s": 0.3})
+    monkeypatch.setattr(connections, "ENDING_S", 0.1)
     lost = asyncio.Event()
     ended = connections.Connection.connection_lost
 

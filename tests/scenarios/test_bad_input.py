@@ -118,8 +118,7 @@ def tell(harness: Harness, event: Event) -> None:
 
 @pytest.mark.parametrize(("things", "reason", "says", "fix"), CASES)
 def test_the_group_waits_with_a_condition_and_one_event_and_is_bound_once_it_is_put_right(things, reason, says, fix):
-    harness = Harness.of(node(), *things)
-    harness.wait(120)
+    harness = Harness.waited(120, node(), *things)
     assert harness.bound() == []
     if harness.groups:
         assert harness.status("default/a").phase == "Pending"
@@ -150,8 +149,7 @@ def test_the_group_waits_with_a_condition_and_one_event_and_is_bound_once_it_is_
     ],
 )
 def test_a_scheduled_group_keeps_what_is_bound_and_says_why_the_newcomer_waits(newcomer, reason):
-    harness = Harness.of(node(), group("a", min_member=2), *pods("a", 2))
-    harness.wait(2)
+    harness = Harness.waited(2, node(), group("a", min_member=2), *pods("a", 2))
     harness.add(newcomer)
     harness.wait(60)
     assert len(harness.bound()) == 2
@@ -208,8 +206,7 @@ def test_a_priority_class_that_vanishes_keeps_the_group_waiting():
 
 
 def test_the_priority_of_the_podgroup_makes_a_missing_class_unimportant():
-    harness = Harness.of(node(), group("a", min_member=1, priority=5), *pods("a", 1))
-    harness.settle()
+    harness = Harness.settled(node(), group("a", min_member=1, priority=5), *pods("a", 1))
     assert len(harness.bound()) == 1
 
 

@@ -22,8 +22,7 @@ def held_back(harness: Harness, name: str) -> None:
 
 
 def test_a_lowered_minimum_applies_at_once_before_the_group_is_scheduled():
-    harness = Harness.of(group("a", min_member=3), *pods("a", 3), node(cpu=2))
-    harness.wait(2)
+    harness = Harness.waited(2, group("a", min_member=3), *pods("a", 3), node(cpu=2))
     assert harness.bound() == []
     harness.change_spec("default/a", min_member=2)
     harness.settle()
@@ -32,8 +31,7 @@ def test_a_lowered_minimum_applies_at_once_before_the_group_is_scheduled():
 
 
 def test_a_raised_minimum_applies_at_once_before_the_group_is_scheduled():
-    harness = Harness.of(group("a", min_member=3), *pods("a", 3), node(cpu=2))
-    harness.wait(2)
+    harness = Harness.waited(2, group("a", min_member=3), *pods("a", 3), node(cpu=2))
     harness.change_spec("default/a", min_member=4)
     harness.add(node("n2", cpu=8))
     harness.wait(2)
@@ -78,8 +76,7 @@ def test_a_minimum_lowered_in_mid_flight_applies_at_once():
 
 
 def scheduled() -> Harness:
-    harness = Harness.of(group("a", min_member=2), *pods("a", 2), node(cpu=4))
-    harness.wait(2)
+    harness = Harness.waited(2, group("a", min_member=2), *pods("a", 2), node(cpu=4))
     assert harness.status("default/a").phase == "Scheduled"
     return harness
 
@@ -170,8 +167,7 @@ def test_places_of_a_member_above_the_minimum_need_no_reservation():
 
 
 def test_a_roles_minimum_raised_and_reached_after_the_group_was_scheduled_is_kept_up():
-    harness = Harness.of(group("a", min_member=1, roles=(Role("w", 1),)), *pods("a", 1, role="w"), node())
-    harness.wait(2)
+    harness = Harness.waited(2, group("a", min_member=1, roles=(Role("w", 1),)), *pods("a", 1, role="w"), node())
     harness.change_spec("default/a", roles=(Role("w", 2),))
     harness.add(*pods("a", 1, first=1, role="w"), pod("a-x"))
     harness.wait(2)
@@ -195,8 +191,7 @@ def test_members_that_come_while_the_quorum_is_on_its_way_wait_until_it_is_bound
 
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 def test_under_ignore_a_raised_minimum_is_not_reached_in_part_either():
-    harness = Harness.of(group("a", min_member=2, on_degraded=OnDegraded.IGNORE), *pods("a", 2), node())
-    harness.wait(2)
+    harness = Harness.waited(2, group("a", min_member=2, on_degraded=OnDegraded.IGNORE), *pods("a", 2), node())
     harness.change_spec("default/a", min_member=5)
     harness.delete("default/a-0")
     harness.add(*pods("a", 2, first=2))
@@ -249,8 +244,7 @@ def test_a_quorum_whose_rollback_left_members_in_place_is_completed_under_the_mi
 
 
 def test_roles_that_a_scheduled_group_gets_are_named_with_what_they_miss():
-    harness = Harness.of(node(cpu="9"), group("a", min_member=3), *pods("a", 3))
-    harness.wait(3)
+    harness = Harness.waited(3, node(cpu="9"), group("a", min_member=3), *pods("a", 3))
     harness.change_spec("default/a", min_member=3, roles=(Role("r", 1), Role("s", 2)))
     harness.wait(40)
     told = harness.condition("default/a", "Degraded")

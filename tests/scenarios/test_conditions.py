@@ -65,8 +65,7 @@ def states(harness: Harness) -> list[tuple[bool, str]]:
 
 class TestWhatIsWritten:
     def test_nothing_before_an_attempt_then_false_with_what_is_lacking_and_true_once_the_minimum_is_bound(self):
-        harness = Harness.of(read())
-        harness.wait(60)
+        harness = Harness.waited(60, read())
         harness.add(*members(1, "native"))
         harness.wait(60)
         assert puts(harness) == []
@@ -82,39 +81,33 @@ class TestWhatIsWritten:
         assert states(harness) == [(False, "Unschedulable"), (True, "Scheduled")]
 
     def test_a_refusal_that_is_lifted_at_once_is_not_written(self):
-        harness = Harness.of(node(cpu=1), read(), *members(2, "native"))
-        harness.settle()
+        harness = Harness.settled(node(cpu=1), read(), *members(2, "native"))
         harness.add(node("n2", cpu=1))
         harness.wait(5)
         assert states(harness) == [(True, "Scheduled")]
 
     def test_a_basic_group_is_scheduled_with_its_first_pod(self):
-        harness = Harness.of(node(cpu=1), read({"schedulingPolicy": {"basic": {}}}), *members(3, "native"))
-        harness.wait(60)
+        harness = Harness.waited(60, node(cpu=1), read({"schedulingPolicy": {"basic": {}}}), *members(3, "native"))
         assert condition(harness) == SCHEDULED
         assert len(harness.bound()) == 1
 
     def test_what_more_room_would_not_help_is_a_scheduler_error(self):
-        harness = Harness.of(node(), read({"priorityClassName": "missing"}), *members(2, "native"))
-        harness.wait(5)
+        harness = Harness.waited(5, node(), read({"priorityClassName": "missing"}), *members(2, "native"))
         said = condition(harness)
         assert said is not None
         assert (said.scheduled, said.reason) == (False, "SchedulerError")
         assert "the PriorityClass missing, which does not exist" in said.message
 
     def test_a_volume_that_is_not_there_is_no_error(self):
-        harness = Harness.of(node(), read(), *members(2, "native", volume_claims=("missing",)))
-        harness.wait(5)
+        harness = Harness.waited(5, node(), read(), *members(2, "native", volume_claims=("missing",)))
         assert states(harness) == [(False, "Unschedulable")]
 
     def test_a_spec_that_cannot_be_read_is_a_scheduler_error(self):
-        harness = Harness.of(node(), read({"schedulingPolicy": {}}), *members(2, "native"))
-        harness.wait(5)
+        harness = Harness.waited(5, node(), read({"schedulingPolicy": {}}), *members(2, "native"))
         assert states(harness) == [(False, "SchedulerError")]
 
     def test_the_generation_is_that_of_the_spec_that_was_looked_at(self):
-        harness = Harness.of(node(cpu=1), read(generation=3), *members(2, "native"))
-        harness.wait(5)
+        harness = Harness.waited(5, node(cpu=1), read(generation=3), *members(2, "native"))
         first = condition(harness)
         harness.add(
             replace(
@@ -128,8 +121,7 @@ class TestWhatIsWritten:
         assert condition(harness) == GroupCondition(scheduled=True, reason="Scheduled", generation=4)
 
     def test_it_changes_its_time_only_with_its_status(self):
-        harness = Harness.of(node(cpu=1), read(), *members(2, "native"))
-        harness.wait(5)
+        harness = Harness.waited(5, node(cpu=1), read(), *members(2, "native"))
         harness.add(*members(1, "native", first=2, cpu=5))
         harness.wait(60)
         harness.add(node("n2", cpu=1))
@@ -169,8 +161,7 @@ class TestWhatIsWritten:
 
 class TestTrueIsForEver:
     def test_members_that_are_lost_and_a_raised_minimum_take_nothing_back(self):
-        harness = Harness.of(node(cpu=2), read(), *members(2, "native"))
-        harness.wait(5)
+        harness = Harness.waited(5, node(cpu=2), read(), *members(2, "native"))
         harness.delete("default/g-0")
         harness.add(*members(1, "native", first=5, cpu=9))
         harness.wait(60)
@@ -181,8 +172,7 @@ class TestTrueIsForEver:
         assert states(harness) == [(True, "Scheduled")]
 
     def test_not_by_the_next_run_either(self):
-        harness = Harness.of(node(cpu=2), read(), *members(2, "native"))
-        harness.wait(5)
+        harness = Harness.waited(5, node(cpu=2), read(), *members(2, "native"))
         harness.run_pods(PodPhase.SUCCEEDED)
         harness.wait(5)
         harness.delete("default/g-0", "default/g-1")
@@ -194,8 +184,7 @@ class TestTrueIsForEver:
         assert states(harness) == [(True, "Scheduled")]
 
     def test_what_kube_scheduler_wrote_while_it_had_the_group_is_kept_or_goes_on(self):
-        harness = Harness.of(node(cpu=1), read(**written("True", "Scheduled")), *members(2, "native"))
-        harness.wait(60)
+        harness = Harness.waited(60, node(cpu=1), read(**written("True", "Scheduled")), *members(2, "native"))
         assert condition(harness) == SCHEDULED
         harness.add(read(**written("False", "SchedulerError", "all pods in a single pod group ...")))
         harness.add(node("n2", cpu=1))
@@ -219,8 +208,7 @@ class TestTrueIsForEver:
         assert condition(harness) == SCHEDULED
 
     def test_another_podgroup_of_the_name_begins_without(self):
-        harness = Harness.of(node(cpu=2), read(), *members(2, "native"))
-        harness.wait(5)
+        harness = Harness.waited(5, node(cpu=2), read(), *members(2, "native"))
         harness.delete_foreign("native", "default/g")
         harness.delete("default/g-0", "default/g-1")
         harness.wait(5)
@@ -233,8 +221,7 @@ class TestTrueIsForEver:
 
 class TestWhereNothingIsWritten:
     def test_of_a_group_without_pods_or_with_pods_of_another_scheduler_alone(self):
-        harness = Harness.of(node(cpu=2), read(), *members(2, "native", scheduler="default-scheduler"))
-        harness.wait(60)
+        harness = Harness.waited(60, node(cpu=2), read(), *members(2, "native", scheduler="default-scheduler"))
         assert puts(harness) == []
 
     @pytest.mark.parametrize("ended", [False, True])
@@ -270,8 +257,7 @@ class TestWhereNothingIsWritten:
         assert puts(harness) == []
 
     def test_of_a_native_group_that_only_shares_its_name_with_a_gang(self):
-        harness = Harness.of(node(cpu=2), read(), group("g", min_member=1), pod("x", group="g"))
-        harness.wait(60)
+        harness = Harness.waited(60, node(cpu=2), read(), group("g", min_member=1), pod("x", group="g"))
         assert puts(harness) == []
 
     def test_of_a_native_group_that_does_not_count_beside_gangscheds_own(self):
@@ -315,8 +301,7 @@ def test_a_write_that_is_refused_is_repeated_ever_less_often():
 @pytest.mark.without("restarts", "standbys", "leaderless", why="an event is handed over beside the API server")
 def test_after_an_upgrade_of_the_api_server_the_condition_is_that_of_the_new_version():
     """An object of v1alpha2 has PodGroupScheduled; 1.37 serves v1beta1, whose object has no condition."""
-    harness = Harness.of(node(cpu=2), read(version="v1alpha2"), *members(2, "native"))
-    harness.wait(5)
+    harness = Harness.waited(5, node(cpu=2), read(version="v1alpha2"), *members(2, "native"))
     assert [effect.version for effect in puts(harness)] == ["v1alpha2"]
     harness.report(ForeignGroupsHidden("native", "gangsched has not been able to list it."))
     harness.foreign[NATIVE, GroupKey("default", "g")] = read(
@@ -333,8 +318,7 @@ def test_two_systems_podgroups_of_one_name_have_each_their_own():
     volcano = chosen(Settings.model_validate({"volcano": {"writePhase": ["default"]}})).kinds["volcano"]
     meta = {"name": "g", "namespace": "default", "uid": "uid-v"}
     body = json.dumps({"metadata": meta, "spec": {"minMember": 2}}).encode()
-    harness = Harness.of(node(cpu=2), read(), volcano.read("volcano", body, "v1beta1")[1], *members(2, "native"))
-    harness.wait(5)
+    harness = Harness.waited(5, node(cpu=2), read(), volcano.read("volcano", body, "v1beta1")[1], *members(2, "native"))
     assert condition(harness) == SCHEDULED
     assert harness.foreign["volcano", GroupKey("default", "g")].phase == SeenPhase("Inqueue", ours=True)
 

@@ -35,8 +35,7 @@ class TestTrees:
     pkg/scheduler/schedule_one_podgroup.go), and on no CompositePodGroup."""
 
     def test_none_before_an_attempt_then_false_and_true_once_the_tree_is_bound(self):
-        harness = Harness.of(inner("root"), leaf("pg1", "root"), leaf("pg2", "root"), *members_of("pg1", 3))
-        harness.wait(60)
+        harness = Harness.waited(60, inner("root"), leaf("pg1", "root"), leaf("pg2", "root"), *members_of("pg1", 3))
         assert puts(harness) == []
         harness.add(node(cpu=3), *members_of("pg2", 3))
         harness.wait(5)
@@ -96,8 +95,7 @@ class TestTrees:
 
 
 def test_a_group_of_the_name_of_a_tree_is_not_scheduled_with_it():
-    harness = Harness.of(node(cpu=20), inner("x", least=1), leaf("a", "x", least=2), *members_of("a", 2))
-    harness.wait(5)
+    harness = Harness.waited(5, node(cpu=20), inner("x", least=1), leaf("a", "x", least=2), *members_of("a", 2))
     harness.run_pods()
     harness.add(leaf("x", least=2), *members_of("x", 2))
     harness.wait(60)
@@ -124,8 +122,7 @@ class TestWhoseGroupItIs:
         assert condition(harness, "train-7fk2p") == SCHEDULED
 
     def test_after_a_group_has_joined_a_tree(self):
-        harness = Harness.of(node(cpu=2), leaf("pg1"), *members_of("pg1", 3))
-        harness.wait(60)
+        harness = Harness.waited(60, node(cpu=2), leaf("pg1"), *members_of("pg1", 3))
         assert said(harness, "pg1") == (False, "Unschedulable")
         seen = harness.foreign[NATIVE, GroupKey("default", "pg1")].phase
         harness.add(inner("root", least=1), replace(leaf("pg1", "root"), phase=seen))

@@ -471,8 +471,7 @@ def test_a_change_of_a_spec_or_a_pod_that_fails_is_known_all_the_same(injector, 
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
 def test_a_pod_over_which_its_group_fails_counts_where_it_is(injector):
     """Another scheduler binds a member; recording that in the gang fails, both from the watch and from a list."""
-    harness = Harness.of(node("n1", cpu=2), group("a", min_member=3), *pods("a", 3))
-    harness.wait(2)
+    harness = Harness.waited(2, node("n1", cpu=2), group("a", min_member=3), *pods("a", 3))
     injector.into(news, "take_in", after=True)
     harness.change("default/a-0", node="n1", bound_at=harness.now)
     harness.add(group("b", min_member=2, created=5.0), *pods("b", 2), group("c", min_member=1), *pods("c", 1))

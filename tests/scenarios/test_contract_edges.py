@@ -46,8 +46,7 @@ def test_a_pod_that_fails_while_its_binding_is_in_flight_leaves_no_binding_behin
 
 def test_a_status_refused_after_its_podgroup_went_leads_to_no_busy_loop():
     """The PodGroup is deleted while a status write is in flight; the server answers it with 404."""
-    harness = Harness.of(node(cpu="1"), group("a", min_member=2), *pods("a", 2))
-    harness.settle()
+    harness = Harness.settled(node(cpu="1"), group("a", min_member=2), *pods("a", 2))
     harness.delete_group("default/a")
     harness.settle()
     harness.inbox.append(StatusRefused(key("a"), stale=False))
@@ -60,8 +59,7 @@ def test_a_status_refused_after_its_podgroup_went_leads_to_no_busy_loop():
 @pytest.mark.without("restarts", "standbys", why="a new leader tries again at once")
 def test_a_scheduled_groups_member_that_the_server_refuses_is_let_go_of_told_and_tried_again_later():
     """All members are replaced, and the server answers each binding with 403."""
-    harness = Harness.of(node(cpu="2"), group("a", min_member=2), *pods("a", 2))
-    harness.settle()
+    harness = Harness.settled(node(cpu="2"), group("a", min_member=2), *pods("a", 2))
     harness.add(pod("a-2"))
     harness.wait(5)
     harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "quota")
@@ -109,8 +107,7 @@ def test_max_member_leaves_room_for_a_role_that_is_owed():
 
 def test_a_run_that_began_while_nobody_looked_is_bound_whole_or_not_at_all():
     """The group is scheduled; all members are replaced while the operator is down; there is room for two of three."""
-    harness = Harness.of(node(cpu="3"), group("a", min_member=3), *pods("a", 3))
-    harness.wait(5)
+    harness = Harness.waited(5, node(cpu="3"), group("a", min_member=3), *pods("a", 3))
     harness.delete("default/a-0", "default/a-1", "default/a-2")
     harness.add(pod("x", group="", node="n1", scheduler="other"))
     harness.add(*[pod(f"a-{number}", uid=f"new-{number}", created=9e6) for number in range(3)])

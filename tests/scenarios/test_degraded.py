@@ -13,9 +13,7 @@ from tests.harness import Harness
 
 def scheduled(**spec) -> Harness:
     """A scheduled group of two; the node has no room for a third pod."""
-    harness = Harness.of(group("a", min_member=2, created=50.0, **spec), *pods("a", 2), node("n1", cpu=2))
-    harness.wait(2)
-    return harness
+    return Harness.waited(2, group("a", min_member=2, created=50.0, **spec), *pods("a", 2), node("n1", cpu=2))
 
 
 def test_a_loss_that_is_made_good_within_two_seconds_is_not_told():
@@ -75,8 +73,7 @@ def test_a_replacement_gets_the_first_place_in_the_order():
 
 
 def test_members_that_ran_on_a_node_that_is_lost_are_replaced_on_others_first_of_all():
-    harness = Harness.of(node("n1", cpu=2), node("n2", cpu=2), group("a", min_member=4), *pods("a", 4))
-    harness.settle()
+    harness = Harness.settled(node("n1", cpu=2), node("n2", cpu=2), group("a", min_member=4), *pods("a", 4))
     harness.run_pods()
     harness.wait(2)
     lost = [each for each in harness.pods.values() if each.node == "n2"]

@@ -116,8 +116,7 @@ class TestOneDialect:
         assert len(lasted) > 1
 
     def test_pods_of_another_scheduler_in_a_dialect_of_others_are_left_in_peace(self):
-        harness = Harness.of(node(), koordinator("g-0", scheduler="koord-scheduler"))
-        harness.wait(60)
+        harness = Harness.waited(60, node(), koordinator("g-0", scheduler="koord-scheduler"))
         assert harness.emitted == []
         assert harness.machine.gangs == {}
         harness.add(pod("a-0", scheduler="koord-scheduler"))
@@ -140,14 +139,6 @@ class TestRolesFromPods:
         harness.wait(2)
         assert len(harness.bound()) == 6
 
-    @pytest.mark.without("disorder", why="asserts what one order of events leads to")
-    def test_pods_with_task_groups_and_no_application_wait_and_say_what_is_missing(self):
-        said = {f"{YUNIKORN}/task-groups": WORKERS, f"{YUNIKORN}/task-group-name": "worker"}
-        harness = Harness.of(node(), *(speaking(f"w-{number}", said) for number in range(2)))
-        harness.wait(2)
-        assert harness.bound() == []
-        assert told(harness, "w-0")[0] == "InvalidDeclaration"
-
     def test_an_originator_without_a_task_group_is_one_more_member(self):
         harness = Harness.of(node(cpu=2), yunikorn("lead", task_groups=WORKERS))
         harness.add(*(yunikorn(f"w-{number}", task_group="worker") for number in range(2)))
@@ -158,8 +149,7 @@ class TestRolesFromPods:
         assert len(harness.bound()) == 3
 
     def test_members_wait_for_the_pod_that_lists_the_task_groups(self):
-        harness = Harness.of(node(), *(yunikorn(f"w-{number}", task_group="worker") for number in range(2)))
-        harness.wait(2)
+        harness = Harness.waited(2, node(), *(yunikorn(f"w-{number}", task_group="worker") for number in range(2)))
         reason, message = told(harness, "w-0")
         assert reason == "PodGroupNotFound"
         assert message.endswith(f"create it, or give the pods the annotation {YUNIKORN}/task-groups.")
@@ -200,8 +190,7 @@ class TestRolesFromPods:
         assert told(harness, "w-0")[0] == "Contradiction"
 
     def test_a_task_group_that_is_not_listed_is_told(self):
-        harness = Harness.of(node(), yunikorn("lead", task_groups=WORKERS), yunikorn("w-0", task_group="wroker"))
-        harness.wait(2)
+        harness = Harness.waited(2, node(), yunikorn("lead", task_groups=WORKERS), yunikorn("w-0", task_group="wroker"))
         assert told(harness, "w-0") == (
             "RoleUnknown",
             (

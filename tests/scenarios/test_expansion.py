@@ -120,8 +120,7 @@ NAMED: dict[str, Any] = {"node_selector": {HOSTNAME: "n9"}}
 
 class TestNodesByName:
     def test_members_that_no_new_node_could_help_are_not_called_unschedulable(self):
-        harness = Harness.of(node("n1"), group("a", min_member=2), pod("a-0"), pod("a-1", **NAMED))
-        harness.wait(1)
+        harness = Harness.waited(1, node("n1"), group("a", min_member=2), pod("a-0"), pod("a-1", **NAMED))
         assert harness.condition("default/a").reason == "NeverFits"
         assert "a new node would not help" in harness.condition("default/a").message
         assert (told(harness, "a-0"), told(harness, "a-1")) == ("NeverFits", "NeverFits")
@@ -133,8 +132,7 @@ class TestNodesByName:
         assert len(harness.bound()) == 2
 
     def test_a_pod_is_told_once_also_after_a_restart(self):
-        harness = Harness.of(node("n1"), pod("plain", group="", **NAMED))
-        harness.wait(1)
+        harness = Harness.waited(1, node("n1"), pod("plain", group="", **NAMED))
         harness.restart()
         harness.wait(100)
         assert len(harness.events("NeverFits")) == 1

@@ -26,9 +26,7 @@ def wanting(size: int, name: str = "g", **spec: Any) -> list[Any]:
 
 def full(*running: Any, nodes: int = 4) -> Harness:
     """Nodes of one CPU, on which these run."""
-    harness = Harness.of(*(node(f"n{at}", cpu=1) for at in range(nodes)), *running)
-    harness.settle()
-    return harness
+    return Harness.settled(*(node(f"n{at}", cpu=1) for at in range(nodes)), *running)
 
 
 def runs(name: str, node_number: int, ends_in: float | None = None, **fields: Any) -> Any:

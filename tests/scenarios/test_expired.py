@@ -107,8 +107,7 @@ def test_a_group_that_was_recreated_or_has_changed_since_stays(fields: dict[str,
 
 
 def test_a_group_that_waits_or_runs_stays() -> None:
-    harness = Harness.of(node(cpu=16), group("a", min_member=2), pod("default/a-0", group="a"))
-    harness.wait(2)
+    harness = Harness.waited(2, node(cpu=16), group("a", min_member=2), pod("default/a-0", group="a"))
     assert not expire(harness)
     harness.add(pod("default/a-1", group="a"))
     harness.settle()

@@ -61,8 +61,7 @@ def executor(number: int, app: str = "app", *, dialects: Any = SINGLE_AZ, gpu: i
 
 def running(*nodes: Node, least: int, most: int | None = None, dialects: Any = SINGLE_AZ) -> Harness:
     """An application whose driver is bound."""
-    harness = Harness.of(*nodes, application(least=least, most=most, dialects=dialects))
-    harness.settle()
+    harness = Harness.settled(*nodes, application(least=least, most=most, dialects=dialects))
     assert harness.bound() == ["default/app-driver"]
     return harness
 
@@ -83,24 +82,21 @@ def test_a_third_executor_of_two_is_refused_until_one_of_them_has_terminated():
 
 
 def test_executors_that_want_a_gpu_each_do_not_fit_beside_a_driver_that_has_one():
-    harness = Harness.of(worker("node1"), worker("node2"), application(least=2, executor_gpu=1))
-    harness.wait(2)
+    harness = Harness.waited(2, worker("node1"), worker("node2"), application(least=2, executor_gpu=1))
     assert not harness.bound()
     assert not harness.groups
 
 
 @pytest.mark.parametrize(("executors", "fits"), [(2, True), (100, False)])
 def test_an_application_that_exceeds_the_cluster_is_flagged_in_the_decision_itself(executors, fits):
-    harness = Harness.of(worker("node1"), application(least=executors))
-    harness.wait(2)
+    harness = Harness.waited(2, worker("node1"), application(least=executors))
     assert harness.bound() == (["default/app-driver"] if fits else [])
     if not fits:
         assert "could not take them even if they were empty" in harness.pod("default/app-driver").condition_message
 
 
 def test_minimal_fragmentation_puts_a_further_executor_where_the_application_is():
-    harness = Harness.of(worker("node1"), application("static", dialects=MIN_FRAG))
-    harness.settle()
+    harness = Harness.settled(worker("node1"), application("static", dialects=MIN_FRAG))
     harness.add(executor(0, "static"), executor(1, "static"))
     harness.settle()
     harness.add(worker("node2"))
@@ -117,11 +113,10 @@ def test_minimal_fragmentation_puts_a_further_executor_where_the_application_is(
 
 def test_minimal_fragmentation_looks_at_the_room_for_this_size_of_executor():
     """Node1 has room for two more executors of 3 CPUs and a byte, node2 for one, although it has more bytes left."""
-    harness = Harness.of(
+    harness = Harness.settled(
         node("node1", cpu=8, memory=8, gpu=1, labels={ZONE: "zone1"} | POOL),
         application("static", 0, dialects=MIN_FRAG, requests={"cpu": 1, "memory": 4, GPU: 1}),
     )
-    harness.settle()
     harness.add(node("node2", cpu=8, memory=8, gpu=1, labels={ZONE: "zone1"} | POOL))
     harness.add(
         application(least=0, most=1, executor_cpu=3, dialects=MIN_FRAG, requests={"cpu": 4, "memory": 1, GPU: 1})
@@ -149,8 +144,7 @@ def test_executors_above_the_minimum_fill_the_node_of_the_application_and_take_a
 
 
 def test_executors_above_the_minimum_stay_in_the_zone_of_the_driver():
-    harness = Harness.of(worker("node1", "zone1"), application("static"))
-    harness.settle()
+    harness = Harness.settled(worker("node1", "zone1"), application("static"))
     harness.add(executor(0, "static"), executor(1, "static"), worker("node2", "zone2"))
     harness.add(application("app", 0, 2))
     harness.settle()

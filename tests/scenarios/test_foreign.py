@@ -59,8 +59,7 @@ def stated(dialect: str, spec: object) -> ForeignGroup:
 class TestTheTerms:
     @pytest.mark.parametrize("dialect", NAMED)
     def test_a_group_is_bound_whole_when_complete_and_not_before_and_nothing_is_written_but_to_its_pods(self, dialect):
-        harness = Harness.of(node(), g(dialect, min_member=3), *members(2, dialect))
-        harness.wait(2)
+        harness = Harness.waited(2, node(), g(dialect, min_member=3), *members(2, dialect))
         assert harness.bound() == []
         assert told(harness, "g-0")[0] == "GangIncomplete"
         harness.add(*members(1, dialect, first=2))
@@ -109,22 +108,19 @@ class TestTheTerms:
         assert len(harness.bound()) == 2
 
     def test_its_longest_wait_is_the_groups(self):
-        harness = Harness.of(node(cpu=1), g(max_schedule_time_s=7.0), *members(2))
-        harness.wait(6)
+        harness = Harness.waited(6, node(cpu=1), g(max_schedule_time_s=7.0), *members(2))
         assert harness.machine.stats().timeouts == 0
         harness.wait(2)
         assert harness.machine.stats().timeouts == 1
 
     def test_what_cannot_be_honoured_is_refused_by_name(self):
-        harness = Harness.of(node(), g(not_built=("spec.networkTopology of mode hard",)), *members(2))
-        harness.wait(2)
+        harness = Harness.waited(2, node(), g(not_built=("spec.networkTopology of mode hard",)), *members(2))
         assert told(harness, "g-0")[0] == "NotSupported"
 
 
 class TestTheObject:
     def test_one_that_does_not_exist_is_named_with_its_kind_and_comes_later(self):
-        harness = Harness.of(node(), *members(2))
-        harness.wait(2)
+        harness = Harness.waited(2, node(), *members(2))
         assert told(harness, "g-0") == (
             "PodGroupNotFound",
             (
@@ -144,13 +140,11 @@ class TestTheObject:
         assert harness.emitted == []
 
     def test_one_of_another_dialect_says_nothing(self):
-        harness = Harness.of(node(), g("kai"), *members(2, "volcano"))
-        harness.wait(2)
+        harness = Harness.waited(2, node(), g("kai"), *members(2, "volcano"))
         assert told(harness, "g-0")[0] == "PodGroupNotFound"
 
     def test_deleted_it_leaves_bound_members_and_lets_others_wait_and_made_again_it_goes_on(self):
-        harness = Harness.of(node(), g(), *members(2))
-        harness.wait(2)
+        harness = Harness.waited(2, node(), g(), *members(2))
         harness.delete_foreign("volcano", "default/g")
         harness.add(member("g-2"))
         harness.wait(600)
@@ -173,8 +167,7 @@ class TestTheObject:
 
 class TestSeveralSources:
     def test_a_podgroup_of_ours_that_agrees_is_joined(self):
-        harness = Harness.of(node(), group("g", min_member=2), g(max_schedule_time_s=9.0), *members(2))
-        harness.wait(2)
+        harness = Harness.waited(2, node(), group("g", min_member=2), g(max_schedule_time_s=9.0), *members(2))
         assert len(harness.bound()) == 2
         assert harness.status("default/g").source == "gangsched PodGroup, volcano PodGroup"
         assert harness.machine.assessments[KEY].terms.max_schedule_time_s == 9.0
@@ -185,8 +178,7 @@ class TestSeveralSources:
         assert harness.gang("default/g").record.scheduled_at == since
 
     def test_a_priority_that_ours_leaves_open_is_theirs(self):
-        harness = Harness.of(node(), group("g", min_member=2), g(priority_class="high"), *members(2))
-        harness.wait(2)
+        harness = Harness.waited(2, node(), group("g", min_member=2), g(priority_class="high"), *members(2))
         assert harness.condition("default/g").reason == "PriorityClassNotFound"
 
     @pytest.mark.parametrize(
@@ -202,8 +194,7 @@ class TestSeveralSources:
         ],
     )
     def test_one_that_differs_contradicts_until_either_goes(self, ours, theirs, said):
-        harness = Harness.of(node(), group("g", **{"min_member": 2} | ours), g(**theirs), *members(3))
-        harness.wait(2)
+        harness = Harness.waited(2, node(), group("g", **{"min_member": 2} | ours), g(**theirs), *members(3))
         assert harness.bound() == []
         assert harness.condition("default/g").message == (
             f"The PodGroup and the volcano PodGroup of that name differ in their {said}: make them equal or delete "
@@ -234,8 +225,7 @@ class TestSeveralSources:
 
 class TestRestart:
     def test_a_scheduled_group_is_known_as_such_and_a_lost_member_replaced_alone(self):
-        harness = Harness.of(node(cpu=3), g(min_member=3), *members(3))
-        harness.wait(600)
+        harness = Harness.waited(600, node(cpu=3), g(min_member=3), *members(3))
         harness.delete("default/g-2")
         harness.restart()
         harness.wait(2)
@@ -278,8 +268,7 @@ class TestRestart:
 
     @pytest.mark.without("restarts", why="the story tells a watch what no list holds")
     def test_one_that_was_hidden_at_the_start_is_taken_over_once_it_is_seen(self):
-        harness = Harness.of(node(cpu=3), g(min_member=3), *members(3))
-        harness.wait(600)
+        harness = Harness.waited(600, node(cpu=3), g(min_member=3), *members(3))
         harness.delete("default/g-2")
         harness.hidden["volcano"] = ForeignGroupsHidden("volcano", "It cannot be read.")
         harness.restart()
@@ -315,8 +304,7 @@ class TestHidden:
 
     @pytest.mark.without("restarts", why="the story tells a watch what no list holds")
     def test_no_kind_any_more_is_no_object(self):
-        harness = Harness.of(node(cpu=1), g(), *members(2))
-        harness.wait(2)
+        harness = Harness.waited(2, node(cpu=1), g(), *members(2))
         harness.report(ForeignGroupsReplaced("volcano", ()))
         harness.wait(2)
         assert told(harness, "g-0")[0] == "PodGroupNotFound"
@@ -352,8 +340,7 @@ def test_deleted_or_hidden_while_part_of_the_quorum_is_bound_the_rest_is_bound_a
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 @pytest.mark.without("restarts", "standbys", why="the story tells a watch what no list holds")
 def test_hidden_for_a_while_a_scheduled_group_stays_one():
-    harness = Harness.of(node(), g(), *members(2))
-    harness.wait(2)
+    harness = Harness.waited(2, node(), g(), *members(2))
     since = harness.gang("default/g").record.scheduled_at
     harness.report(ForeignGroupsHidden("volcano", "gangsched may not read it."))
     harness.add(member("g-2"))

@@ -86,8 +86,7 @@ def test_another_systems_object_that_comes_again_changes_nothing_that_our_podgro
 
     Regression: the Event Scheduled was sent a second time, and the condition's transition time moved.
     """
-    harness = Harness.of(node(), group("a", min_member=2), foreign_group("volcano"), *of_volcano(2))
-    harness.wait(40)
+    harness = Harness.waited(40, node(), group("a", min_member=2), foreign_group("volcano"), *of_volcano(2))
     since = harness.condition("default/a").since
     harness.delete_foreign("volcano", "default/a")
     harness.wait(60)

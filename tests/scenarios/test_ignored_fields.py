@@ -43,8 +43,7 @@ def test_fields_of_the_object_and_keys_of_pods_are_named_in_one_event_and_the_gr
 
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tells anew")
 def test_a_field_that_is_set_later_is_told_then_and_no_other_again():
-    harness = Harness.of(node(cpu=1), volcano(queue="research"), member("g-0"), member("g-1"))
-    harness.wait(20)
+    harness = Harness.waited(20, node(cpu=1), volcano(queue="research"), member("g-0"), member("g-1"))
     harness.add(volcano(queue="research", networkTopology={"mode": "soft"}))
     harness.wait(20)
     assert [note.partition(", which")[0] for _, _, note in told(harness)] == [
@@ -54,8 +53,7 @@ def test_a_field_that_is_set_later_is_told_then_and_no_other_again():
 
 
 def test_a_group_that_sets_nothing_of_the_kind_is_told_nothing():
-    harness = Harness.of(node(), volcano(queue="default"), member("g-0"), member("g-1"))
-    harness.wait(20)
+    harness = Harness.waited(20, node(), volcano(queue="default"), member("g-0"), member("g-1"))
     assert told(harness) == []
 
 

@@ -10,8 +10,7 @@ from tests.harness import Harness
 
 
 def test_two_of_three_members_wait_and_the_message_asks_for_one_more():
-    harness = Harness.of(node(), group("a", min_member=3), *pods("a", 2))
-    harness.wait(2)
+    harness = Harness.waited(2, node(), group("a", min_member=3), *pods("a", 2))
     assert harness.bound() == []
     assert harness.status("default/a").phase == "Pending"
     condition = harness.condition("default/a")
@@ -25,16 +24,14 @@ def test_two_of_three_members_wait_and_the_message_asks_for_one_more():
 
 
 def test_a_podgroup_without_pods_says_how_to_join_it_and_no_event_is_made():
-    harness = Harness.of(node(), group("a", min_member=3))
-    harness.wait(2)
+    harness = Harness.waited(2, node(), group("a", min_member=3))
     assert harness.condition("default/a").reason == "NoMembers"
     assert "gangsched.io/pod-group" in harness.condition("default/a").message
     assert harness.emitted == []
 
 
 def test_a_gated_pod_is_no_member_until_its_gate_is_gone():
-    harness = Harness.of(node(), group("a", min_member=2), pod("a-0"), pod("a-1", gated=True))
-    harness.wait(2)
+    harness = Harness.waited(2, node(), group("a", min_member=2), pod("a-0"), pod("a-1", gated=True))
     assert harness.status("default/a").members == 1
     harness.change("default/a-1", gated=False)
     harness.settle()
@@ -42,8 +39,7 @@ def test_a_gated_pod_is_no_member_until_its_gate_is_gone():
 
 
 def test_a_terminating_pod_is_no_member():
-    harness = Harness.of(node(), group("a", min_member=2), pod("a-0"), pod("a-1", terminating=True))
-    harness.wait(2)
+    harness = Harness.waited(2, node(), group("a", min_member=2), pod("a-0"), pod("a-1", terminating=True))
     assert harness.bound() == []
     assert harness.condition("default/a").message == (
         "1 of 2 members exist; 1 more member is needed, or a lower minimum."
@@ -52,8 +48,9 @@ def test_a_terminating_pod_is_no_member():
 
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tells anew or not at all")
 def test_a_pod_of_another_scheduler_is_no_member_and_one_event_says_so():
-    harness = Harness.of(node(), group("a", min_member=2), pod("a-0"), pod("a-1", scheduler="default-scheduler"))
-    harness.wait(60)
+    harness = Harness.waited(
+        60, node(), group("a", min_member=2), pod("a-0"), pod("a-1", scheduler="default-scheduler")
+    )
     assert harness.bound() == []
     (event,) = harness.events("ForeignMember")
     assert (event.kind, event.name, event.type) == ("Pod", "a-1", "Warning")
@@ -71,6 +68,5 @@ def test_a_group_may_mix_the_accepted_scheduler_names():
 
 
 def test_members_of_another_namespace_do_not_count():
-    harness = Harness.of(node(), group("a", min_member=2), pod("default/a-0"), pod("other/a-1"))
-    harness.wait(2)
+    harness = Harness.waited(2, node(), group("a", min_member=2), pod("default/a-0"), pod("other/a-1"))
     assert harness.bound() == []

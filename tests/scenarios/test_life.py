@@ -50,8 +50,7 @@ def test_a_story_keeps_its_last_steps():
 
 
 def test_a_pod_without_a_group_has_no_story():
-    harness = Harness.of(node(cpu=8), pod("p", group="", cpu=99))
-    harness.settle()
+    harness = Harness.settled(node(cpu=8), pod("p", group="", cpu=99))
     (gang,) = harness.machine.gangs.values()
     assert gang.plain
     assert gang.story == []
@@ -105,8 +104,7 @@ def test_a_pod_that_shows_its_confirmed_binding_and_nothing_else_tells_its_gang_
 
 
 def test_a_pod_without_a_group_is_forgotten_once_its_confirmed_binding_is_shown():
-    harness = Harness.of(node(cpu=8), pod("p", group=""))
-    harness.settle()
+    harness = Harness.settled(node(cpu=8), pod("p", group=""))
     assert harness.bound() == ["default/p"]
     assert not harness.machine.gangs
 

@@ -86,8 +86,7 @@ def test_a_group_that_a_new_leader_keeps_outside_goes_on_to_wait_for_its_volumes
 
 def test_a_back_off_that_ended_before_1970_is_over():
     """As a status may say that somebody has edited."""
-    harness = Harness.of(node("n1", cpu=1), group("a", min_member=2), *pods("a", 2))
-    harness.settle()
+    harness = Harness.settled(node("n1", cpu=1), group("a", min_member=2), *pods("a", 2))
     harness.wait(2)
     written = status_to_object(harness.status("default/a"))["status"]
     written["record"] = {**written.get("record", {}), "retryTime": "1969-12-31T23:00:00Z"}
@@ -107,8 +106,7 @@ def test_evictions_are_not_due_for_nobody():
 
 def test_a_status_of_a_former_leader_that_arrives_late_is_corrected():
     """It was decided before the bindings were confirmed, and stood there until the gang's next change."""
-    harness = Harness.of(node("n1", cpu=8), group("a", min_member=2), *pods("a", 2))
-    harness.settle()
+    harness = Harness.settled(node("n1", cpu=8), group("a", min_member=2), *pods("a", 2))
     harness.wait(2)
     right = harness.status("default/a")
     harness.restart()

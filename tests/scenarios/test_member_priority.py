@@ -41,8 +41,7 @@ def test_max_member_keeps_those_of_high_priority():
 
 def test_repairs_replace_by_priority():
     """A scheduled group of two loses one; there is room for one of the two replacements."""
-    harness = Harness.of(node(cpu="2"), group("a", min_member=2), pod("a-0"), pod("a-1"))
-    harness.wait(5)
+    harness = Harness.waited(5, node(cpu="2"), group("a", min_member=2), pod("a-0"), pod("a-1"))
     harness.delete("default/a-1")
     harness.add(pod("a-2", priority=1), pod("a-3", priority=2))
     harness.wait(5)

@@ -22,8 +22,7 @@ def test_members_are_tried_by_creation_then_by_name():
 
 
 def test_a_member_that_fits_nowhere_is_passed_over_while_the_minimum_can_be_reached():
-    harness = Harness.of(group("a", min_member=2), pod("a-0", cpu=9), *pods("a", 2, first=1), node(cpu=4))
-    harness.wait(2)
+    harness = Harness.waited(2, group("a", min_member=2), pod("a-0", cpu=9), *pods("a", 2, first=1), node(cpu=4))
     assert harness.bound() == ["default/a-1", "default/a-2"]
     assert harness.status("default/a").phase == "Scheduled"
     assert harness.pod("default/a-0").condition_reason == "Unschedulable"
@@ -75,8 +74,7 @@ def test_in_short_room_the_roles_minima_come_before_older_members():
 
 
 def test_members_above_max_member_are_not_scheduled_and_say_so():
-    harness = Harness.of(group("a", min_member=2, max_member=3), *pods("a", 5), node())
-    harness.wait(2)
+    harness = Harness.waited(2, group("a", min_member=2, max_member=3), *pods("a", 5), node())
     assert harness.bound() == ["default/a-0", "default/a-1", "default/a-2"]
     for name in ("default/a-3", "default/a-4"):
         assert harness.pod(name).condition_reason == "AboveMaxMember"
@@ -99,10 +97,9 @@ def test_bound_members_count_first_toward_max_member():
 
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 def test_a_roles_max_member_holds_for_the_role_alone():
-    harness = Harness.of(
-        group("a", min_member=1, roles=(Role("worker", 1, 2),)), *pods("a", 4, role="worker"), pod("a-x"), node()
+    harness = Harness.waited(
+        2, group("a", min_member=1, roles=(Role("worker", 1, 2),)), *pods("a", 4, role="worker"), pod("a-x"), node()
     )
-    harness.wait(2)
     assert harness.bound() == ["default/a-0", "default/a-1", "default/a-x"]
     assert harness.pod("default/a-3").condition_reason == "AboveMaxMember"
 
@@ -116,8 +113,7 @@ def test_members_that_only_the_maximum_keeps_out_leave_a_group_incomplete_with_a
 
 
 def test_a_relabelled_pod_leaves_its_group_and_joins_another():
-    harness = Harness.of(group("a", min_member=2), group("b", min_member=2), *pods("a", 3), *pods("b", 1), node())
-    harness.settle()
+    harness = Harness.settled(group("a", min_member=2), group("b", min_member=2), *pods("a", 3), *pods("b", 1), node())
     assert len(harness.bound("default/a-")) == 3
     harness.change("default/a-2", declaration=Declaration(group="b"))
     harness.wait(2)
@@ -127,8 +123,7 @@ def test_a_relabelled_pod_leaves_its_group_and_joins_another():
 
 def test_a_relabelled_pod_of_an_earlier_run_is_forgotten_by_its_group():
     """The only member succeeds, which ends the run; then its label changes to another group."""
-    harness = Harness.of(group("a", min_member=1), group("b", min_member=1), pod("a-0"), node())
-    harness.settle()
+    harness = Harness.settled(group("a", min_member=1), group("b", min_member=1), pod("a-0"), node())
     harness.run_pods(PodPhase.SUCCEEDED)
     harness.settle()
     assert harness.gang("default/a").roster.past
@@ -138,8 +133,7 @@ def test_a_relabelled_pod_of_an_earlier_run_is_forgotten_by_its_group():
 
 
 def test_a_bound_pod_that_loses_its_label_leaves_its_group_without_a_word_of_its_own():
-    harness = Harness.of(group("a", min_member=2), *pods("a", 3), node())
-    harness.wait(2)
+    harness = Harness.waited(2, group("a", min_member=2), *pods("a", 3), node())
     told = len(harness.emitted)
     harness.change("default/a-2", declaration=None)
     harness.wait(2)
@@ -148,8 +142,7 @@ def test_a_bound_pod_that_loses_its_label_leaves_its_group_without_a_word_of_its
 
 
 def test_a_podgroup_deleted_before_anything_is_bound_leaves_all_unbound():
-    harness = Harness.of(group("a", min_member=3), *pods("a", 3))
-    harness.wait(2)
+    harness = Harness.waited(2, group("a", min_member=3), *pods("a", 3))
     harness.delete_group("default/a")
     harness.add(node())
     harness.wait(2)
@@ -158,8 +151,7 @@ def test_a_podgroup_deleted_before_anything_is_bound_leaves_all_unbound():
 
 
 def test_a_podgroup_deleted_after_its_group_was_bound_leaves_bound_members_and_new_ones_wait():
-    harness = Harness.of(group("a", min_member=2), *pods("a", 2), node())
-    harness.settle()
+    harness = Harness.settled(group("a", min_member=2), *pods("a", 2), node())
     harness.delete_group("default/a")
     harness.add(*pods("a", 1, first=2))
     harness.wait(2)
@@ -197,8 +189,7 @@ def test_only_pods_of_the_configured_namespace_are_scheduled_but_all_count():
 
 
 def test_a_group_named_only_by_pods_of_another_scheduler_says_so():
-    harness = Harness.of(group("a", min_member=1), pod("a-0", scheduler="gang-sched"), node())
-    harness.wait(19)
+    harness = Harness.waited(19, group("a", min_member=1), pod("a-0", scheduler="gang-sched"), node())
     assert harness.emitted == []
     harness.wait(2)
     [event] = harness.emitted
@@ -213,8 +204,7 @@ def test_a_group_named_only_by_pods_of_another_scheduler_says_so():
 
 
 def test_a_group_named_only_by_pods_without_a_scheduler_name_says_so():
-    harness = Harness.of(group("a", min_member=1), pod("a-0", scheduler="default-scheduler"), node())
-    harness.wait(2)
+    harness = Harness.waited(2, group("a", min_member=1), pod("a-0", scheduler="default-scheduler"), node())
     assert harness.condition("default/a").message == (
         "1 pod names this PodGroup with a schedulerName that gangsched does not serve (default-scheduler): "
         "correct their schedulerName."
@@ -222,8 +212,7 @@ def test_a_group_named_only_by_pods_without_a_scheduler_name_says_so():
 
 
 def test_members_with_scheduling_gates_are_named_as_what_is_missing():
-    harness = Harness.of(group("a", min_member=2), pod("a-0"), pod("a-1", gated=True), node())
-    harness.wait(2)
+    harness = Harness.waited(2, group("a", min_member=2), pod("a-0"), pod("a-1", gated=True), node())
     assert harness.condition("default/a").message == (
         "1 of 2 members exist; 1 more member is needed, or a lower minimum. 1 pod has scheduling gates and "
         "will count without them."

@@ -10,8 +10,7 @@ from tests.told import miscounted
 
 
 def test_more_members_than_the_minimum_are_bound_beside_it():
-    harness = Harness.of(group("a", min_member=2), *pods("a", 4), node())
-    harness.wait(40)
+    harness = Harness.waited(40, group("a", min_member=2), *pods("a", 4), node())
     assert harness.condition("default/a").message == "4 members are bound or done; 2 needed."
 
 

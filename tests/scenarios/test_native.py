@@ -73,8 +73,7 @@ def test_the_disruption_mode_says_whether_all_members_are_preempted_together(mod
 
 def test_a_min_count_lowered_after_the_group_was_scheduled_applies_at_once():
     """From 1.37 on; `test_upstream_groups.py` changes it before, `test_native_of_controllers.py` raises it after."""
-    harness = Harness.of(native(3), *members(3, "native"), node(cpu=3))
-    harness.wait(2)
+    harness = Harness.waited(2, native(3), *members(3, "native"), node(cpu=3))
     harness.add(native(2))
     harness.wait(2)
     harness.delete("default/g-2")
@@ -114,8 +113,7 @@ class TestPodsOfAnotherScheduler:
         assert bound(harness) == ["g-0", "g-1"]
 
     def test_a_group_of_the_other_scheduler_alone_is_none_of_ours(self):
-        harness = Harness.of(node(cpu=9), native(2), *members(2, "native", scheduler="default-scheduler"))
-        harness.wait(60)
+        harness = Harness.waited(60, node(cpu=9), native(2), *members(2, "native", scheduler="default-scheduler"))
         assert harness.machine.gangs == {}
         assert harness.emitted == []
 

@@ -22,8 +22,7 @@ NOT_READY = "node.kubernetes.io/not-ready:NoSchedule"
     ],
 )
 def test_a_group_waits_for_nodes_that_are_shut_for_a_moment_and_is_bound_once_they_are_not(fields, asked):
-    harness = Harness.of(node("n1", **fields), group("a", min_member=2), *pods("a", 2, **asked))
-    harness.wait(5)
+    harness = Harness.waited(5, node("n1", **fields), group("a", min_member=2), *pods("a", 2, **asked))
     told = harness.condition("default/a").reason, harness.pod("default/a-0").condition_reason
     harness.add(node("n1", labels={"zone": "a"}, gpu=8))
     harness.wait(15)

@@ -77,8 +77,7 @@ def test_the_first_of_a_lane_may_pass_to_another_installation():
 
 def test_a_place_that_went_with_a_pod_to_another_gang_is_not_given_up_by_the_former_one():
     """Regression: the refusal was applied by the former gang after the other one had placed the pod again."""
-    harness = Harness.of(node("n0", cpu=2), group("b", min_member=2), *pods("b", 2, priority=5))
-    harness.settle()
+    harness = Harness.settled(node("n0", cpu=2), group("b", min_member=2), *pods("b", 2, priority=5))
     harness.add(node("n1", cpu=4), group("a", min_member=1))
     harness.withhold = lambda effect: effect.node == "n1"
     harness.add(*pods("a", 1, cpu=4))
@@ -172,8 +171,7 @@ def test_room_that_a_gang_gives_up_at_its_turn_is_offered_to_one_that_was_refuse
 
 def test_a_success_in_the_record_is_not_counted_again_when_its_pod_goes_before_the_gang_starts():
     """Regression: the pod went in the batch with which a new leader began, and the gang succeeded with one too few."""
-    harness = Harness.of(node(cpu=8), group("a", min_member=3), *pods("a", 3))
-    harness.settle()
+    harness = Harness.settled(node(cpu=8), group("a", min_member=3), *pods("a", 3))
     harness.run_pods()
     harness.change("default/a-0", phase=PodPhase.SUCCEEDED)
     harness.wait(60)

@@ -121,10 +121,9 @@ def test_a_group_that_can_never_fit_is_told_so_and_delays_nobody():
 
 
 def test_incomplete_groups_are_not_in_the_order():
-    harness = Harness.of(
-        group("a", min_member=3, priority=9), *pods("a", 2), group("b", min_member=2), *pods("b", 2), node(cpu=2)
+    harness = Harness.waited(
+        2, group("a", min_member=3, priority=9), *pods("a", 2), group("b", min_member=2), *pods("b", 2), node(cpu=2)
     )
-    harness.wait(2)
     assert len(harness.bound("default/b-")) == 2
 
 

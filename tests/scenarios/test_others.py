@@ -87,8 +87,7 @@ def test_a_host_port_taken_by_somebody_else_withdraws_the_binding():
 
 
 def test_a_binding_that_had_been_sent_stands_and_the_kubelets_refusal_is_a_loss_like_any_other():
-    harness = Harness.of(node("n1", cpu=3), node("n2", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
-    harness.settle()
+    harness = Harness.settled(node("n1", cpu=3), node("n2", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
     assert {found.node for found in harness.pods.values()} == {"n1"}
     harness.add(replace(harness.pod("default/a-1"), phase=PodPhase.FAILED, rejected=True))
     harness.add(pod("a-3", owner=SET))
@@ -97,8 +96,7 @@ def test_a_binding_that_had_been_sent_stands_and_the_kubelets_refusal_is_a_loss_
 
 
 def test_a_rejected_member_goes_back_to_the_same_node_after_a_pause_if_there_is_no_other():
-    harness = Harness.of(node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
-    harness.settle()
+    harness = Harness.settled(node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
     harness.add(replace(harness.pod("default/a-1"), phase=PodPhase.FAILED, rejected=True))
     harness.add(pod("a-3", owner=SET))
     harness.settle()
@@ -241,8 +239,7 @@ def test_who_waits_is_tried_again_when_the_value_of_its_priority_class_grows_bey
 
 @pytest.mark.without("restarts", "standbys", why="rivals are counted in memory")
 def test_a_pod_of_ours_that_somebody_else_binds_is_told():
-    harness = Harness.of(node("n1", cpu=3), group("a", min_member=3), pod("a-0"))
-    harness.wait(20)
+    harness = Harness.waited(20, node("n1", cpu=3), group("a", min_member=3), pod("a-0"))
     harness.change("default/a-0", node="n1")
     harness.settle()
     assert harness.machine.take_rivals() == [("default/a-0", "n1")]
@@ -250,8 +247,7 @@ def test_a_pod_of_ours_that_somebody_else_binds_is_told():
 
 
 def test_our_own_bindings_are_no_rivals():
-    harness = Harness.of(node("n1", cpu=4))
-    harness.wait(20)
+    harness = Harness.waited(20, node("n1", cpu=4))
     harness.lose_answer = lambda effect: effect.name == "a-1"
     harness.add(group("a", min_member=3), *pods("a", 3), foreign("b"))
     harness.wait(20)

@@ -125,8 +125,7 @@ def test_anti_affinity_that_leaves_wakes_who_was_kept_out_by_it(happens):
 
 
 def test_a_resource_that_no_node_had_wakes_who_asked_for_it_when_it_appears():
-    harness = Harness.of(node("n1"), group("a", min_member=1, max_schedule_time_s=9999.0), *pods("a", 1, gpu=1))
-    harness.wait(5)
+    harness = Harness.waited(5, node("n1"), group("a", min_member=1, max_schedule_time_s=9999.0), *pods("a", 1, gpu=1))
     assert harness.bound() == []
     harness.add(node("n1", extra={GPU: 1}))
     harness.settle()
@@ -136,7 +135,6 @@ def test_a_resource_that_no_node_had_wakes_who_asked_for_it_when_it_appears():
 @pytest.mark.without("all", why="only its size is new; small groups take the courses")
 @pytest.mark.slow
 def test_a_thousand_parked_pods_cause_no_deadline():
-    harness = Harness.of(node(cpu=1), *(pod(f"p{number}", cpu=2, group="") for number in range(1000)))
-    harness.wait(5)
+    harness = Harness.waited(5, node(cpu=1), *(pod(f"p{number}", cpu=2, group="") for number in range(1000)))
     assert harness.machine.next_deadline() is None
     assert harness.machine.stats().parked == 1000

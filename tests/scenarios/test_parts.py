@@ -457,8 +457,7 @@ class TestAMinimumIsRaisedAndLowered:
 
     def all_refused(self) -> Harness:
         """A running gang of three of ours, whose minimum was raised to six; the new members are refused."""
-        harness = Harness.of(group("a", min_member=3), node(cpu=9), *pods("a", 3, owner=OWNER))
-        harness.wait(5)
+        harness = Harness.waited(5, group("a", min_member=3), node(cpu=9), *pods("a", 3, owner=OWNER))
         harness.run_pods()
         harness.refuse_bind = refusing("a-3", "a-4", "a-5")
         harness.change_spec("default/a", min_member=6)
@@ -522,8 +521,7 @@ class TestAMinimumIsRaisedAndLowered:
 
     @pytest.mark.without("all", why="the story has its own change of leader")
     def test_members_above_the_former_minimum_are_not_taken_for_members_that_it_adds(self):
-        harness = Harness.of(group("a", min_member=3), node(cpu=4), *pods("a", 4, owner=OWNER))
-        harness.wait(5)
+        harness = Harness.waited(5, group("a", min_member=3), node(cpu=4), *pods("a", 4, owner=OWNER))
         harness.run_pods()
         harness.add(*(pod(f"a-{at}", owner=OWNER, created=harness.now) for at in (4, 5)))
         harness.change_spec("default/a", min_member=6)

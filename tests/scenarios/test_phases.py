@@ -44,8 +44,7 @@ def writes(harness: Harness) -> list[str]:
 
 def test_pods_may_be_created_for_a_group_that_has_none_and_no_room_is_held_for_it():
     """There is no node and no pod: the controller waits for the phase before it creates pods."""
-    harness = Harness.of(empty(min_member=3))
-    harness.settle()
+    harness = Harness.settled(empty(min_member=3))
     assert phase(harness) == "Inqueue"
     assert harness.machine.gangs == {}
     harness.wait(600)
@@ -53,8 +52,7 @@ def test_pods_may_be_created_for_a_group_that_has_none_and_no_room_is_held_for_i
 
 
 def test_the_phase_follows_the_gang_from_its_first_pod_to_its_end_and_a_new_run_begins_with_inqueue():
-    harness = Harness.of(empty())
-    harness.settle()
+    harness = Harness.settled(empty())
     harness.add(*members(2))
     harness.wait(2)
     assert (phase(harness), harness.bound()) == ("Inqueue", [])
@@ -78,8 +76,7 @@ def test_the_phase_follows_the_gang_from_its_first_pod_to_its_end_and_a_new_run_
 
 def test_members_that_are_lost_may_be_created_again():
     """Volcano's phase Pending or Unknown would stop the controller or make it restart the job."""
-    harness = Harness.of(node(), empty(), *members(2))
-    harness.wait(2)
+    harness = Harness.waited(2, node(), empty(), *members(2))
     assert phase(harness) == "Running"
     harness.delete("default/g-0")
     harness.wait(5)
@@ -98,16 +95,14 @@ def test_members_that_are_lost_may_be_created_again():
     ids=lambda seen: seen.text,
 )
 def test_a_phase_that_somebody_else_wrote_stays(seen):
-    harness = Harness.of(node(), empty(phase=seen), *members(2))
-    harness.wait(600)
+    harness = Harness.waited(600, node(), empty(phase=seen), *members(2))
     assert harness.foreign["volcano", KEY].phase == seen
     assert len(harness.bound()) == 2
     assert writes(harness) == []
 
 
 def test_a_phase_that_is_taken_over_is_left_alone_until_it_is_empty_again():
-    harness = Harness.of(node(), empty())
-    harness.settle()
+    harness = Harness.settled(node(), empty())
     harness.add(empty(phase=SeenPhase("Pending")), *members(2))
     harness.wait(600)
     assert phase(harness) == "Pending"
@@ -196,15 +191,13 @@ def test_an_object_of_another_namespace_than_the_only_one_is_left_alone():
 
 def test_a_gang_that_only_shares_the_name_says_nothing_of_the_object():
     """A PodGroup of gangsched's own whose group is bound; Volcano's PodGroup of that name has no pods."""
-    harness = Harness.of(node(), empty(), group("g", min_member=1), pod("x", group="g"))
-    harness.wait(5)
+    harness = Harness.waited(5, node(), empty(), group("g", min_member=1), pod("x", group="g"))
     assert harness.bound() == ["default/x"]
     assert phase(harness) == "Inqueue"
 
 
 def test_a_declaration_that_is_refused_keeps_no_pods_away_because_they_say_why():
-    harness = Harness.of(g(error="podgroups g: wrong.", phase=SeenPhase()))
-    harness.settle()
+    harness = Harness.settled(g(error="podgroups g: wrong.", phase=SeenPhase()))
     assert phase(harness) == "Inqueue"
 
 

@@ -31,8 +31,7 @@ def worker(number: int, **fields: Any) -> Pod:
 
 @pytest.mark.without("leaderless", why="a new leader has the whole time to complete a part")
 def test_places_that_were_lost_are_held_again_beside_a_spared_member_once_there_is_room():
-    harness = Harness.of(node("n1", cpu=1), node("n2", cpu=2), app(), chief())
-    harness.settle()
+    harness = Harness.settled(node("n1", cpu=1), node("n2", cpu=2), app(), chief())
     on = harness.pod("default/chief").node
     other = "n2" if on == "n1" else "n1"
     harness.delete_node(other)
@@ -45,8 +44,7 @@ def test_places_that_were_lost_are_held_again_beside_a_spared_member_once_there_
 
 def test_a_role_that_is_lost_while_nobody_looks_is_degraded_and_holds_no_further_member_up():
     roles = (Role("chief", 1), Role("worker", 1))
-    harness = Harness.of(node("n1", cpu=8), group("a", min_member=1, roles=roles), chief(), worker(1), worker(2))
-    harness.settle()
+    harness = Harness.settled(node("n1", cpu=8), group("a", min_member=1, roles=roles), chief(), worker(1), worker(2))
     harness.run_pods()
     harness.wait(3)
     assert harness.status("default/a").phase == "Running"

@@ -35,15 +35,13 @@ def members(number: int, **fields: Any) -> list[Pod]:
 
 
 def test_a_gang_whose_members_exclude_each_other_by_hostname_is_bound_whole_one_on_each_node():
-    harness = Harness.of(*nodes(16, cpu=64), group("a", min_member=16), *members(16, anti_affinity=[term(HOST)]))
-    harness.settle()
+    harness = Harness.settled(*nodes(16, cpu=64), group("a", min_member=16), *members(16, anti_affinity=[term(HOST)]))
     assert len(harness.bound("default/a-")) == 16
     assert len({found.node for found in harness.pods.values()}) == 16
 
 
 def test_one_node_too_few_refuses_the_whole_gang_and_says_that_its_own_anti_affinity_does():
-    harness = Harness.of(*nodes(15, cpu=64), group("a", min_member=16), *members(16, anti_affinity=[term(HOST)]))
-    harness.wait(5)
+    harness = Harness.waited(5, *nodes(15, cpu=64), group("a", min_member=16), *members(16, anti_affinity=[term(HOST)]))
     assert harness.bound() == []
     said = harness.condition("default/a").message
     assert "Only 15 of 16 members fit" in said
@@ -134,8 +132,7 @@ def test_a_pod_that_is_relabelled_lets_in_who_asked_for_it():
 
 
 def test_a_member_that_excludes_its_kind_is_placed_again_beside_the_others_after_it_was_lost():
-    harness = Harness.of(*nodes(3), group("a", min_member=3), *members(3, anti_affinity=[term(HOST)]))
-    harness.settle()
+    harness = Harness.settled(*nodes(3), group("a", min_member=3), *members(3, anti_affinity=[term(HOST)]))
     lost = harness.pod("default/a-1")
     harness.delete("default/a-1")
     harness.add(replace(lost, uid="another", node=""))

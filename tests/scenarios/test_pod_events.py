@@ -22,8 +22,7 @@ def told(harness: Harness) -> list[tuple[str, str]]:
 
 @CALM
 def test_a_member_that_has_waited_for_five_seconds_has_one_event_with_its_groups_message():
-    harness = Harness.of(group("a", min_member=3, max_schedule_time_s=3600.0), *pods("a", 3), node(cpu=2))
-    harness.wait(4)
+    harness = Harness.waited(4, group("a", min_member=3, max_schedule_time_s=3600.0), *pods("a", 3), node(cpu=2))
     assert told(harness) == []
     harness.wait(2)
     assert told(harness) == [(f"a-{number}", "Unschedulable") for number in range(3)]
@@ -35,8 +34,7 @@ def test_a_member_that_has_waited_for_five_seconds_has_one_event_with_its_groups
 
 
 def test_members_that_are_bound_within_five_seconds_have_none():
-    harness = Harness.of(group("a", min_member=2), *pods("a", 2), node(cpu=1))
-    harness.wait(3)
+    harness = Harness.waited(3, group("a", min_member=2), *pods("a", 2), node(cpu=1))
     harness.add(node("n2", cpu=1))
     harness.wait(60)
     assert len(harness.bound()) == 2
@@ -45,8 +43,7 @@ def test_members_that_are_bound_within_five_seconds_have_none():
 
 def test_where_the_groups_own_event_is_on_its_oldest_member_the_others_have_one_each():
     says = Declaration(group="a", min_member=2, max_schedule_time_s=3600.0)
-    harness = Harness.of(*pods("a", 2, declaration=says), pod("alone", group="", cpu=9), node(cpu=1))
-    harness.wait(10)
+    harness = Harness.waited(10, *pods("a", 2, declaration=says), pod("alone", group="", cpu=9), node(cpu=1))
     assert told(harness) == [("a-1", "Unschedulable")]
     assert {(event.name, event.reason) for event in harness.emitted} == {
         ("a-0", "NeverFits"),
@@ -87,8 +84,7 @@ def test_of_too_many_waiting_pods_only_some_have_one():
 
 @pytest.mark.without("all", why="it has its own restart")
 def test_a_new_leader_repeats_none():
-    harness = Harness.of(group("a", min_member=3, max_schedule_time_s=3600.0), *pods("a", 3), node(cpu=2))
-    harness.wait(10)
+    harness = Harness.waited(10, group("a", min_member=3, max_schedule_time_s=3600.0), *pods("a", 3), node(cpu=2))
     harness.restart()
     harness.wait(60)
     assert len([each for each in harness.effects if isinstance(each, EmitEvent) and each.action == ACTION]) == 3

@@ -28,12 +28,6 @@ def nodes(zone: str, number: int = 2, *, cpu: int = 8, **labels: str) -> list[No
     return [node(name, cpu=cpu, labels={HOST: name, ZONE: zone, **labels}) for name in names]
 
 
-def settled(*things: Any) -> Harness:
-    harness = Harness.of(*things)
-    harness.settle()
-    return harness
-
-
 def old(name: str, on: str, app: str, **fields: Any) -> Pod:
     return pod(name, group="", node=on, labels={"app": app}, **fields)
 
@@ -44,7 +38,7 @@ def zones(harness: Harness, prefix: str = "default/a-") -> Counter[str]:
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_gang_prefers_to_be_beside_the_pods_of_another_gang(strategy):
-    harness = settled(*nodes("x"), *nodes("y"), *nodes("z"), group("server", min_member=2))
+    harness = Harness.settled(*nodes("x"), *nodes("y"), *nodes("z"), group("server", min_member=2))
     harness.add(*pods("server", 2, labels={"app": "server"}, node_selector={ZONE: "y"}))
     harness.settle()
     harness.add(group("a", min_member=2, strategy=strategy), *pods("a", 2, near={10: term("server")}))
@@ -54,14 +48,14 @@ def test_a_gang_prefers_to_be_beside_the_pods_of_another_gang(strategy):
 
 @pytest.mark.parametrize("strategy", ["Pack", "BestFit", "MostUsed"])
 def test_a_gang_prefers_to_be_far_from_other_pods_even_where_packing_says_otherwise(strategy):
-    harness = settled(*nodes("x"), *nodes("y"), old("noisy", "x-0", "noisy"))
+    harness = Harness.settled(*nodes("x"), *nodes("y"), old("noisy", "x-0", "noisy"))
     harness.add(group("a", min_member=4, strategy=strategy), *pods("a", 4, near={-1: term("noisy")}))
     harness.settle()
     assert zones(harness) == {"y": 4}
 
 
 def test_pods_there_attract_and_repel_by_their_own_terms():
-    harness = settled(*nodes("x"), *nodes("y"), *nodes("z"))
+    harness = Harness.settled(*nodes("x"), *nodes("y"), *nodes("z"))
     harness.add(old("shy", "x-0", "shy", near={-5: term("a")}), old("fond", "z-0", "fond", near={5: term("a")}))
     harness.settle()
     harness.add(group("a", min_member=2), *pods("a", 2, labels={"app": "a"}))
@@ -74,7 +68,7 @@ def test_pods_there_attract_and_repel_by_their_own_terms():
 
 
 def test_required_affinity_of_a_pod_attracts_those_that_it_asks_for():
-    harness = settled(*nodes("x"), *nodes("y"), old("fond", "y-0", "fond", affinity=[term("a")]))
+    harness = Harness.settled(*nodes("x"), *nodes("y"), old("fond", "y-0", "fond", affinity=[term("a")]))
     harness.add(old("busy", "x-0", "busy", cpu=4))
     harness.settle()
     harness.add(group("a", min_member=1), pod("a-0", labels={"app": "a"}))
@@ -84,7 +78,7 @@ def test_required_affinity_of_a_pod_attracts_those_that_it_asks_for():
 
 def test_each_member_sees_those_placed_before_it():
     """Packing would fill one node; members that prefer nodes without pods of their own kind use all four in turn."""
-    harness = settled(*nodes("x"), *nodes("y"))
+    harness = Harness.settled(*nodes("x"), *nodes("y"))
     members = pods("a", 4, labels={"app": "a"}, near={-1: term("a", HOST)})
     harness.add(group("a", min_member=4), *members)
     harness.settle()
@@ -92,7 +86,7 @@ def test_each_member_sees_those_placed_before_it():
 
 
 def test_a_gang_that_prefers_its_own_kind_stays_together_though_it_is_spread():
-    harness = settled(*nodes("x", 3), *nodes("y", 3))
+    harness = Harness.settled(*nodes("x", 3), *nodes("y", 3))
     members = pods("a", 3, labels={"app": "a"}, near={1: term("a")})
     harness.add(group("a", min_member=3, strategy="BestFit"), *members)
     harness.settle()
@@ -101,7 +95,7 @@ def test_a_gang_that_prefers_its_own_kind_stays_together_though_it_is_spread():
 
 @pytest.mark.parametrize("strategy", ["Pack", "BestFit", "MostUsed"])
 def test_spread_if_possible_spreads_by_zone_inside_the_strategy(strategy):
-    harness = settled(*nodes("x"), *nodes("y"), *nodes("z"), old("busy", "x-0", "busy"))
+    harness = Harness.settled(*nodes("x"), *nodes("y"), *nodes("z"), old("busy", "x-0", "busy"))
     spread = [Spread(term("a"), 1)]
     harness.add(group("a", min_member=6, strategy=strategy))
     harness.add(*pods("a", 6, labels={"app": "a"}, spread_if_possible=spread))
@@ -111,14 +105,14 @@ def test_spread_if_possible_spreads_by_zone_inside_the_strategy(strategy):
 
 
 def test_the_wishes_of_the_group_come_before_what_its_pods_prefer_of_others():
-    harness = settled(*nodes("x", cost="1"), *nodes("y", cost="9"), old("server", "y-0", "server"))
+    harness = Harness.settled(*nodes("x", cost="1"), *nodes("y", cost="9"), old("server", "y-0", "server"))
     harness.add(group("a", min_member=2, prefer=CHEAP), *pods("a", 2, near={100: term("server")}))
     harness.settle()
     assert zones(harness) == {"x": 2}
 
 
 def test_a_preference_about_pods_wakes_nobody_and_is_no_condition():
-    harness = settled(*nodes("x", 1, cpu=1), old("server", "x-0", "server"))
+    harness = Harness.settled(*nodes("x", 1, cpu=1), old("server", "x-0", "server"))
     harness.add(group("a", min_member=1, max_schedule_time_s=9999.0), pod("a-0", cpu=4, near={1: term("server")}))
     harness.wait(5)
     assert harness.bound("default/a-") == []

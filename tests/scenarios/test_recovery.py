@@ -55,8 +55,7 @@ def change_unseen(harness: Harness, **spec: Any) -> None:
 
 def running_spark() -> Harness:
     """A whole application on two nodes: n1 of 5 CPUs with the driver, and n2 of 4. Its PodGroup reserved its places."""
-    harness = Harness.of(node("n1", cpu=5), node("n2", cpu=4), spark_driver(owner=SET))
-    harness.settle()
+    harness = Harness.settled(node("n1", cpu=5), node("n2", cpu=4), spark_driver(owner=SET))
     harness.add(*executors(owner=SET))
     harness.settle()
     harness.run_pods()
@@ -205,8 +204,7 @@ def test_pods_of_an_earlier_run_do_not_count_after_a_restart(restarted):
 @pytest.mark.parametrize("restarted", [False, True])
 def test_pods_of_an_earlier_run_do_not_count_after_a_restart_without_a_podgroup_either(restarted):
     says = Declaration(group="x", min_member=2)
-    harness = Harness.of(node("n1", cpu=9), *(pod(f"x-{at}", declaration=says) for at in range(2)))
-    harness.settle()
+    harness = Harness.settled(node("n1", cpu=9), *(pod(f"x-{at}", declaration=says) for at in range(2)))
     harness.run_pods(PodPhase.SUCCEEDED)
     harness.wait(5)
     if restarted:

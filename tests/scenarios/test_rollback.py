@@ -275,8 +275,7 @@ def test_after_a_restart_without_a_podgroup_a_quorum_that_was_begun_is_undone_bu
 
 @pytest.mark.without("restarts", "standbys", why="a new leader has the whole time to complete a part")
 def test_members_bound_by_somebody_else_without_the_rest_are_undone():
-    harness = Harness.of(node("n1", cpu=2), group("a", min_member=3), *pods("a", 3, owner=SET))
-    harness.settle()
+    harness = Harness.settled(node("n1", cpu=2), group("a", min_member=3), *pods("a", 3, owner=SET))
     harness.change("default/a-0", node="n1")
     harness.wait(15)
     assert harness.evicted == []

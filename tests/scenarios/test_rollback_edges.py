@@ -39,8 +39,7 @@ def half_bound(**spec: Any) -> Harness:
 
 
 def running(**spec: Any) -> Harness:
-    harness = Harness.of(node("n1", cpu=3), group("a", min_member=3, **spec), *pods("a", 3, owner=SET))
-    harness.settle()
+    harness = Harness.settled(node("n1", cpu=3), group("a", min_member=3, **spec), *pods("a", 3, owner=SET))
     harness.run_pods()
     harness.wait(2)
     return harness
@@ -165,8 +164,7 @@ def test_a_restart_goes_on_under_a_new_leader_though_replacements_wait():
 def test_an_annotated_group_that_has_run_for_long_and_lost_a_member_is_not_evicted_after_a_restart():
     """Three pods want two places; two run for 1,000 s and one of them is lost; the third has waited all the time."""
     said = Declaration("a", min_member=2)
-    harness = Harness.of(node("n1", cpu=2), *pods("a", 3, declaration=said, owner=SET))
-    harness.settle()
+    harness = Harness.settled(node("n1", cpu=2), *pods("a", 3, declaration=said, owner=SET))
     harness.run_pods()
     harness.wait(1000)
     harness.delete(harness.bound()[0])
@@ -189,8 +187,7 @@ def test_a_pod_of_a_namespace_that_is_not_ours_has_no_rivals():
 
 def test_a_late_binding_of_ours_to_a_node_that_we_had_given_up_has_no_rival_either():
     """The result is lost, the node looks full, the member is assumed elsewhere; then the first binding appears."""
-    harness = Harness.of(node("n1", cpu=1), node("n2", cpu=1))
-    harness.wait(20)
+    harness = Harness.waited(20, node("n1", cpu=1), node("n2", cpu=1))
     harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no answer")
     harness.add(group("a", min_member=1), pod("a-0", owner=SET))
     harness.settle()
@@ -348,8 +345,7 @@ def test_a_job_that_is_resumed_is_asked_about_again():
 def test_a_group_without_a_podgroup_is_known_to_have_been_scheduled_after_a_failover():
     """Three annotated members run; one succeeds, one is lost and recreated; then another process leads."""
     said = Declaration("a", min_member=3)
-    harness = Harness.of(node("n1", cpu=3), *pods("a", 3, declaration=said, owner=JOB, created=START - 10))
-    harness.settle()
+    harness = Harness.settled(node("n1", cpu=3), *pods("a", 3, declaration=said, owner=JOB, created=START - 10))
     harness.run_pods()
     harness.wait(20)
     harness.change("default/a-2", phase=PodPhase.SUCCEEDED)

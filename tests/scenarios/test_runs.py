@@ -20,8 +20,7 @@ from tests.harness import Harness
 
 def running(count: int = 3, **spec) -> Harness:
     """A group of three, all of them running, with room for more."""
-    harness = Harness.of(node(cpu=16), group("a", min_member=count, **spec), *pods("a", count))
-    harness.settle()
+    harness = Harness.settled(node(cpu=16), group("a", min_member=count, **spec), *pods("a", count))
     harness.run_pods()
     harness.wait(2)
     return harness

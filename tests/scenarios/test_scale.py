@@ -172,8 +172,7 @@ def test_a_pod_of_which_only_the_lifetime_changes_is_known_anew_without_a_look_a
 
 
 def test_a_relabelled_bound_member_of_a_large_group_is_nobodys_quorum():
-    harness = Harness.of(node(cpu=400, pods=400), group("a", min_member=300), group("b", min_member=2))
-    harness.settle()
+    harness = Harness.settled(node(cpu=400, pods=400), group("a", min_member=300), group("b", min_member=2))
     members = pods("a", 300)
     machine, now = harness.machine, harness.now
     machine.handle([PodSeen(member) for member in members], now)

@@ -81,8 +81,7 @@ def test_a_node_over_which_a_constraint_fails_is_closed_and_the_others_are_used(
 
 def test_a_node_that_is_set_aside_is_tried_again_when_it_changes_and_not_before(injector):
     amid_the_constraints(injector)
-    harness = Harness.of(node("evil", cpu=4, labels=EVIL), group("a", min_member=4), *pods("a", 4))
-    harness.wait(100)
+    harness = Harness.waited(100, node("evil", cpu=4, labels=EVIL), group("a", min_member=4), *pods("a", 4))
     assert set_aside(harness) == ["Node evil"]
     times = injector.times
     harness.inbox = harness.lists()
@@ -99,8 +98,7 @@ def test_a_node_that_is_set_aside_is_tried_again_when_it_changes_and_not_before(
 
 
 def test_pods_on_a_node_stay_when_it_is_set_aside_and_count_when_it_is_back(injector):
-    harness = Harness.of(node("evil", cpu=4), group("a", min_member=2), *pods("a", 2))
-    harness.wait(2)
+    harness = Harness.waited(2, node("evil", cpu=4), group("a", min_member=2), *pods("a", 2))
     amid_the_constraints(injector)
     harness.add(node("evil", cpu=4, labels=EVIL), group("b", min_member=3, created=1.0), *pods("b", 3))
     harness.wait(10)
@@ -116,8 +114,7 @@ def test_pods_on_a_node_stay_when_it_is_set_aside_and_count_when_it_is_back(inje
 
 def test_a_node_that_is_set_aside_and_deleted_is_forgotten(injector):
     amid_the_constraints(injector)
-    harness = Harness.of(node("evil", labels=EVIL), node("other", labels=EVIL), node("good"))
-    harness.settle()
+    harness = Harness.settled(node("evil", labels=EVIL), node("other", labels=EVIL), node("good"))
     assert harness.machine.stats().set_aside == {"Node": 2}
     harness.delete_node("evil")
     harness.settle()
@@ -130,8 +127,7 @@ def test_a_node_that_is_set_aside_and_deleted_is_forgotten(injector):
 
 @pytest.mark.parametrize(("fails", "faults"), [(1, [Rebuilt]), (99, [Rebuilt, SetAside])])
 def test_a_node_whose_removal_fails_is_gone_all_the_same(injector, fails, faults):
-    harness = Harness.of(node("evil", cpu=64), node("good", cpu=2))
-    harness.settle()
+    harness = Harness.settled(node("evil", cpu=64), node("good", cpu=2))
     injector.into(TaintToleration, "remove_node", when=lambda *_: injector.times < fails)
     harness.delete_node("evil")
     harness.add(group("a", min_member=2), *pods("a", 2))
@@ -185,8 +181,7 @@ def test_a_bug_over_a_node_does_not_stop_a_new_leader(injector):
 
 
 def test_a_node_over_which_every_snapshot_fails_is_found_and_set_aside(injector):
-    harness = Harness.of(*(node(f"n{at}") for at in range(6)), group("a", min_member=2), *pods("a", 2))
-    harness.wait(2)
+    harness = Harness.waited(2, *(node(f"n{at}") for at in range(6)), group("a", min_member=2), *pods("a", 2))
     real = NodeResources.plan
 
     def plan(constraint: Any, *, emptied: bool) -> Any:
@@ -307,8 +302,7 @@ def test_a_pod_over_which_a_constraint_fails_still_takes_what_it_requests(inject
 def test_a_pod_that_is_sound_again_and_is_now_what_counted_instead_of_it_is_set_aside_no_longer(injector):
     """Regression: what counts instead of a pod has no labels; a pod without any was taken for the former."""
     injector.into(InterPodAffinity, "add", when=lambda _constraint, pod, _row: ("evil", "yes") in pod.labels)
-    harness = Harness.of(node("n1", cpu=4))
-    harness.settle()
+    harness = Harness.settled(node("n1", cpu=4))
     other = pod("other", group="", scheduler="default-scheduler", node="n1", cpu=1)
     harness.add(replace(other, labels=tuple(EVIL.items())))
     harness.settle()
@@ -320,10 +314,9 @@ def test_a_pod_that_is_sound_again_and_is_now_what_counted_instead_of_it_is_set_
 
 def test_a_group_of_another_installation_over_which_its_owner_cannot_be_told_is_set_aside(injector):
     injector.into(Intake, "_settle", when=lambda _intake, key: key.name == "evil")
-    harness = Harness.of(
-        replace(group("evil", min_member=1), scheduler="green"), node(), group("b", min_member=1), *pods("b", 1)
+    harness = Harness.waited(
+        2, replace(group("evil", min_member=1), scheduler="green"), node(), group("b", min_member=1), *pods("b", 1)
     )
-    harness.wait(2)
     assert harness.bound() == ["default/b-0"]
     assert harness.machine.set_aside() == ["PodGroup default/evil (EvilError)"]
 

@@ -46,8 +46,7 @@ def plain(count: int, **fields: Any) -> list[Pod]:
 
 def running(*, cpu: int = 9, least: int = 4, most: int = 0) -> Harness:
     """An application whose whole minimum is running."""
-    harness = Harness.of(node("n1", cpu=cpu), driver(executors=least, most=most))
-    harness.settle()
+    harness = Harness.settled(node("n1", cpu=cpu), driver(executors=least, most=most))
     harness.add(*executors(count=least))
     harness.settle()
     harness.run_pods()
@@ -56,19 +55,9 @@ def running(*, cpu: int = 9, least: int = 4, most: int = 0) -> Harness:
     return harness
 
 
-def test_driver_and_executors_that_fit_one_by_one_but_not_together_are_refused():
-    harness = Harness.of(node("n1", cpu=4), node("n2", cpu=4), driver())
-    harness.wait(5)
-    assert not harness.bound()
-    assert not harness.groups
-    assert harness.pod("default/app-driver").condition_reason == "Unschedulable"
-    assert "Only 4 of 5 members fit" in harness.pod("default/app-driver").condition_message
-
-
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 def test_of_two_drivers_that_are_larger_together_than_the_cluster_exactly_one_application_runs():
-    harness = Harness.of(node("n1", cpu=9), driver("one", created=1.0), driver("two", created=2.0))
-    harness.wait(5)
+    harness = Harness.waited(5, node("n1", cpu=9), driver("one", created=1.0), driver("two", created=2.0))
     assert harness.bound() == ["default/one-driver"]
     harness.add(*executors("one"))
     harness.wait(5)
@@ -77,8 +66,7 @@ def test_of_two_drivers_that_are_larger_together_than_the_cluster_exactly_one_ap
 
 
 def test_a_group_is_made_for_the_driver_before_it_is_bound_and_says_what_the_driver_says():
-    harness = Harness.of(node("n1", cpu=9), driver(created=7.0))
-    harness.settle()
+    harness = Harness.settled(node("n1", cpu=9), driver(created=7.0))
     (group,) = harness.groups.values()
     assert group.made
     assert group.spec is not None
@@ -124,8 +112,7 @@ def test_a_restart_between_the_making_and_the_binding_begins_where_it_was():
 
 
 def test_executors_without_a_driver_wait_and_say_so():
-    harness = Harness.of(node("n1", cpu=9), *executors(count=1))
-    harness.wait(2)
+    harness = Harness.waited(2, node("n1", cpu=9), *executors(count=1))
     executor = harness.pod("default/app-exec-0")
     assert executor.condition_reason == "PodGroupNotFound"
     assert executor.condition_message == (
@@ -134,20 +121,8 @@ def test_executors_without_a_driver_wait_and_say_so():
     )
 
 
-def test_the_slot_of_a_dead_executor_is_kept_for_the_next_one():
-    harness = running()
-    harness.add(*plain(9, priority=1000))
-    harness.change("default/app-exec-0", phase=PodPhase.FAILED)
-    harness.wait(5)
-    assert not harness.bound("default/plain")
-    harness.add(*executors(count=1, first=9))
-    harness.settle()
-    assert "default/app-exec-9" in harness.bound()
-
-
 def test_places_that_nobody_has_taken_are_released_when_the_driver_has_completed_not_when_it_is_deleted():
-    harness = Harness.of(node("n1", cpu=9), driver())
-    harness.settle()
+    harness = Harness.settled(node("n1", cpu=9), driver())
     harness.add(*executors(count=2))
     harness.settle()
     harness.add(*plain(20))
@@ -205,8 +180,7 @@ def test_an_executor_above_the_maximum_is_told_who_says_how_many_there_are():
 
 
 def test_executors_above_the_minimum_have_nothing_held_for_them():
-    harness = Harness.of(node("n1", cpu=7), driver(executors=1, most=3))
-    harness.settle()
+    harness = Harness.settled(node("n1", cpu=7), driver(executors=1, most=3))
     harness.add(*plain(9))
     harness.settle()
     assert len(harness.bound("default/plain")) == 4
@@ -214,8 +188,7 @@ def test_executors_above_the_minimum_have_nothing_held_for_them():
 
 
 def test_an_application_without_executors_needs_no_places_and_no_group():
-    harness = Harness.of(node("n1", cpu=1), driver(executors=0, most=0))
-    harness.settle()
+    harness = Harness.settled(node("n1", cpu=1), driver(executors=0, most=0))
     assert harness.bound() == ["default/app-driver"]
     assert not harness.groups
 
@@ -295,8 +268,7 @@ def cosmin_executors(count: int, *, owner: str = "job-driver") -> list[Pod]:
 
 
 def test_cosmins_driver_is_deducted_before_its_executors():
-    harness = Harness.of(node("n1", cpu=3), cosmin_driver())
-    harness.wait(2)
+    harness = Harness.waited(2, node("n1", cpu=3), cosmin_driver())
     assert not harness.bound()
     harness.add(node("n2", cpu=1))
     harness.settle()
@@ -313,15 +285,6 @@ def test_cosmins_cheaper_node_is_taken_first():
     harness.add(node("dear", cpu=8, labels={"cost": "5"}), node("cheap", cpu=8, labels={"cost": "1"}), cosmin_driver())
     harness.settle()
     assert harness.pod("default/job-driver").node == "cheap"
-
-
-def test_cosmins_memory_with_a_unit_is_told_instead_of_taken_for_nothing():
-    harness = Harness.of(node("n1"), cosmin_driver(**{"exec-mem": "2g"}))
-    harness.wait(2)
-    assert not harness.bound()
-    told = harness.pod("default/job-driver")
-    assert told.condition_reason == "InvalidDeclaration"
-    assert "The label exec-mem is '2g': write a whole number without a unit" in told.condition_message
 
 
 POOL = {"resource_channel": "batch"}
@@ -436,8 +399,7 @@ def test_executors_of_earlier_applications_count_each_however_many_share_a_node(
 
 
 def test_a_gpu_of_the_driver_is_not_one_of_its_executors():
-    harness = Harness.of(node("n1", cpu=9, gpu=1), driver(requests={"cpu": "1", "memory": "1Gi", GPU: 1}))
-    harness.settle()
+    harness = Harness.settled(node("n1", cpu=9, gpu=1), driver(requests={"cpu": "1", "memory": "1Gi", GPU: 1}))
     assert harness.bound() == ["default/app-driver"]
 
 
@@ -459,8 +421,7 @@ def test_an_application_that_a_move_of_its_own_node_takes_to_a_zone_with_room_is
 
 def taken_over_without_its_group() -> Harness:
     """A user deletes the driver's PodGroup while there is no leader, when one of its three executors has arrived."""
-    harness = Harness.of(node("n1", cpu=7), driver(executors=3))
-    harness.settle()
+    harness = Harness.settled(node("n1", cpu=7), driver(executors=3))
     assert harness.bound() == ["default/app-driver"]
     harness.now += 1
     (first,) = executors(count=1, created=harness.now)

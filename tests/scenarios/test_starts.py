@@ -52,8 +52,7 @@ def reason(harness: Harness) -> str:
 @pytest.mark.parametrize("dialect", NAMES)
 class TestTheCheck:
     def test_with_room_for_all_the_driver_is_bound_and_its_executors_when_they_come(self, dialect):
-        harness = Harness.of(node(cpu=8), app(dialect=dialect), member("app-0", dialect))
-        harness.wait(5)
+        harness = Harness.waited(5, node(cpu=8), app(dialect=dialect), member("app-0", dialect))
         assert harness.bound() == ["default/app-0"]
         harness.add(*(member(f"app-{at}", dialect) for at in range(1, 5)))
         harness.wait(5)
@@ -61,8 +60,7 @@ class TestTheCheck:
         assert harness.gang("default/app").record.phase == "Scheduled"
 
     def test_without_it_the_driver_waits_names_the_amount_and_starts_once_it_is_free(self, dialect):
-        harness = Harness.of(node(cpu=8), *pods("", 6))
-        harness.wait(5)
+        harness = Harness.waited(5, node(cpu=8), *pods("", 6))
         harness.add(app(dialect=dialect), member("app-0", dialect))
         harness.wait(5)
         assert not harness.bound("default/app-0")
@@ -77,8 +75,7 @@ class TestTheCheck:
 
 
 def test_more_than_the_present_nodes_have_is_never_free():
-    harness = Harness.of(node(cpu=2), node("n2", cpu=2), app(), member("app-0"))
-    harness.wait(5)
+    harness = Harness.waited(5, node(cpu=2), node("n2", cpu=2), app(), member("app-0"))
     assert reason(harness) == "NeverFits"
     harness.add(node("n3", cpu=1))
     harness.wait(20)
@@ -86,8 +83,7 @@ def test_more_than_the_present_nodes_have_is_never_free():
 
 
 def test_what_is_free_on_nodes_that_take_no_new_pod_does_not_count_but_may_come():
-    harness = Harness.of(node(cpu=2), node("n2", cpu=4, unschedulable=True))
-    harness.wait(5)
+    harness = Harness.waited(5, node(cpu=2), node("n2", cpu=4, unschedulable=True))
     harness.add(app(), member("app-0"))
     harness.wait(5)
     assert not harness.bound()
@@ -101,8 +97,7 @@ def test_what_is_free_on_nodes_that_take_no_new_pod_does_not_count_but_may_come(
 
 
 def test_each_resource_counts_and_a_resource_that_no_node_has_is_missing():
-    harness = Harness.of(node(cpu=9), app(**{"cpu": "5", GPU: "1"}), member("app-0"))
-    harness.wait(5)
+    harness = Harness.waited(5, node(cpu=9), app(**{"cpu": "5", GPU: "1"}), member("app-0"))
     assert f"missing {GPU} 1" in told(harness)
     harness.add(node("n2", cpu=1, gpu=1))
     harness.wait(20)
@@ -111,8 +106,7 @@ def test_each_resource_counts_and_a_resource_that_no_node_has_is_missing():
 
 def started() -> Harness:
     """The application one has started, and two waits because the rest of one's five CPUs is promised to it."""
-    harness = Harness.of(node(cpu=8), app("one"), member("one-0"))
-    harness.wait(5)
+    harness = Harness.waited(5, node(cpu=8), app("one"), member("one-0"))
     harness.add(app("two"), member("two-0"))
     harness.wait(20)
     return harness
@@ -136,8 +130,7 @@ class TestPromises:
         assert harness.bound("default/two-0")
 
     def test_executors_that_have_ended_were_there_and_nothing_is_promised_for_them_again(self):
-        harness = Harness.of(node(cpu=8), app("one"), member("one-0"), *executors(4, "one"))
-        harness.wait(5)
+        harness = Harness.waited(5, node(cpu=8), app("one"), member("one-0"), *executors(4, "one"))
         harness.run_pods()
         for at in range(1, 5):
             harness.change(f"default/one-{at}", phase=PodPhase.SUCCEEDED)
@@ -162,16 +155,14 @@ class TestPromises:
         assert harness.bound("default/two-0")
 
     def test_groups_without_minresources_may_take_what_is_promised(self):
-        harness = Harness.of(node(cpu=8), app("one"), member("one-0"))
-        harness.wait(5)
+        harness = Harness.waited(5, node(cpu=8), app("one"), member("one-0"))
         harness.add(*pods("", 7))
         harness.wait(5)
         assert len(harness.bound()) == 8
 
 
 def test_a_podgroup_of_gangscheds_is_completed_by_the_objects_minresources():
-    harness = Harness.of(node(cpu=4), group("app", min_member=1), app(), member("app-0"))
-    harness.wait(5)
+    harness = Harness.waited(5, node(cpu=4), group("app", min_member=1), app(), member("app-0"))
     assert not harness.bound()
     harness.add(node("n2", cpu=1))
     harness.wait(20)

@@ -29,8 +29,7 @@ def refused(**spec) -> Harness:
 
 
 def test_a_group_bound_at_once_costs_one_status_and_one_event():
-    harness = Harness.of(group("a", min_member=2), *pods("a", 2), node())
-    harness.wait(60)
+    harness = Harness.waited(60, group("a", min_member=2), *pods("a", 2), node())
     (patch,) = statuses(harness)
     assert (patch.status.phase, patch.resource_version) == ("Scheduled", "")
     (event,) = harness.emitted
@@ -107,8 +106,9 @@ def test_a_refusal_lifted_within_a_second_is_never_written():
 
 
 def test_a_refusal_that_begins_late_lasts_its_own_second_before_it_is_written():
-    harness = Harness.of(group("a", min_member=3), *pods("a", 2), node(cpu=3), pod("busy", group="", node="n1"))
-    harness.wait(0.9)
+    harness = Harness.waited(
+        0.9, group("a", min_member=3), *pods("a", 2), node(cpu=3), pod("busy", group="", node="n1")
+    )
     harness.add(*pods("a", 1, first=2))
     harness.wait(0.5)
     assert statuses(harness) == []
@@ -149,8 +149,7 @@ def test_a_groups_message_changes_at_most_every_thirty_seconds():
 
 @pytest.mark.without("restarts", "standbys", why="a new leader tells anew or not at all")
 def test_counts_are_written_while_the_message_keeps_its_number():
-    harness = Harness.of(group("a", min_member=2), *pods("a", 2), node())
-    harness.wait(2)
+    harness = Harness.waited(2, group("a", min_member=2), *pods("a", 2), node())
     message = harness.condition("default/a").message
     harness.add(*pods("a", 1, first=2))
     harness.wait(2)
@@ -222,8 +221,7 @@ def test_binding_is_written_only_if_it_lasts_over_a_second():
 
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tells anew or not at all")
 def test_an_older_change_that_is_due_does_not_carry_binding_out_early():
-    harness = Harness.of(group("a", min_member=2), *pods("a", 1), node())
-    harness.wait(0.9)
+    harness = Harness.waited(0.9, group("a", min_member=2), *pods("a", 1), node())
     harness.add(*pods("a", 1, first=1))
     harness.step()
     harness.now += 0.2
@@ -320,8 +318,7 @@ def test_nothing_is_decided_or_told_before_everything_was_listed():
 
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tells anew or not at all")
 def test_of_two_equal_groups_each_is_told_how_many_of_its_own_members_fit():
-    harness = Harness.of(node(cpu=3), pod("busy", group="", node="n1"))
-    harness.settle()
+    harness = Harness.settled(node(cpu=3), pod("busy", group="", node="n1"))
     harness.add(group("a", min_member=3, created=1.0), *pods("a", 3))
     harness.add(group("b", min_member=1, created=2.0), *pods("b", 1))
     harness.add(group("c", min_member=3, created=3.0), *pods("c", 3))

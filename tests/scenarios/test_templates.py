@@ -72,8 +72,7 @@ def test_the_driver_is_bound_once_places_for_all_executors_are_durable():
 
 
 def test_driver_and_executors_that_fit_one_by_one_but_not_together_are_refused_whole():
-    harness = Harness.of(node("n1", cpu=4), node("n2", cpu=4), app(), driver())
-    harness.wait(2)
+    harness = Harness.waited(2, node("n1", cpu=4), node("n2", cpu=4), app(), driver())
     assert not harness.bound()
     assert harness.status("default/a").reservation is None
     assert "Only 4 of 5 members fit" in harness.condition("default/a").message
@@ -301,8 +300,7 @@ def test_one_role_with_a_template_stands_for_the_rest_of_min_member_too():
 
 
 def test_a_role_without_a_template_must_exist_before_anything_is_held():
-    harness = Harness.of(node("n1", cpu=64), app(), *executors(1))
-    harness.wait(2)
+    harness = Harness.waited(2, node("n1", cpu=64), app(), *executors(1))
     assert not harness.bound()
     assert harness.condition("default/a").reason == "GangIncomplete"
     assert "missing by role: 1 of role driver" in harness.condition("default/a").message

@@ -130,8 +130,7 @@ def test_a_new_member_alone_does_not_revive_a_failed_group():
 
 @pytest.mark.without("leaderless", why="asserts exact times")
 def test_an_incomplete_group_never_times_out_and_its_clock_starts_when_it_is_complete():
-    harness = Harness.of(node(cpu=1), group("a", min_member=2, max_schedule_time_s=5.0), *pods("a", 1))
-    harness.wait(1000)
+    harness = Harness.waited(1000, node(cpu=1), group("a", min_member=2, max_schedule_time_s=5.0), *pods("a", 1))
     assert harness.status("default/a").phase == "Pending"
     assert harness.status("default/a").schedule_start_time == 0
     harness.add(*pods("a", 1, first=1))

@@ -94,8 +94,7 @@ class TestTheCasesOfKubeScheduler:
         assert told(harness, "pg1-0")[0] == told(harness, "pg2-2")[0] == "Unschedulable"
 
     def test_520_a_tree_grows_by_a_group_and_by_a_tree(self):
-        harness = Harness.of(node(cpu=20), inner("root", least=None), leaf("pg1", "root"), *members_of("pg1", 3))
-        harness.wait(3)
+        harness = Harness.waited(3, node(cpu=20), inner("root", least=None), leaf("pg1", "root"), *members_of("pg1", 3))
         assert bound(harness) == {"pg1": 3}
         harness.add(leaf("pg2", "root"), *members_of("pg2", 3))
         harness.wait(3)
@@ -502,8 +501,7 @@ class TestTopologyBelowTheRoot:
         assert len(where(harness)["pg1"]) == 1
 
     def test_a_label_that_no_node_has_is_named_in_no_promise(self):
-        harness = Harness.of(node(cpu=8), inner("root", least=1), *two("pg1", "root", **under("rack")))
-        harness.wait(3)
+        harness = Harness.waited(3, node(cpu=8), inner("root", least=1), *two("pg1", "root", **under("rack")))
         assert where(harness) == {}
         harness.add(*racks(z1_r1=2))
         harness.wait(3)

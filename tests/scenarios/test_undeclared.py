@@ -160,8 +160,7 @@ class TestWhatIsNotKnownYet:
 
     @pytest.mark.without("restarts", "standbys", "leaderless", why="an operator that begins has seen all namespaces")
     def test_pods_wait_for_their_namespace(self):
-        harness = Harness.of(node(cpu="8"), job(size=2), *pods_of_job(1))
-        harness.wait(0.5)
+        harness = Harness.waited(0.5, node(cpu="8"), job(size=2), *pods_of_job(1))
         before = bound(harness)
         harness.report(NamespaceSeen("default", tuple(AUTO.items())))
         harness.wait(3)

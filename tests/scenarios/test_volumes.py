@@ -26,15 +26,6 @@ def with_claims(number: int, name: str = "a", **fields):
     return [pod(f"default/{name}-{at}", group=name, volume_claims=[f"{name}-{at}"], **fields) for at in range(number)]
 
 
-def test_a_gang_with_zonal_volumes_lands_in_their_zones(harness: Harness) -> None:
-    harness.add(*(node(f"{zone}{at}", cpu="2", labels={"zone": zone}) for zone in "ab" for at in range(2)))
-    harness.provide(*(volume(f"v{at}", zone="ab"[at % 2]) for at in range(4)))
-    harness.provide(*(claim(f"a-{at}", f"v{at}") for at in range(4)))
-    harness.add(group(min_member=4), *with_claims(4))
-    harness.wait(3)
-    assert [each[0] for each in nodes_of(harness)] == ["a", "b", "a", "b"]
-
-
 def test_a_gang_waits_as_a_whole_if_one_zone_is_too_small_for_its_volumes(harness: Harness) -> None:
     harness.add(node("a", cpu="9", labels={"zone": "a"}), node("b", cpu="1", labels={"zone": "b"}))
     harness.provide(volume("v0", zone="a"), volume("v1", zone="b"), volume("v2", zone="b"))

@@ -21,8 +21,7 @@ def annotated(count: int, **fields) -> list[Pod]:
 
 @pytest.mark.without("restarts", why="a new leader tells anew or not at all")
 def test_a_plain_pod_is_bound_and_forgotten():
-    harness = Harness.of(pod("p", group=""), node())
-    harness.wait(2)
+    harness = Harness.waited(2, pod("p", group=""), node())
     assert harness.bound() == ["default/p"]
     assert harness.machine.gangs == {}
     (event,) = harness.emitted
@@ -36,8 +35,7 @@ def test_a_plain_pod_is_bound_and_forgotten():
 
 
 def test_a_plain_pod_that_finds_no_room_is_told_once_and_never_times_out():
-    harness = Harness.of(pod("p", group="", cpu=9), node(cpu=8))
-    harness.wait(0.9)
+    harness = Harness.waited(0.9, pod("p", group="", cpu=9), node(cpu=8))
     assert harness.emitted == []
     harness.wait(100_000)
     (event,) = harness.emitted
@@ -56,8 +54,7 @@ def test_a_plain_pod_that_finds_no_room_is_told_once_and_never_times_out():
 
 
 def test_a_plain_pod_with_an_unsupported_constraint_waits_and_is_told():
-    harness = Harness.of(pod("p", group="", unsupported=["spec.resourceClaims"]), node())
-    harness.wait(60)
+    harness = Harness.waited(60, pod("p", group="", unsupported=["spec.resourceClaims"]), node())
     assert harness.bound() == []
     assert harness.pod("default/p").condition_reason == "NotSupported"
     assert [event.reason for event in harness.emitted] == ["NotSupported"]
@@ -78,8 +75,7 @@ def test_a_plain_pod_whose_binding_is_refused_for_good_backs_off_and_is_tried_ag
 
 
 def test_a_gated_plain_pod_waits_without_a_word():
-    harness = Harness.of(pod("p", group="", gated=True), node())
-    harness.wait(60)
+    harness = Harness.waited(60, pod("p", group="", gated=True), node())
     assert (harness.bound(), harness.emitted) == ([], [])
     harness.change("default/p", gated=False)
     harness.settle()
@@ -87,14 +83,12 @@ def test_a_gated_plain_pod_waits_without_a_word():
 
 
 def test_a_pod_of_another_scheduler_is_never_touched():
-    harness = Harness.of(pod("p", group="", scheduler="default-scheduler"), node())
-    harness.wait(60)
+    harness = Harness.waited(60, pod("p", group="", scheduler="default-scheduler"), node())
     assert (harness.bound(), harness.effects) == ([], [])
 
 
 def test_annotations_make_a_group_that_is_bound_whole():
-    harness = Harness.of(*annotated(1), node(cpu=2))
-    harness.wait(2)
+    harness = Harness.waited(2, *annotated(1), node(cpu=2))
     assert harness.bound() == []
     assert harness.pod("default/x-0").condition_reason == "GangIncomplete"
     assert harness.pod("default/x-0").condition_message == (
@@ -112,8 +106,7 @@ def test_annotations_make_a_group_that_is_bound_whole():
     "restarts", "standbys", "leaderless", why="without a PodGroup the clock begins anew with each leader"
 )
 def test_an_annotated_group_times_out_and_its_members_say_why():
-    harness = Harness.of(*annotated(2), node(cpu=1))
-    harness.wait(3)
+    harness = Harness.waited(3, *annotated(2), node(cpu=1))
     assert harness.gang("default/x").record.phase == "TimedOut"
     assert [event.reason for event in harness.emitted] == ["NeverFits", "TimedOut"]
     harness.wait(2000)
@@ -122,8 +115,7 @@ def test_an_annotated_group_times_out_and_its_members_say_why():
 
 
 def test_an_annotated_group_is_not_told_again_after_a_restart():
-    harness = Harness.of(*annotated(1))
-    harness.wait(60)
+    harness = Harness.waited(60, *annotated(1))
     told = len(harness.effects)
     harness.restart()
     harness.wait(60)
@@ -132,8 +124,7 @@ def test_an_annotated_group_is_not_told_again_after_a_restart():
 
 
 def test_an_annotated_group_that_gets_a_podgroup_goes_on_under_it():
-    harness = Harness.of(*annotated(1), node())
-    harness.wait(2)
+    harness = Harness.waited(2, *annotated(1), node())
     harness.add(group("x", min_member=2))
     harness.wait(2)
     assert harness.condition("default/x").reason == "GangIncomplete"
@@ -143,8 +134,7 @@ def test_an_annotated_group_that_gets_a_podgroup_goes_on_under_it():
 
 
 def test_a_group_is_forgotten_with_its_last_pod():
-    harness = Harness.of(*annotated(2), *pods("orphan", 1), pod("foreign", group="y", scheduler="other"))
-    harness.wait(2)
+    harness = Harness.waited(2, *annotated(2), *pods("orphan", 1), pod("foreign", group="y", scheduler="other"))
     harness.delete("default/x-0", "default/x-1", "default/orphan-0", "default/foreign")
     harness.settle()
     assert harness.machine.gangs == {}
