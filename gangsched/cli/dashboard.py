@@ -136,7 +136,7 @@ class LiveBoard:
         from gangsched.page.things import HEAD, head  # noqa: PLC0415 - see the package
 
         self._trouble, overview = trouble, self.seen.overview
-        self.board.note(HEAD, head(overview.totals.summary, hidden=overview.hidden, trouble=trouble))
+        self.board.note(HEAD, head(overview.totals, hidden=overview.hidden, trouble=trouble))
 
 
 def _ignore_progress(_: str) -> None:

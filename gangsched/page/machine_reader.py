@@ -70,7 +70,7 @@ class MachineReader:
         yield from self._look_at_groups(machine)
         yield from self._look_at_nodes(machine)
         trouble = "" if self._ready() else UNLISTED
-        yield HEAD, things.head(self._totals.summary, trouble=trouble)
+        yield HEAD, things.head(self._totals, trouble=trouble)
 
     def _look_at_groups(self, machine: Machine) -> Iterator[Thing]:
         for key in list(machine.gangs):
@@ -133,7 +133,7 @@ async def keep(board: Board, look: Callable[[], Iterator[Thing]], *, every_s: fl
             spent = await _show(board, look())
             await asyncio.sleep(max(every_s, _SHARE * spent))
     except Exception:
-        board.note(HEAD, things.head("", trouble=_FAULT))
+        board.note(HEAD, things.head(None, trouble=_FAULT))
         raise
 
 
