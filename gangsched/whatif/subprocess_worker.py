@@ -103,15 +103,17 @@ def tried(manifests: bytes, events: Sequence[Any], settings: Any, now: float) ->
 
 
 def helping(namespace: str, name: str, events: Sequence[Any], settings: Any, now: float) -> dict[str, object]:  # noqa: ANN401
-    """What would help the group, a sentence for each remedy (`helps`), and why further members wait (`besides`)."""
+    """What would help the group, where its members fit and when it may start, as in `gangsched explain -o json`."""
     from gangsched.core.objects.declaration import GroupKey  # noqa: PLC0415 - after the limits
     from gangsched.core.objects.events import Synced  # noqa: PLC0415
     from gangsched.views.diagnosis import from_cluster  # noqa: PLC0415
+    from gangsched.views.diagnosis_json import as_object  # noqa: PLC0415
 
     diagnosis = from_cluster([*events, Synced()], GroupKey(namespace, name), policy=settings.policy(), now=now)
     if diagnosis is None:
         return {"error": child.NO_GROUP}
-    return {"helps": list(diagnosis.helps), "besides": list(diagnosis.besides)}
+    found = as_object(diagnosis)
+    return {name: found[name] for name in ("helps", "besides", "shortfall", "expectedStart")}
 
 
 def _results_by_group(decisions: Iterable[Decision]) -> list[dict[str, object]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import msgspec
 import pytest
 
 from gangsched.config.settings import Settings
+from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import (
     Event,
     GroupsReplaced,
@@ -30,6 +32,8 @@ from gangsched.core.objects.results import PodBound
 from gangsched.page import child
 from gangsched.page.what_if import WhatIf
 from gangsched.views.copied import pieces
+from gangsched.views.diagnosis import from_cluster
+from gangsched.views.diagnosis_json import as_object
 from gangsched.whatif import subprocess_worker
 from tests.builders import group, node, pod
 from tests.cgroups import limited
@@ -192,15 +196,13 @@ def test_a_fault_of_ours_is_told_as_one(answer):
 
 async def test_what_would_help_a_group_is_what_explain_says():
     what_if = WhatIf(facts, Settings(), now=lambda: NOW)
-    found = await what_if.helps("default", "waits")
-    assert found == {
-        "helps": [
-            "the end of default/runs: the group fits then",
-            "cpu 2 more on nodes that accept its members, cpu 2 per member",
-            "spec.minMember of at most 1: that many members fit now",
-        ],
-        "besides": [],
-    }
+    found: Any = await what_if.helps("default", "waits")
+    diagnosis = from_cluster(facts(), GroupKey("default", "waits"), policy=Settings().policy(), now=NOW)
+    assert diagnosis is not None
+    said = as_object(diagnosis)
+    assert found == {name: said[name] for name in ("helps", "besides", "shortfall", "expectedStart")}
+    assert found["helps"][0] == "the end of default/runs: the group fits then"
+    assert (found["shortfall"]["fits"], found["shortfall"]["wanted"]) == (1, 2)
     assert await what_if.helps("default", "none") == {"error": child.NO_GROUP}
 
 
@@ -253,7 +255,7 @@ limits = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_DATA, resourc
 print(json.dumps([os.nice(0), int(Path("/proc/self/oom_score_adj").read_text()), limits]))
 """
     said = subprocess.run([sys.executable, "-c", asked], check=True, capture_output=True).stdout
-    assert json.loads(said) == [10, 1000, [1 << 30, 7, 0]]
+    assert json.loads(said) == [min(19, os.nice(0) + 10), 1000, [1 << 30, 7, 0]]
 
 
 async def test_the_loop_goes_on_while_a_large_cluster_is_sent(record_property):

@@ -1,0 +1,57 @@
+// What would help a group that waits, when it will probably start, and where its members fit: asked of the server.
+
+import { byId, exact, list, make, say, setHidden } from "./text.js";
+
+let asking = new AbortController(), asked = "";
+
+// A question whose answer is no longer needed would delay the next one.
+export function askNoMore() {
+  asking.abort();
+  asked = "";
+  show({});
+  say(byId("helping"), "");
+}
+
+// Ask once for each sentence that the group shows: another sentence has other remedies.
+export async function askWhatHelps(group) {
+  const question = [group.namespace, group.name, group.phase, group.reason].join(" ");
+  if (question === asked) return;
+  askNoMore();
+  asked = question;
+  const mine = asking = new AbortController();
+  say(byId("helping"), "Finding out what would help …");
+  const found = await answerTo(group, mine.signal);
+  if (mine.signal.aborted) return;
+  say(byId("helping"), found.error || ((found.helps || []).length ? "What would help:" : "No remedy is known."));
+  show(found);
+}
+
+async function answerTo({ namespace, name }, signal) {
+  try {
+    const answer = await fetch(`/helps/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`, { signal });
+    return answer.ok ? await answer.json() : { error: await answer.text() };
+  } catch (error) {
+    return { error: error.message };
+  }
+}
+
+function show({ helps = [], besides = [], shortfall = null, expectedStart = null }) {
+  byId("helps").replaceChildren(...[...helps, ...besides].map((each) => make("li", each)));
+  say(byId("expected"), expectedStart ? started(expectedStart) : "");
+  setHidden(byId("fitting"), !(shortfall && shortfall.nodeGroups.length));
+  if (!shortfall) return;
+  say(byId("fits"), `${shortfall.fits} of ${shortfall.wanted} members fit now.`);
+  byId("where").tBodies[0].replaceChildren(...shortfall.nodeGroups.map((found) => {
+    const row = make("tr");
+    const why = found.obstacles.map((each) => `${each.nodes} × ${each.reason}${each.resource ? ` ${each.resource}` : ""}`);
+    row.append(make("td", found.name), make("td", String(found.nodes), "number"), make("td", String(found.members), "number"),
+      make("td", list(why) || "–"));
+    return row;
+  }));
+}
+
+function started({ earliest, latest, basis, unknown }) {
+  if (!earliest && !latest) return unknown ? `Expected start: unknown, because ${unknown}` : "";
+  const [from, to] = [earliest, latest].map((time) => (time ? exact(Date.parse(time)) : "an unknown time"));
+  return `Expected start: from ${from} to ${to}${basis ? ` (${basis})` : ""}`;
+}
