@@ -12,9 +12,11 @@ import pytest_asyncio
 from playwright.async_api import Browser
 
 from gangsched.page.board import Board
+from gangsched.page.history import History
 from gangsched.page.listener import Listener
 from gangsched.page.machine_reader import MachineReader
 from gangsched.page.server import Page
+from gangsched.views import cluster_overview
 from testbed import chromium
 from testbed.chromium import Tab
 from tests.harness import Harness
@@ -81,6 +83,15 @@ def scene() -> Harness:
 def seen(harness: Harness) -> dict[str, bytes]:
     """What the page shows of it."""
     return dict(MachineReader(lambda: harness.machine, lambda: True).look())
+
+
+def remembered() -> dict[str, bytes]:
+    """What a page remembers of the whole scene that was open from its beginning."""
+    history, past = History(), {}
+    for harness in played():
+        overview = cluster_overview.look(harness.machine)
+        past = dict(history.noted(overview.groups, overview.totals, harness.now))
+    return past
 
 
 async def open_(tab: Tab, address: str) -> None:

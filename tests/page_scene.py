@@ -20,8 +20,9 @@ from tests.preempting import SET
 
 END = 1_795_167_660.0
 """2026-11-20 09:41 UTC, when the scene ends."""
-MINUTES = 55
-"""Its length."""
+MINUTES, LAST_S = 55, 48.0
+"""Its length, and that of its last minute in seconds."""
+BEGIN = END - 60 * (MINUTES - 1) - LAST_S
 RACKS, IN_RACK, GPUS = 5, 8, 8
 
 
@@ -68,7 +69,7 @@ SPARK = "infra/etl-spark"
 def played() -> Iterator[Harness]:
     """The scene after each of its minutes; the last is the one to look at."""
     harness = Harness(Policy(preemption=Preemption(min_runtime_s=0.0)))
-    harness.now = END - 60 * MINUTES
+    harness.now = BEGIN
     harness.put_class("high", 1000)
     harness.add(*nodes())
     harness.settle()
@@ -83,7 +84,7 @@ def played() -> Iterator[Harness]:
             harness.add(*_spark(harness.now))
         harness.settle()
         _run(harness, starts)
-        harness.wait(60 if minute < MINUTES - 1 else 12)
+        harness.wait(60 if minute < MINUTES - 1 else LAST_S)
         yield harness
 
 

@@ -91,11 +91,12 @@ class Totals:
         parts = [f"{number_of(self.groups, 'group')}, {self.waiting} waiting"]
         if self.nodes:
             parts.append(number_of(self.nodes, "node") + (f", {self.closed} closed" if self.closed else ""))
-            parts += [
-                f"{name.rpartition('/')[2]} {share(self.requested[name], self.allocatable[name]):.0%}"
-                for name in self.main
-            ]
+            parts += [f"{name.rpartition('/')[2]} {self.use(name):.0%}" for name in self.main]
         return " · ".join(parts)
+
+    def use(self, name: str) -> float:
+        """The requested fraction of all of this resource, from 0 to 1."""
+        return share(self.requested[name], self.allocatable[name])
 
     @property
     def main(self) -> list[str]:

@@ -67,10 +67,10 @@ class GroupRow:
     """One gang. `declared`: it has a PodGroup, whose status counts.
 
     `since` is when it began to wait, in epoch seconds, 0.0 if it does not wait. `running` of the `bound` members run.
-    `roster` are its members, with those that have ended, and `asks` what the others request.
-    `turn` sorts gangs that wait for room in the order in which they are tried; empty for all others, such as incomplete
-    ones and those that the present nodes could never take. `moments` are the
-    stages that it is known to have reached, in chronological order. `plan` is open for it, if others leave.
+    It was preempted `preemptions` times. `roster` are its members, with those that have ended, and `asks` what the
+    others request. `turn` sorts gangs that wait for room in the order in which they are tried; empty for all others,
+    such as incomplete ones and those that the present nodes could never take. `moments` are the stages that it is known
+    to have reached, in chronological order. `plan` is open for it, if others leave.
     """
 
     key: GroupKey
@@ -86,6 +86,7 @@ class GroupRow:
     source: str = ""
     running: int = 0
     priority: int = 0
+    preemptions: int = 0
     roster: Sequence[Member] = ()
     asks: Sequence[Ask] = ()
     turn: OrderKey | tuple[()] = ()
@@ -130,6 +131,7 @@ def row(gang: Gang, assessment: Assessment) -> GroupRow:
         turn=turn,
         running=sum(bool(pod.node) and pod.phase is PodPhase.RUNNING for pod in live),
         priority=assessment.terms.priority,
+        preemptions=gang.record.preemptions,
         roster=tuple(map(_member, gang.observed.pods.values())),
         asks=_asks(live),
         moments=tuple(moments(gang, minimum)),

@@ -19,7 +19,7 @@ from gangsched.page.server import Page
 from testbed import chromium
 from testbed.chromium import Tab
 from testbed.operator import Operator, address_of_page
-from tests.browsing import Echo, scene, seen
+from tests.browsing import Echo, remembered, scene, seen
 from tests.page_scene import END
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
@@ -154,7 +154,7 @@ def camera() -> Iterator[Camera]:
 def main() -> None:
     """Write the pictures of the scene."""
     with camera() as made:
-        made.open_board(seen(scene()))
+        made.open_board(seen(scene()) | remembered())
         for shot in SHOTS:
             (IMAGES / f"{shot.name}.webp").write_bytes(made.view(shot))
 

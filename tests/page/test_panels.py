@@ -19,6 +19,7 @@ from tests.browsing import (
     filled,
     head,
     open_,
+    remembered,
     scene,
     seen,
     texts,
@@ -28,6 +29,7 @@ from tests.browsing import (
     waiting,
 )
 from tests.effort import tries
+from tests.page_scene import END
 
 TURNS = max(60, tries(60))
 """The page is refreshed 20 times a minute."""
@@ -37,7 +39,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
 @pytest.fixture(scope="module")
 def cluster() -> dict[str, bytes]:
-    return seen(scene())
+    return seen(scene()) | remembered()
 
 
 @beside_the_browser
@@ -76,7 +78,60 @@ async def test_the_line_has_places_amounts_ages_and_reasons_and_beside_it_what_n
     ]
     assert await texts(tab, "#never .name") == ["research/big-moe"]
     assert "16 of vision/yolo-search" in (await texts(tab, "#line li p"))[0]
-    assert await tab.page.evaluate("document.querySelector('#line time').title.startsWith('11/20/2026, 9:4')")
+    assert await tab.page.evaluate("document.querySelector('#line time').title.startsWith('Nov 20, 2026, 9:4')")
+    assert tab.problems == []
+
+
+@beside_the_browser
+async def test_what_is_bound_and_does_not_start_is_beside_the_line(
+    tab: Tab, board: tuple[Board, str], cluster: dict[str, bytes]
+) -> None:
+    shown, address = board
+    shown.show(cluster)
+    await open_(tab, address)
+    assert await texts(tab, "#stuck .name, #stuck .chip") == ["vision/depth-est", "ImagePullBackOff"]
+    [message] = await texts(tab, "#stuck p")
+    assert message.startswith("1 of 2 bound members run; not depth-est-1 on gpu-")
+
+
+@beside_the_browser
+async def test_what_happened_is_drawn_to_scale(tab: Tab, board: tuple[Board, str], cluster: dict[str, bytes]) -> None:
+    """The last hour as bars and lines; the address remembers another time."""
+    shown, address = board
+    shown.show(cluster)
+    await open_(tab, address)
+    assert (await texts(tab, "#chart-key li")) == ["CPU 31 %", "memory 47 %", "GPU 93 %", "waiting 5"]
+    assert await tab.page.evaluate("document.getElementById('most-waiting').textContent") == "5 waiting"
+    bars = dict(zip(await texts(tab, "#bars .name"), await texts(tab, "#bars .unseen"), strict=True))
+    assert len(bars) == 25
+    assert bars["infra/nccl-burnin"] == "starting for 2 min, running for 18 min"
+    assert bars["vision/yolo-search"].startswith("starting for 2 min, running for 24 min, preempted for ")
+    rect = (
+        "[...[...document.querySelectorAll('#bars li')].find(e => e.dataset.gang === 'vision/yolo-search')"
+        ".querySelectorAll('rect')].map(e => [e.getAttribute('class'), +e.getAttribute('width')])"
+    )
+    widths = dict(await tab.page.evaluate(rect))
+    # 400 units are an hour.
+    assert widths["did-running"] == pytest.approx(24 / 60 * 400, abs=1)
+    assert widths["did-preempted"] == pytest.approx(48 / 3600 * 400, abs=0.5)
+    await tab.page.select_option("#hours", "24")
+    await tab.until(f"{rect}.every(([, wide]) => wide < 10)")
+    assert await tab.page.evaluate("location.hash") == "#hours=24"
+    assert tab.problems == []
+
+
+@beside_the_browser
+async def test_lines_are_interrupted_where_nothing_was_noted(tab: Tab, board: tuple[Board, str]) -> None:
+    shown, address = board
+    sample = {"running": 1, "waiting": 1, "use": {"cpu": 0.5}}
+    times = [END - 600, END - 540, END - 120, END - 60]
+    shown.show(head("") | {f"minute/{at:.0f}": json.dumps({**sample, "at": at}).encode() for at in times})
+    await open_(tab, address)
+    path = await tab.page.evaluate("document.querySelector('#chart .use').getAttribute('d')")
+    assert [path.count(letter) for letter in "ML"] == [2, 2]
+    shown.show(head(""))
+    await tab.until("document.getElementById('chart-box').hidden")
+    assert await tab.page.evaluate(told("The past is noted from now on")("#no-samples"))
     assert tab.problems == []
 
 
@@ -152,7 +207,8 @@ async def test_pointing_at_a_gang_marks_it_in_every_panel(
     await tab.page.mouse.move(*await cell(tab, 15, 0))
     assert {"LI vision/yolo-search", "TR vision/yolo-search"} <= set(await tab.page.evaluate(marked))
     await tab.page.mouse.move(*await cell(tab, 0, 0))
-    assert await tab.page.evaluate(marked) == ["TR research/llama-pretrain", "BUTTON research/llama-pretrain"]
+    found = [f"{tag} research/llama-pretrain" for tag in ("LI", "BUTTON", "TR", "BUTTON")]
+    assert await tab.page.evaluate(marked) == found
     await tab.page.hover("#line li")
     assert "LI nlp/dpo-llama-70b" in await tab.page.evaluate(marked)
     assert tab.problems == []
@@ -213,13 +269,10 @@ async def test_a_gang_shows_its_timeline_to_scale(tab: Tab, board: tuple[Board, 
     shown.show(head("1 group") | dict([thing("group", group)]))
     await open_(tab, address)
     await tab.page.evaluate("location.hash = 'group=team/gang-1'")
-    await tab.until("document.querySelectorAll('#timeline rect').length === 5")
-    widths = await tab.page.evaluate(
-        "[...document.querySelectorAll('#timeline rect')].map(e => +e.getAttribute('width'))"
-    )
-    # The last span ends now, 20 seconds after the first stage plus 40.
-    assert [wide / widths[0] for wide in widths[1:4]] == pytest.approx([3, 0.1, 0.9])
-    assert sum(widths) == pytest.approx(600, abs=1)
+    await tab.until("document.querySelectorAll('#timeline span').length === 5")
+    widths = await tab.page.evaluate("[...document.querySelectorAll('#timeline span')].map(e => e.offsetWidth)")
+    # The last span ends now, 61 seconds after the first began.
+    assert [wide / sum(widths) for wide in widths[:4]] == pytest.approx([10 / 61, 30 / 61, 1 / 61, 9 / 61], abs=0.01)
     assert await texts(tab, "#moments b") == list(stages)
     spent = [text.split(" for ") for text in await texts(tab, "#moments li > span:last-child")]
     assert spent[:-1] == [
@@ -262,7 +315,14 @@ async def test_what_is_written_in_the_cluster_is_text_and_nothing_else(tab: Tab,
     things = dict([thing("group", group), thing("group", never)])
     # The scarcest resource decides how the node is drawn.
     named = {**node, "scarcest": HOSTILE, "parts": [part], "topology": {HOSTILE: HOSTILE}}
-    shown.show(head("1 group", hidden=HOSTILE, trouble=HOSTILE, totals=totals) | things | dict([thing("node", named)]))
+    at = END - 60
+    course = {"namespace": HOSTILE, "name": HOSTILE, "steps": [[HOSTILE, at], ["running", at]], "ended": None}
+    sample = {"running": 1, "waiting": 1, "use": {"<img src=x>": 0.5}}
+    past = {f"minute/{number}": json.dumps({**sample, "at": at + number}).encode() for number in range(3)}
+    past["past/x"] = json.dumps(course).encode()
+    stuck = waiting(3, namespace=HOSTILE, name="stuck", roster=[[HOSTILE, HOSTILE, "Starting", HOSTILE]])
+    things |= dict([thing("node", named), thing("group", stuck)]) | past
+    shown.show(head("1 group", hidden=HOSTILE, trouble=HOSTILE, totals=totals) | things)
     await open_(tab, address)
     for details in ("table-of-nodes", "table-of-groups"):
         await tab.page.evaluate(f"document.getElementById('{details}').open = true")
@@ -275,6 +335,7 @@ async def test_what_is_written_in_the_cluster_is_text_and_nothing_else(tab: Tab,
     places = (
         "#line #never #nodes #groups #hidden #trouble #resources #by #namespace #reason #node #node-gangs #gang-head"
     )
+    places += " #stuck #bars #chart-key"
     inside = "#gang-state #gang-message #members #victims #where #moments #commands #helps #trying"
     for place in f"{places} {inside}".split():
         assert await tab.page.evaluate(told("<img src")(place)), place
@@ -341,7 +402,8 @@ async def test_a_screen_reader_meets_the_parts_in_their_order(
     shown.show(cluster)
     await open_(tab, address)
     heads = await texts(tab, "h1, main h2, main h3")
-    assert heads == ["gangsched", "Cluster", "Line", "Can never fit on these nodes", "What if?", "All groups"]
+    beside = ["Bound, but does not start", "Can never fit on these nodes"]
+    assert heads == ["gangsched", "Cluster", "Line", *beside, "What happened", "What if?", "All groups"]
     assert await tab.page.evaluate("document.querySelector('a').id") == "skip"
     await tab.page.keyboard.press("Tab")
     await tab.page.keyboard.press("Enter")

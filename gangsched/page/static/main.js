@@ -8,12 +8,14 @@ import { showCluster, startCluster } from "./cluster.js";
 import { showDrawer, startDrawer } from "./drawer.js";
 import { showFigures } from "./figures.js";
 import { showGroups, startGroups } from "./groups.js";
+import { showHappened, startHappened } from "./happened.js";
 import { showLine, startLine } from "./line.js";
+import { showStuck } from "./stuck.js";
 import { startWhatIf } from "./whatif.js";
 
 const EVERY_MS = 100;  // shortest time between two looks of the page
 const TICK_MS = 1000;
-const FRAMES = [[showFigures, showCluster], [showLine, showDrawer, showGroups]];  // so that no frame is long
+const FRAMES = [[showFigures, showCluster], [showLine, showStuck, showDrawer, showGroups, showHappened]];  // so that no frame is long
 let due = false, again = false, showedAt = -EVERY_MS;
 
 function showSoon() {
@@ -40,6 +42,7 @@ function showFrame(at) {
 startCluster();
 startDrawer();
 startGroups();
+startHappened();
 startLine();
 startWhatIf();
 address.onChange(showSoon);
@@ -49,6 +52,7 @@ byId("skip").addEventListener("click", (event) => {
   byId("line-head").focus();
 });
 setInterval(refreshTimes, TICK_MS);
+setInterval(showSoon, 10 * TICK_MS);
 follow((change) => {
   take(change);
   showSoon();

@@ -60,7 +60,7 @@ function pair(seconds, large, largeUnit, small, smallUnit) {
 }
 
 // A formatter of one's own: `toLocaleString` makes a new one each time, which is slow.
-const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "short", timeStyle: "medium" });
+const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
 const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 

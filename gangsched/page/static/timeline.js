@@ -1,10 +1,9 @@
 // The stages of one gang: a bar to scale, and a list with the time that each stage took.
 
-import { clock, draw, duration, exact, make, now } from "./text.js";
+import { clock, duration, exact, make, now } from "./text.js";
 import { waits } from "./store.js";
 
-const WIDE = 600, HIGH = 26;
-const LEAST_NAMED = 56;  // minimum width of a segment that has room for its duration
+const LEAST_NAMED = 0.1;  // minimum share of a span that has room for its duration
 const BECOMES = {
   "created": "incomplete", "complete": "waiting", "first bound": "binding", "scheduled": "starting",
   "last bound": "starting", "running": "running",
@@ -20,18 +19,14 @@ function spans(group) {
   });
 }
 
-export function showTimeline(picture, stages, group) {
+export function showTimeline(bar, stages, group) {
   const found = spans(group), total = found.reduce((sum, span) => sum + span.seconds, 0) || 1;
-  let left = 0;
-  const parts = found.flatMap((span) => {
-    const wide = (span.seconds / total) * WIDE, from = left;
-    left += wide;
-    const box = draw("rect", { x: from, y: 0, width: Math.max(wide, 1), height: HIGH, class: `did-${span.does}` });
-    box.append(draw("title", {}, `${span.does}: ${duration(span.seconds)}`));
-    const text = draw("text", { x: from + 5, y: HIGH - 9, class: `on-${span.does}` }, duration(span.seconds));
-    return wide < LEAST_NAMED ? [box] : [box, text];
-  });
-  picture.replaceChildren(...parts);
+  bar.replaceChildren(...found.map((span) => {
+    const part = make("span", span.seconds / total < LEAST_NAMED ? "" : duration(span.seconds), `did-${span.does}`);
+    part.style.flexGrow = String(span.seconds / total);
+    part.title = `${span.does}: ${duration(span.seconds)}`;
+    return part;
+  }));
   stages.replaceChildren(...found.map((span) => {
     const item = make("li"), time = make("span", clock(span.at), "soft");
     time.title = exact(span.at);
