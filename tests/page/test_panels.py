@@ -6,9 +6,10 @@ import json
 import time
 from collections.abc import Callable
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 import pytest
+from axe_playwright_python.async_playwright import Axe
 
 from gangsched.page.board import Board
 from testbed.chromium import Tab
@@ -339,7 +340,7 @@ async def test_what_is_written_in_the_cluster_is_text_and_nothing_else(tab: Tab,
     inside = "#gang-state #gang-message #members #victims #where #moments #commands #helps #trying"
     for place in f"{places} {inside}".split():
         assert await tab.page.evaluate(told("<img src")(place)), place
-    assert await tab.page.evaluate("document.querySelectorAll('img, main script, aside script').length") == 0
+    assert await tab.page.evaluate("document.querySelectorAll('img, main script, #gang script').length") == 0
     assert await tab.page.evaluate("document.title") == "gangsched"
     assert {url.split("/")[2] for url in tab.requested} == {address.split("/")[2]}
     assert tab.problems == []
@@ -648,3 +649,31 @@ async def test_what_comes_and_goes_leaves_no_memory_behind(
     counters = await tab.devtools.send("Memory.getDOMCounters")
     assert counters["nodes"] < 20_000
     assert tab.problems == []
+
+
+@beside_the_browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+async def test_axe_finds_no_violation(
+    tab: Tab, board: tuple[Board, str], cluster: dict[str, bytes], scheme: Literal["light", "dark"], width: int
+) -> None:
+    """Contrast, names, roles and their order, by axe-core: the whole page with its tables open, and an open drawer."""
+    shown, address = board
+    shown.show(cluster | head("", trouble="Something is out of date."))
+    await tab.page.set_viewport_size({"width": width, "height": 900})
+    await tab.page.emulate_media(color_scheme=scheme)
+    await open_(tab, address)
+    for details in ("table-of-nodes", "table-of-groups"):
+        await tab.page.evaluate(f"document.getElementById('{details}').open = true")
+    await tab.until("document.querySelectorAll('#groups tbody tr').length === 25")
+    for group in ("", "nlp/dpo-llama-70b", "vision/depth-est"):
+        await tab.page.evaluate(f"location.hash = {json.dumps(f'group={group}')}")
+        await tab.until(f"document.getElementById('gang').hidden === {json.dumps(not group)}")
+        if group.startswith("nlp"):
+            await tab.until("!document.getElementById('fitting').hidden")
+        found = await Axe().run(tab.page)
+        violations = [
+            (each["id"], [(node["target"], node["failureSummary"]) for node in each["nodes"][:3]])
+            for each in found.response["violations"]
+        ]
+        assert violations == []
