@@ -111,6 +111,7 @@ async def test_what_fits_would_be_bound_on_a_named_node():
             "members": 2,
             "minimum": 2,
             "nodes": {"n1": 2},
+            "after": 0.0,
         }
     ]
     assert (found["more"], found["elsewhere"], found["ignored"], found["nodes"]) == (0, {}, {}, 0)
@@ -120,7 +121,7 @@ def test_what_does_not_fit_would_wait_and_the_reason_is_told(answer):
     found = answer(JOB.replace("CPU", "2").replace("high", "gentle"))
     [new] = found["groups"]
     assert (new["whole"], new["reason"], new["nodes"]) == (False, "Unschedulable", {})
-    assert found["leaving"] == {"pods": 0, "groups": 0}
+    assert found["leaving"] == {"pods": 0, "groups": 0, "nodes": {}}
     assert "Only 1 of 2 members fit" in new["message"]
 
 
@@ -134,7 +135,9 @@ def test_it_is_counted_who_would_leave_for_what_fits_nowhere_else(answer):
     found = answer(JOB.replace("CPU", "2"))
     [new] = found["groups"]
     assert (new["whole"], new["reason"], new["nodes"]) == (True, "Scheduled", {"n1": 2})
-    assert found["leaving"] == {"pods": 1, "groups": 1}
+    assert found["leaving"] == {"pods": 1, "groups": 1, "nodes": {"n1": 1}}
+    # The one that leaves gets its grace period.
+    assert new["after"] >= 30
 
 
 def test_new_nodes_in_the_manifest_count(answer):

@@ -22,7 +22,6 @@ export function showCluster() {
   const nodes = all("node"), { hidden } = getHead();
   say(byId("hidden"), hidden || "");
   setHidden(byId("no-nodes"), Boolean(nodes.length || hidden));
-  showLabels(nodes);
   layOut(nodes);
   if (chosen && !nodeNamed(chosen)) chosen = "";
   describe();
@@ -41,10 +40,12 @@ function showLabels(nodes) {
 }
 
 function layOut(nodes) {
-  const width = byId("view").clientWidth, label = byId("by").value, height = Math.floor(innerHeight * TALLEST);
-  const now = [versionOf("node"), width, height, label].join();
+  const width = byId("view").clientWidth, height = Math.floor(innerHeight * TALLEST);
+  const now = [versionOf("places"), width, height, address.get("by")].join();
   if (now === laidOut) return;
   laidOut = now;
+  showLabels(nodes);
+  const label = byId("by").value;
   const groups = grouped(nodes, label === NONE ? "" : label);
   plan = placed(groups, { width, height, headed: label !== NONE });
   byId("space").style.height = `${plan.height}px`;
@@ -74,8 +75,14 @@ function drawNow() {
   plan.rows.forEach((row) => {
     if (row.top + row.high < from || row.top > from + height) return;
     if (row.head) drawHead(pen, row);
-    else row.boxes.forEach((box) => paintNode(pen, box, { ...given, ghosts: ghostsOn(box.node.name), chosen: box.node.name === chosen }));
+    else row.boxes.forEach((box) => paintBox(pen, box, given));
   });
+}
+
+function paintBox(pen, box, given) {
+  const node = nodeNamed(box.name);
+  // It may have gone since the nodes were laid out.
+  if (node) paintNode(pen, box, node, { ...given, ghosts: ghostsOn(box.name), chosen: box.name === chosen });
 }
 
 function drawHead(pen, { top, head }) {
@@ -137,28 +144,29 @@ function boxAt(event) {
   const x = event.offsetX, y = event.offsetY + byId("view").scrollTop;
   const row = plan.rows.find((each) => each.boxes && y >= each.top && y < each.top + each.high);
   const box = row && row.boxes.find((each) => x >= each.left && x < each.left + each.wide);
-  return box ? { box, part: partAt(box, plan.named, x, y) } : null;
+  const node = box && nodeNamed(box.name);
+  return node ? { name: box.name, part: partAt(box, node, plan.named, x, y) } : null;
 }
 
 function choose(name) {
   chosen = name;
   describe();
   drawSoon();
-  const row = plan.rows.find((each) => each.boxes && each.boxes.some((box) => box.node.name === name)), view = byId("view");
+  const row = plan.rows.find((each) => each.boxes && each.boxes.some((box) => box.name === name)), view = byId("view");
   if (!row) return;
   if (row.top < view.scrollTop) view.scrollTop = row.top;
   if (row.top + row.high > view.scrollTop + view.clientHeight) view.scrollTop = row.top + row.high - view.clientHeight;
 }
 
 function moved(key) {
-  const boxes = plan.rows.flatMap((row) => row.boxes || []), at = boxes.findIndex((box) => box.node.name === chosen);
+  const boxes = plan.rows.flatMap((row) => row.boxes || []), at = boxes.findIndex((box) => box.name === chosen);
   if (!boxes.length) return "";
-  if (at < 0) return boxes[0].node.name;
+  if (at < 0) return boxes[0].name;
   const step = { ArrowRight: 1, ArrowLeft: -1, Home: -boxes.length, End: boxes.length }[key];
-  if (step) return boxes[Math.min(boxes.length - 1, Math.max(0, at + step))].node.name;
+  if (step) return boxes[Math.min(boxes.length - 1, Math.max(0, at + step))].name;
   const rows = plan.rows.filter((row) => row.boxes), here = rows.findIndex((row) => row.boxes.includes(boxes[at]));
   const next = rows[here + (key === "ArrowDown" ? 1 : -1)], column = rows[here].boxes.indexOf(boxes[at]);
-  return (next ? next.boxes[Math.min(column, next.boxes.length - 1)] : boxes[at]).node.name;
+  return (next ? next.boxes[Math.min(column, next.boxes.length - 1)] : boxes[at]).name;
 }
 
 function drawLegend() {
@@ -189,7 +197,7 @@ export function startCluster() {
   grid.addEventListener("click", (event) => {
     const found = boxAt(event);
     if (!found) return;
-    choose(found.box.node.name);
+    choose(found.name);
     if (gangOf(found.part)) address.set("group", gangOf(found.part), { step: true });
   });
   grid.addEventListener("keydown", (event) => {

@@ -1,12 +1,12 @@
-// Where the members of a tried manifest would go: how many on each node.
+// What a tried manifest would change: how many pods would come to each node, and how many would leave it.
 
 const followers = [];
-let ghosts = new Map();
+let coming = new Map(), leaving = new Map();
 
-export function ghostsOn(node) { return ghosts.get(node) || 0; }
+export function ghostsOn(node) { return { comes: coming.get(node) || 0, leaves: leaving.get(node) || 0 }; }
 
-export function showGhosts(numbers) {
-  ghosts = numbers;
+export function showGhosts(comes = new Map(), leaves = new Map()) {
+  [coming, leaving] = [comes, leaves];
   followers.forEach((changed) => changed());
 }
 

@@ -48,7 +48,7 @@ export function placed(groups, { width, height, headed }) {
     }
     for (let at = 0; at < group.nodes.length; at += columns) {
       const boxes = group.nodes.slice(at, at + columns)
-        .map((node, column) => ({ node, left: column * wide, top, wide: wide - GAP, high: size.high }));
+        .map(({ name }, column) => ({ name, left: column * wide, top, wide: wide - GAP, high: size.high }));
       rows.push({ top, high: size.high + GAP, boxes });
       top += size.high + GAP;
     }

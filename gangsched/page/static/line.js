@@ -18,7 +18,7 @@ export function showLine() {
   waiting.filter((group) => group.turn).forEach((group, at) => places.set(group, at + 1));
   showChoices(byId("namespace"), "namespace", [...waiting, ...never].map((group) => group.namespace));
   showChoices(byId("reason"), "reason", waiting.map(reasonOf));
-  const wanted = waiting.filter(matching);
+  const wanted = waiting.filter(matching());
   showRows(byId("line"), wanted.slice(0, MOST), { key: full, make: madeEntry, fill: (item, group) => fillEntry(item, group, places.get(group)) });
   const more = wanted.length - MOST;
   say(byId("more-waiting"), more > 0 ? `and ${count(more, "more group")}: filter by namespace, reason or name` : "");
@@ -45,11 +45,12 @@ function showChoices(select, name, values) {
   select.value = wanted || ANY;
 }
 
-function matching(group) {
-  const { namespace, reason } = Object.fromEntries(["namespace", "reason"].map((id) => [id, byId(id).value]));
+// Whether a group passes the filters as they are now.
+function matching() {
+  const [namespace, reason] = ["namespace", "reason"].map((id) => byId(id).value);
   const text = byId("wanted").value.trim().toLowerCase();
-  return [ANY, group.namespace].includes(namespace) && [ANY, reasonOf(group)].includes(reason)
-    && full(group).toLowerCase().includes(text);
+  return (group) => (namespace === ANY || group.namespace === namespace) && (reason === ANY || reasonOf(group) === reason)
+    && (!text || full(group).toLowerCase().includes(text));
 }
 
 function madeEntry(group) {

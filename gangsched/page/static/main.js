@@ -15,7 +15,7 @@ import { startWhatIf } from "./whatif.js";
 
 const EVERY_MS = 100;  // shortest time between two looks of the page
 const TICK_MS = 1000;
-const FRAMES = [[showFigures, showCluster], [showLine, showStuck, showDrawer, showGroups, showHappened]];  // so that no frame is long
+const FRAMES = [[showFigures, showCluster], [showLine], [showStuck, showDrawer, showGroups, showHappened]];  // so that no frame is long
 let due = false, again = false, showedAt = -EVERY_MS;
 
 function showSoon() {

@@ -26,8 +26,8 @@ function shade(gang) {
 
 export function gangOf(part) { return part && part.name !== null ? full(part) : ""; }
 
-export function paintNode(pen, box, { colours, marked, ghosts, named, chosen }) {
-  const { node, left, top, wide, high } = box;
+export function paintNode(pen, box, node, { colours, marked, ghosts, named, chosen }) {
+  const { left, top, wide, high } = box;
   pen.fillStyle = colours.panel;
   pen.fillRect(left, top, wide, high);
   if (node.closed) hatch(pen, { left, top, wide, high }, colours.line, 5);
@@ -47,18 +47,18 @@ export function paintNode(pen, box, { colours, marked, ghosts, named, chosen }) 
   const cells = high > 10 ? cellsOf(node) : null;
   if (cells) paintCells(pen, inner, cells, { colours, marked });
   else paintBar(pen, inner, node, { colours, marked });
-  if (ghosts) paintGhost(pen, inner, ghosts, colours);
+  if (ghosts.comes || ghosts.leaves) paintGhost(pen, inner, ghosts, colours);
   if (chosen) outline(pen, { left, top, wide, high }, colours.focus, 2);
 }
 
 // The part of a node at this point, for pointing at it.
-export function partAt(box, named, x, y) {
-  const inner = innerOf(box, named), cells = box.high > 10 ? cellsOf(box.node) : null;
+export function partAt(box, node, named, x, y) {
+  const inner = innerOf(box, named), cells = box.high > 10 ? cellsOf(node) : null;
   if (cells) {
     const found = cells.find((_, at) => inside(cellBox(inner, cells.length, at), x, y));
     return found ? found.part || found.reserved : null;
   }
-  return bars(inner, box.node).find((each) => inside(each, x, y))?.part || null;
+  return bars(inner, node).find((each) => inside(each, x, y))?.part || null;
 }
 
 function inside({ left, top, wide, high }, x, y) { return x >= left && x < left + wide && y >= top && y < top + high; }
@@ -145,14 +145,14 @@ const PATTERNS = {
   },
 };
 
-function paintGhost(pen, inner, number, colours) {
-  pen.strokeStyle = colours.focus;
+function paintGhost(pen, inner, { comes, leaves }, colours) {
+  pen.strokeStyle = comes ? colours.focus : colours.leaving;
   pen.lineWidth = 2;
   pen.setLineDash([4, 2]);
   pen.strokeRect(inner.left + 1, inner.top + 1, inner.wide - 2, inner.high - 2);
   pen.setLineDash([]);
   if (inner.wide < 22 || inner.high < 14) return;
-  const text = `+${number}`;
+  const text = [comes && `+${comes}`, leaves && `−${leaves}`].filter(Boolean).join(" ");
   pen.font = "bold 12px system-ui, sans-serif";
   const wide = pen.measureText(text).width + 6;
   fill(pen, { left: inner.left + (inner.wide - wide) / 2, top: inner.top + inner.high / 2 - 8, wide, high: 16 }, colours.panel);

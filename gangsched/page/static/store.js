@@ -2,7 +2,9 @@
 
 const kinds = { node: new Map(), group: new Map(), minute: new Map(), past: new Map() };
 const sorted = new Map();
-let head = {}, version = { node: 0, group: 0, minute: 0, past: 0, head: 0 };
+// How often each kind has changed, and how often which nodes there are, or where they are.
+const version = { node: 0, group: 0, minute: 0, past: 0, head: 0, places: 0 };
+let head = {};
 
 export function take(change) {
   if (change.whole) Object.keys(kinds).forEach((kind) => forget(kind));
@@ -17,9 +19,10 @@ export function take(change) {
       version.head += 1;
       return;
     }
-    const [kind, rest] = parted(name), known = kinds[kind].has(rest);
+    const [kind, rest] = parted(name), before = kinds[kind].get(rest);
     kinds[kind].set(rest, thing);
-    touch(kind, !known);
+    touch(kind, !before);
+    if (before && kind === "node" && placeOf(before) !== placeOf(thing)) version.places += 1;
   });
 }
 
@@ -28,6 +31,8 @@ function parted(name) {
   return [name.slice(0, at), name.slice(at + 1)];
 }
 
+function placeOf(node) { return JSON.stringify(node.topology); }
+
 function forget(kind) {
   kinds[kind].clear();
   touch(kind, true);
@@ -35,7 +40,9 @@ function forget(kind) {
 
 function touch(kind, names) {
   version[kind] += 1;
-  if (names) sorted.delete(kind);
+  if (!names) return;
+  sorted.delete(kind);
+  if (kind === "node") version.places += 1;
 }
 
 export function versionOf(...of) { return of.map((kind) => version[kind]).join(); }

@@ -1,6 +1,6 @@
 // What if: a manifest is tried on a copy of the cluster. Its members appear as ghosts on the nodes.
 
-import { byId, full, list, make, say, setHidden } from "./text.js";
+import { byId, count, duration, full, list, make, say, setHidden } from "./text.js";
 import { showGhosts } from "./ghosts.js";
 
 const MOST_BYTES = 1 << 20;  // maximum size of a manifest; the server refuses more
@@ -18,7 +18,7 @@ export async function tryManifest(name, text) {
     const isJson = (answer.headers.get("Content-Type") || "").startsWith("application/json");
     const found = isJson ? await answer.json() : { error: await answer.text() };
     said.textContent = found.error || told(name, found);
-    showAnswer(found.groups || []);
+    if (!found.error) showAnswer(found);
   } catch (error) {
     said.textContent = `${name} could not be tried: ${error.message}`;
   }
@@ -26,33 +26,42 @@ export async function tryManifest(name, text) {
 
 function clear() {
   byId("tried").replaceChildren();
-  showGhosts(new Map());
+  showGhosts();
   setHidden(byId("forget"), true);
 }
 
-function showAnswer(groups) {
+function showAnswer({ groups, leaving }) {
   byId("tried").replaceChildren(...groups.map(tried));
   const numbers = new Map();
   groups.filter((group) => group.whole).forEach((group) => Object.entries(group.nodes).forEach(([node, number]) => {
     numbers.set(node, (numbers.get(node) || 0) + number);
   }));
-  showGhosts(numbers);
+  showGhosts(numbers, new Map(Object.entries(leaving.nodes)));
   setHidden(byId("forget"), false);
 }
+
+function when(group) { return group.after < 1 ? "now" : `in ${duration(Math.round(group.after))}`; }
 
 function told(name, found) {
   const elsewhere = Object.entries(found.elsewhere).map(([group, scheduler]) => `${group} belongs to the schedulerName ${scheduler}.`);
   const ignored = Object.entries(found.ignored).map(([kind, number]) => `${number} ${kind}`).join(", ");
-  const whole = found.groups.filter((group) => group.whole).length;
-  return [found.groups.length ? `${name}: ${whole} of ${found.groups.length + found.more} would be bound now.` : `${name} has no pods for gangsched: set schedulerName: gangsched in them.`,
-    found.leaving.pods && `First, ${found.leaving.pods} pods would leave because their priority is lower; groups among them: ${found.leaving.groups}.`,
+  return [outcome(name, found),
+    found.leaving.pods && `First, ${count(found.leaving.pods, "pod")} of ${count(found.leaving.groups, "group")} would leave for them.`,
     ...elsewhere, ignored && `Ignored: ${ignored}.`, found.more && `${found.more} more are not shown.`].filter(Boolean).join(" ");
+}
+
+function outcome(name, found) {
+  if (!found.groups.length) return `${name} has no pods for gangsched: set schedulerName: gangsched in them.`;
+  const whole = found.groups.filter((group) => group.whole);
+  const last = whole.reduce((latest, group) => (group.after > latest.after ? group : latest), { after: 0 });
+  const bound = `${name}: ${whole.length} of ${found.groups.length + found.more} would be bound`;
+  return last.after < 1 ? `${bound} now.` : `${bound}, the last ${when(last)}.`;
 }
 
 function tried(group) {
   const item = make("li"), on = Object.entries(group.nodes).map(([node, number]) => `${node} (${number})`);
   item.append(make("b", full(group)),
-    make("span", group.whole ? " would be bound now" : ` would wait: ${group.reason}`, group.whole ? "good" : "bad"),
+    make("span", group.whole ? ` would be bound ${when(group)}` : ` would wait: ${group.reason}`, group.whole ? "good" : "bad"),
     make("p", group.whole ? `on ${list(on)}` : group.message));
   return item;
 }
