@@ -71,7 +71,9 @@ class Echo:
         obstacle = {"reason": HOSTILE, "resource": HOSTILE, "nodes": 3}
         fits = [{"name": HOSTILE, "nodes": 3, "members": 1, "obstacles": [obstacle]}]
         shortfall = {"fits": 1, "wanted": 4, "nodeGroups": fits}
-        return {"helps": [f"{HOSTILE} for {namespace}/{name}"], "besides": [], "shortfall": shortfall}
+        starts = {"earliest": "2026-11-20T10:41:00Z", "latest": "2026-11-20T11:51:00Z"}
+        said = [f"{HOSTILE} for {namespace}/{name}"]
+        return {"helps": said, "besides": [], "shortfall": shortfall, "expectedStart": starts}
 
 
 def scene() -> Harness:

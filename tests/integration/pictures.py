@@ -74,9 +74,10 @@ _SETTLED_MS = 1500
 class Camera:
     """A browser that shows the operator's page, for synchronous callers."""
 
-    def __init__(self, runner: asyncio.Runner, tab: Tab) -> None:
+    def __init__(self, runner: asyncio.Runner, tab: Tab, stack: AsyncExitStack) -> None:
         self._runner = runner
         self._tab = tab
+        self._stack = stack
 
     def open(self, operator: Operator) -> None:
         """Show the page of this operator."""
@@ -114,7 +115,9 @@ class Camera:
         board = Board()
         board.show(things)
         page = Page(board, again="", what_if=Echo(), now=lambda: END)
-        port = await Listener(page).start(0)
+        listener = Listener(page)
+        self._stack.push_async_callback(listener.close)
+        port = await listener.start(0)
         await self._open(f"http://127.0.0.1:{port}/?token={page.token}")
 
     async def _view(self, shot: Shot) -> bytes:
@@ -146,7 +149,7 @@ def camera() -> Iterator[Camera]:
         stack = AsyncExitStack()
         try:
             browser = runner.run(stack.enter_async_context(chromium.started()))
-            yield Camera(runner, runner.run(stack.enter_async_context(chromium.tab(browser))))
+            yield Camera(runner, runner.run(stack.enter_async_context(chromium.tab(browser))), stack)
         finally:
             runner.run(stack.aclose())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable
 from itertools import combinations
@@ -52,7 +53,7 @@ async def test_the_strip_has_the_figures_of_the_whole_cluster(
     await open_(tab, address)
     assert await texts(tab, "#figures > li > b") == ["13", "8", "18 min", "1"]
     assert await texts(tab, "#resources b") == ["31 % CPU", "47 % memory", "93 % GPU"]
-    assert (await texts(tab, "#resources .soft"))[-1] == "298 used · 4 held · 32 reserved · 2 free"
+    assert (await texts(tab, "#resources .soft"))[-1] == "298 used · 2 free · 4 held · 32 reserved"
     wide = await tab.page.evaluate("document.querySelector('#resources li:last-child .requested').style.width")
     assert float(wide.rstrip("%")) == pytest.approx(100 * 298 / 320, abs=0.1)
     assert tab.problems == []
@@ -101,8 +102,8 @@ async def test_what_happened_is_drawn_to_scale(tab: Tab, board: tuple[Board, str
     shown, address = board
     shown.show(cluster)
     await open_(tab, address)
-    assert (await texts(tab, "#chart-key li")) == ["CPU 31 %", "memory 47 %", "GPU 93 %", "waiting 5"]
-    assert await tab.page.evaluate("document.getElementById('most-waiting').textContent") == "5 waiting"
+    assert (await texts(tab, "#chart-key li")) == ["CPU 31 %", "memory 47 %", "GPU 93 %", "waiting 8"]
+    assert await tab.page.evaluate("document.getElementById('most-waiting').textContent") == "8 waiting"
     bars = dict(zip(await texts(tab, "#bars .name"), await texts(tab, "#bars .unseen"), strict=True))
     assert len(bars) == 25
     assert bars["infra/nccl-burnin"] == "starting for 2 min, running for 18 min"
@@ -258,6 +259,7 @@ async def test_the_drawer_says_what_members_do_and_why_they_do_not_start(
     await tab.until("document.querySelectorAll('#victims li').length === 2")
     assert await texts(tab, "#victims li") == ["nlp/rerank-train 2 pods", "vision/yolo-search 16 pods"]
     await tab.until(told("1 of 4 members fit now.")("#fits"))
+    assert re.fullmatch(r"Expected to start in (1 h|59 min) to 2 h (10|9) min\.", (await texts(tab, "#expected"))[0])
     assert tab.problems == []
 
 
@@ -311,7 +313,13 @@ async def test_what_is_written_in_the_cluster_is_text_and_nothing_else(tab: Tab,
     )
     shares = dict.fromkeys(("allocatable", "requested", "held", "reserved", "free"), 0.5)
     amounts = {**dict.fromkeys(shares, HOSTILE), "shares": shares}
-    totals = {"groups": 1, "waiting": 1, "running": 0, "starting": 0, "resources": {HOSTILE: amounts}}
+    totals = {
+        "groups": 1,
+        "waiting": 1,
+        "running": 0,
+        "starting": 0,
+        "resources": {HOSTILE: amounts, "<img src=x>": amounts},
+    }
     never = waiting(2, namespace=HOSTILE, name="never", reason="NeverFits", message=HOSTILE)
     things = dict([thing("group", group), thing("group", never)])
     # The scarcest resource decides how the node is drawn.

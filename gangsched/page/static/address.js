@@ -2,9 +2,13 @@
 
 const followers = [];
 
-function read() { return new URLSearchParams(location.hash.slice(1)); }
+function read() {
+  return new URLSearchParams(location.hash.slice(1));
+}
 
-export function get(name) { return read().get(name) || ""; }
+export function get(name) {
+  return read().get(name) || "";
+}
 
 export function hrefWith(name, value) {
   const values = read();
@@ -20,7 +24,9 @@ export function set(name, value, { step = false } = {}) {
   followers.forEach((changed) => changed());
 }
 
-export function onChange(changed) { followers.push(changed); }
+export function onChange(changed) {
+  followers.push(changed);
+}
 
 addEventListener("hashchange", () => followers.forEach((changed) => changed()));
 addEventListener("popstate", () => followers.forEach((changed) => changed()));

@@ -12,14 +12,23 @@ import { ghostsOn, onGhosts } from "./ghosts.js";
 
 const NONE = "none";
 const LEGEND = [
-  ["running", "running"], ["starting", "starting"], ["leaving", "leaving"], ["held", "held for members to come"],
-  ["reserved", "reserved by a plan"], ["other", "other pods"],
+  ["running", "running"],
+  ["starting", "starting"],
+  ["leaving", "leaving"],
+  ["held", "held for members to come"],
+  ["reserved", "reserved by a plan"],
+  ["other", "other pods"],
 ];
-const TALLEST = 0.72;  // of the window's height
-let plan = { rows: [], height: 1, columns: 1, named: false }, colours = palette(), laidOut = "", chosen = "", due = false;
+const TALLEST = 0.72; // of the window's height
+let plan = { rows: [], height: 1, columns: 1, named: false },
+  colours = palette(),
+  laidOut = "",
+  chosen = "",
+  due = false;
 
 export function showCluster() {
-  const nodes = all("node"), { hidden } = getHead();
+  const nodes = all("node"),
+    { hidden } = getHead();
   say(byId("hidden"), hidden || "");
   setHidden(byId("no-nodes"), Boolean(nodes.length || hidden));
   layOut(nodes);
@@ -30,17 +39,22 @@ export function showCluster() {
 }
 
 function showLabels(nodes) {
-  const select = byId("by"), labels = labelsOf(nodes);
+  const select = byId("by"),
+    labels = labelsOf(nodes);
   showRows(select, [NONE, ...labels], {
-    key: (label) => label, make: (label) => make("option", label === NONE ? "nothing" : label),
-    fill: (option, label) => { option.value = label; },
+    key: (label) => label,
+    make: (label) => make("option", label === NONE ? "nothing" : label),
+    fill: (option, label) => {
+      option.value = label;
+    },
   });
   const wanted = address.get("by");
   select.value = wanted === NONE || labels.includes(wanted) ? wanted : usualLabel(nodes, labels) || NONE;
 }
 
 function layOut(nodes) {
-  const width = byId("view").clientWidth, height = Math.floor(innerHeight * TALLEST);
+  const width = byId("view").clientWidth,
+    height = Math.floor(innerHeight * TALLEST);
   const now = [versionOf("places"), width, height, address.get("by")].join();
   if (now === laidOut) return;
   laidOut = now;
@@ -59,15 +73,19 @@ export function drawSoon() {
 
 function drawNow() {
   due = false;
-  const view = byId("view"), canvas = byId("grid"), scale = devicePixelRatio || 1;
-  const width = view.clientWidth, height = Math.min(plan.height, parseFloat(view.style.maxHeight) || plan.height);
+  const view = byId("view"),
+    canvas = byId("grid"),
+    scale = devicePixelRatio || 1;
+  const width = view.clientWidth,
+    height = Math.min(plan.height, parseFloat(view.style.maxHeight) || plan.height);
   if (canvas.width !== Math.floor(width * scale) || canvas.height !== Math.floor(height * scale)) {
     canvas.width = Math.floor(width * scale);
     canvas.height = Math.floor(height * scale);
     canvas.style.width = `${width}px`;
     canvas.style.height = `${height}px`;
   }
-  const pen = canvas.getContext("2d"), from = view.scrollTop;
+  const pen = canvas.getContext("2d"),
+    from = view.scrollTop;
   pen.setTransform(scale, 0, 0, scale, 0, 0);
   pen.clearRect(0, 0, width, height);
   pen.translate(0, -from);
@@ -94,17 +112,24 @@ function drawHead(pen, { top, head }) {
 // Words
 
 function requested(node) {
-  return Object.keys(node.allocatable).filter((name) => name !== "pods" && name in node.requested)
-    .map((name) => `${name} ${node.requested[name]} of ${node.allocatable[name]}`).join(", ") || "nothing";
+  return (
+    Object.keys(node.allocatable)
+      .filter((name) => name !== "pods" && name in node.requested)
+      .map((name) => `${name} ${node.requested[name]} of ${node.allocatable[name]}`)
+      .join(", ") || "nothing"
+  );
 }
 
 function partsOf(node) {
-  return node.parts.filter((part) => part.name !== null)
+  return node.parts
+    .filter((part) => part.name !== null)
     .map((part) => `${full(part)} (${part.pods}${part.state === "running" ? "" : ` ${part.state}`})`);
 }
 
 function described(node) {
-  return [`${node.name}: ${requested(node)}`, count(node.pods, "pod"), list(partsOf(node)), node.closed].filter(Boolean).join("; ");
+  return [`${node.name}: ${requested(node)}`, count(node.pods, "pod"), list(partsOf(node)), node.closed]
+    .filter(Boolean)
+    .join("; ");
 }
 
 function describe() {
@@ -124,10 +149,15 @@ function showTable(nodes) {
   if (!byId("table-of-nodes").open) return;
   const body = byId("nodes").tBodies[0];
   showRows(body, nodes.slice(0, MOST), {
-    key: (node) => node.name, make: madeRow,
-    fill: (row, node) => [
-      node.closed ? `${node.name} (${node.closed})` : node.name, requested(node), String(node.pods), list(partsOf(node)) || "–",
-    ].forEach((text, at) => say(row.cells[at], text)),
+    key: (node) => node.name,
+    make: madeRow,
+    fill: (row, node) =>
+      [
+        node.closed ? `${node.name} (${node.closed})` : node.name,
+        requested(node),
+        String(node.pods),
+        list(partsOf(node)) || "–",
+      ].forEach((text, at) => say(row.cells[at], text)),
   });
   say(byId("more-nodes"), nodes.length > MOST ? `and ${count(nodes.length - MOST, "more node")}` : "");
 }
@@ -141,7 +171,8 @@ function madeRow() {
 // Pointing and choosing
 
 function boxAt(event) {
-  const x = event.offsetX, y = event.offsetY + byId("view").scrollTop;
+  const x = event.offsetX,
+    y = event.offsetY + byId("view").scrollTop;
   const row = plan.rows.find((each) => each.boxes && y >= each.top && y < each.top + each.high);
   const box = row && row.boxes.find((each) => x >= each.left && x < each.left + each.wide);
   const node = box && nodeNamed(box.name);
@@ -152,35 +183,43 @@ function choose(name) {
   chosen = name;
   describe();
   drawSoon();
-  const row = plan.rows.find((each) => each.boxes && each.boxes.some((box) => box.name === name)), view = byId("view");
+  const row = plan.rows.find((each) => each.boxes && each.boxes.some((box) => box.name === name)),
+    view = byId("view");
   if (!row) return;
   if (row.top < view.scrollTop) view.scrollTop = row.top;
   if (row.top + row.high > view.scrollTop + view.clientHeight) view.scrollTop = row.top + row.high - view.clientHeight;
 }
 
 function moved(key) {
-  const boxes = plan.rows.flatMap((row) => row.boxes || []), at = boxes.findIndex((box) => box.name === chosen);
+  const boxes = plan.rows.flatMap((row) => row.boxes || []),
+    at = boxes.findIndex((box) => box.name === chosen);
   if (!boxes.length) return "";
   if (at < 0) return boxes[0].name;
   const step = { ArrowRight: 1, ArrowLeft: -1, Home: -boxes.length, End: boxes.length }[key];
   if (step) return boxes[Math.min(boxes.length - 1, Math.max(0, at + step))].name;
-  const rows = plan.rows.filter((row) => row.boxes), here = rows.findIndex((row) => row.boxes.includes(boxes[at]));
-  const next = rows[here + (key === "ArrowDown" ? 1 : -1)], column = rows[here].boxes.indexOf(boxes[at]);
+  const rows = plan.rows.filter((row) => row.boxes),
+    here = rows.findIndex((row) => row.boxes.includes(boxes[at]));
+  const next = rows[here + (key === "ArrowDown" ? 1 : -1)],
+    column = rows[here].boxes.indexOf(boxes[at]);
   return (next ? next.boxes[Math.min(column, next.boxes.length - 1)] : boxes[at]).name;
 }
 
 function drawLegend() {
-  byId("legend").replaceChildren(...LEGEND.map(([state, words]) => {
-    const item = make("li", "", ""), sample = make("canvas");
-    sample.width = sample.height = 28;
-    const pen = sample.getContext("2d");
-    pen.scale(2, 2);
-    const part = { namespace: "", name: state === "other" ? null : "", state };
-    paintPart(pen, { left: 1, top: 1, wide: 12, high: 12 }, part, { colours, marked: "" });
-    sample.setAttribute("aria-hidden", "true");
-    item.append(sample, make("span", words));
-    return item;
-  }), make("li", "⊘ closed to new pods"));
+  byId("legend").replaceChildren(
+    ...LEGEND.map(([state, words]) => {
+      const item = make("li", "", ""),
+        sample = make("canvas");
+      sample.width = sample.height = 28;
+      const pen = sample.getContext("2d");
+      pen.scale(2, 2);
+      const part = { namespace: "", name: state === "other" ? null : "", state };
+      paintPart(pen, { left: 1, top: 1, wide: 12, high: 12 }, part, { colours, marked: "" });
+      sample.setAttribute("aria-hidden", "true");
+      item.append(sample, make("span", words));
+      return item;
+    }),
+    make("li", "⊘ closed to new pods"),
+  );
 }
 
 function recolour() {
@@ -190,7 +229,8 @@ function recolour() {
 }
 
 export function startCluster() {
-  const grid = byId("grid"), view = byId("view");
+  const grid = byId("grid"),
+    view = byId("view");
   byId("by").addEventListener("change", (event) => address.set("by", event.target.value));
   grid.addEventListener("pointermove", (event) => mark(gangOf(boxAt(event)?.part)));
   grid.addEventListener("pointerleave", () => mark(""));

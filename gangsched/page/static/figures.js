@@ -3,11 +3,11 @@
 import { getHead, oldest } from "./store.js";
 import { belongs } from "./mark.js";
 import { byId, draw, full, make, now, resource, say, setHidden, showSince } from "./text.js";
-import { pathOf, samplesSince } from "./happened.js";
+import { pathOf, samplesSince } from "./samples.js";
 import { showRows } from "./rows.js";
 
-const HOUR_S = 3600, GAP_S = 150;
-const PARTS = [["requested", "used"], ["held", "held"], ["reserved", "reserved"], ["free", "free"]];
+const HOUR_S = 3600;
+const PARTS = ["requested", "held", "reserved"]; // of the bar, in this order; what is free is left
 
 export function showFigures() {
   const { totals } = getHead();
@@ -17,9 +17,19 @@ export function showFigures() {
   say(byId("waiting"), String(totals.waiting));
   say(byId("starting"), String(totals.starting));
   const samples = samplesSince(now() / 1000 - HOUR_S);
-  spark(byId("waiting-spark"), samples, (sample) => sample.waiting, Math.max(1, ...samples.map((sample) => sample.waiting)), "waiting-line");
+  spark(
+    byId("waiting-spark"),
+    samples,
+    (sample) => sample.waiting,
+    Math.max(1, ...samples.map((sample) => sample.waiting)),
+    "waiting-line",
+  );
   showOldest();
-  showRows(byId("resources"), Object.entries(totals.resources), { key: ([name]) => name, make: madeMeter, fill: fillMeter });
+  showRows(byId("resources"), Object.entries(totals.resources), {
+    key: ([name]) => name,
+    make: madeMeter,
+    fill: fillMeter,
+  });
   [...byId("resources").children].forEach((item) => {
     spark(item.children[1], samples, (sample) => sample.use[item.dataset.key] || 0, 1, "use-0");
   });
@@ -28,8 +38,13 @@ export function showFigures() {
 // The last hour as a small line.
 function spark(picture, samples, valueOf, most, name) {
   const from = now() / 1000 - HOUR_S;
-  const points = samples.map((sample) => [sample.at, ((sample.at - from) / HOUR_S) * 100, 15 - (valueOf(sample) / most) * 14]);
-  const path = pathOf(points, GAP_S), known = picture.firstChild;
+  const points = samples.map((sample) => [
+    sample.at,
+    ((sample.at - from) / HOUR_S) * 100,
+    15 - (valueOf(sample) / most) * 14,
+  ]);
+  const path = pathOf(points),
+    known = picture.firstChild;
   if (known && known.getAttribute("d") === path) return;
   picture.replaceChildren(draw("path", { d: path, class: name }));
 }
@@ -41,9 +56,16 @@ function showOldest() {
 }
 
 function madeMeter() {
-  const item = make("li", "", "meter"), bar = make("span", "", "bar"), text = make("span", "", "soft");
-  bar.append(...PARTS.map(([kind]) => make("span", "", kind)));
-  const picture = draw("svg", { viewBox: "0 0 100 16", preserveAspectRatio: "none", class: "spark", "aria-hidden": "true" });
+  const item = make("li", "", "meter"),
+    bar = make("span", "", "bar"),
+    text = make("span", "", "soft");
+  bar.append(...PARTS.map((kind) => make("span", "", kind)));
+  const picture = draw("svg", {
+    viewBox: "0 0 100 16",
+    preserveAspectRatio: "none",
+    class: "spark",
+    "aria-hidden": "true",
+  });
   item.append(make("b"), picture, bar, text);
   return item;
 }
@@ -51,8 +73,12 @@ function madeMeter() {
 function fillMeter(item, [name, amounts]) {
   const [head, , bar, text] = item.children;
   say(head, `${Math.round(amounts.shares.requested * 100)} % ${resource(name)}`);
-  PARTS.forEach(([kind], at) => { bar.children[at].style.width = `${Math.min(100, amounts.shares[kind] * 100)}%`; });
-  const told = PARTS.filter(([kind]) => kind === "requested" || kind === "free" || amounts.shares[kind] > 0);
-  say(text, told.map(([kind, word]) => `${amounts[kind]} ${word}`).join(" · "));
+  PARTS.forEach((kind, at) => {
+    bar.children[at].style.width = `${Math.min(100, amounts.shares[kind] * 100)}%`;
+  });
+  const kept = ["held", "reserved"]
+    .filter((kind) => amounts.shares[kind] > 0)
+    .map((kind) => `${amounts[kind]} ${kind}`);
+  say(text, [`${amounts.requested} used`, `${amounts.free} free`, ...kept].join(" · "));
   item.title = `${name}: ${text.textContent}`;
 }

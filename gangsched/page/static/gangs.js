@@ -4,11 +4,19 @@ import { belongs } from "./mark.js";
 import { make, say } from "./text.js";
 
 const TONES = {
-  NeverFits: "bad", GangFailed: "bad", TimedOut: "bad", PodsFailAtOnce: "bad", Preempted: "bad",
-  WaitsForVictims: "busy", Binding: "busy", PreBinding: "busy",
+  NeverFits: "bad",
+  GangFailed: "bad",
+  TimedOut: "bad",
+  PodsFailAtOnce: "bad",
+  Preempted: "bad",
+  WaitsForVictims: "busy",
+  Binding: "busy",
+  PreBinding: "busy",
 };
 
-export function reasonOf(group) { return group.reason || group.phase || "Unseen"; }
+export function reasonOf(group) {
+  return group.reason || group.phase || "Unseen";
+}
 
 export function showChip(chip, group) {
   say(chip, reasonOf(group));

@@ -14,20 +14,36 @@ export function showGroups() {
   const text = byId("sought").value.trim().toLowerCase();
   const wanted = all("group").filter((group) => full(group).toLowerCase().includes(text));
   showRows(byId("groups").tBodies[0], wanted.slice(0, MOST), { key: full, make: madeRow, fill: fillRow });
-  say(byId("more-groups"), wanted.length > MOST ? `and ${count(wanted.length - MOST, "more group")}: filter by name` : "");
+  say(
+    byId("more-groups"),
+    wanted.length > MOST ? `and ${count(wanted.length - MOST, "more group")}: filter by name` : "",
+  );
 }
 
 function madeRow(group) {
-  const row = make("tr"), name = make("td");
+  const row = make("tr"),
+    name = make("td");
   name.append(opener(full(group)));
-  row.append(name, make("td"), make("td"), make("td", "", "number"), make("td", "", "number"), make("td", "", "number"));
+  row.append(
+    name,
+    make("td"),
+    make("td"),
+    make("td", "", "number"),
+    make("td", "", "number"),
+    make("td", "", "number"),
+  );
   return row;
 }
 
 function fillRow(row, group) {
   belongs(row, full(group));
-  [group.phase || "–", asked(group), `${group.members}/${group.minimum}`, String(group.bound), String(group.running)]
-    .forEach((text, at) => say(row.cells[at + 1], text));
+  [
+    group.phase || "–",
+    asked(group),
+    `${group.members}/${group.minimum}`,
+    String(group.bound),
+    String(group.running),
+  ].forEach((text, at) => say(row.cells[at + 1], text));
 }
 
 export function startGroups() {

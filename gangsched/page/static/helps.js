@@ -1,8 +1,9 @@
 // What would help a group that waits, when it will probably start, and where its members fit: asked of the server.
 
-import { byId, exact, list, make, say, setHidden } from "./text.js";
+import { byId, duration, exact, list, make, now, say, setHidden } from "./text.js";
 
-let asking = new AbortController(), asked = "";
+let asking = new AbortController(),
+  asked = "";
 
 // A question whose answer is no longer needed would delay the next one.
 export function askNoMore() {
@@ -18,7 +19,7 @@ export async function askWhatHelps(group) {
   if (question === asked) return;
   askNoMore();
   asked = question;
-  const mine = asking = new AbortController();
+  const mine = (asking = new AbortController());
   say(byId("helping"), "Finding out what would help …");
   const found = await answerTo(group, mine.signal);
   if (mine.signal.aborted) return;
@@ -36,22 +37,40 @@ async function answerTo({ namespace, name }, signal) {
 }
 
 function show({ helps = [], besides = [], shortfall = null, expectedStart = null }) {
-  byId("helps").replaceChildren(...[...helps, ...besides].map((each) => make("li", each)));
-  say(byId("expected"), expectedStart ? started(expectedStart) : "");
+  byId("helps").replaceChildren(...helps.map((each) => make("li", each)));
+  say(byId("besides"), besides.join(" "));
+  showStart(byId("expected"), expectedStart);
   setHidden(byId("fitting"), !(shortfall && shortfall.nodeGroups.length));
   if (!shortfall) return;
   say(byId("fits"), `${shortfall.fits} of ${shortfall.wanted} members fit now.`);
-  byId("where").tBodies[0].replaceChildren(...shortfall.nodeGroups.map((found) => {
-    const row = make("tr");
-    const why = found.obstacles.map((each) => `${each.nodes} × ${each.reason}${each.resource ? ` ${each.resource}` : ""}`);
-    row.append(make("td", found.name), make("td", String(found.nodes), "number"), make("td", String(found.members), "number"),
-      make("td", list(why) || "–"));
-    return row;
-  }));
+  byId("where").tBodies[0].replaceChildren(
+    ...shortfall.nodeGroups.map((found) => {
+      const row = make("tr");
+      const why = found.obstacles.map(
+        (each) => `${each.nodes} × ${each.reason}${each.resource ? ` ${each.resource}` : ""}`,
+      );
+      row.append(
+        make("td", found.name),
+        make("td", String(found.nodes), "number"),
+        make("td", String(found.members), "number"),
+        make("td", list(why) || "–"),
+      );
+      return row;
+    }),
+  );
 }
 
-function started({ earliest, latest, basis, unknown }) {
-  if (!earliest && !latest) return unknown ? `Expected start: unknown, because ${unknown}` : "";
-  const [from, to] = [earliest, latest].map((time) => (time ? exact(Date.parse(time)) : "an unknown time"));
-  return `Expected start: from ${from} to ${to}${basis ? ` (${basis})` : ""}`;
+// The expected start as an interval from now; the exact times appear on hover.
+function showStart(element, starts) {
+  const times = starts
+    ? [starts.earliest, starts.latest].map((time) => (time ? Date.parse(time) : null))
+    : [null, null];
+  const [earliest, latest] = times.map((time) => time && duration(Math.round((time - now()) / 1000)));
+  element.title = times.filter(Boolean).map(exact).join(" to ");
+  if (!earliest) say(element, "");
+  else
+    say(
+      element,
+      latest ? `Expected to start in ${earliest} to ${latest}.` : `Expected to start not before ${earliest} from now.`,
+    );
 }

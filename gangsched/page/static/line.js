@@ -1,4 +1,5 @@
-// The line: groups that wait, in scheduling order, filtered by namespace, reason and name. Beside it those that never fit.
+// The line: groups that wait, in scheduling order, filtered by namespace, reason and name.
+// Beside it those that never fit.
 
 import * as address from "./address.js";
 import { all, hopeless, line, versionOf } from "./store.js";
@@ -14,12 +15,22 @@ export function showLine() {
   const now = versionOf("group") + location.hash;
   if (now === shown) return;
   shown = now;
-  const waiting = line(), never = hopeless(), places = new Map();
+  const waiting = line(),
+    never = hopeless(),
+    places = new Map();
   waiting.filter((group) => group.turn).forEach((group, at) => places.set(group, at + 1));
-  showChoices(byId("namespace"), "namespace", [...waiting, ...never].map((group) => group.namespace));
+  showChoices(
+    byId("namespace"),
+    "namespace",
+    [...waiting, ...never].map((group) => group.namespace),
+  );
   showChoices(byId("reason"), "reason", waiting.map(reasonOf));
   const wanted = waiting.filter(matching());
-  showRows(byId("line"), wanted.slice(0, MOST), { key: full, make: madeEntry, fill: (item, group) => fillEntry(item, group, places.get(group)) });
+  showRows(byId("line"), wanted.slice(0, MOST), {
+    key: full,
+    make: madeEntry,
+    fill: (item, group) => fillEntry(item, group, places.get(group)),
+  });
   const more = wanted.length - MOST;
   say(byId("more-waiting"), more > 0 ? `and ${count(more, "more group")}: filter by namespace, reason or name` : "");
   say(byId("none-waiting"), wanted.length ? "" : emptiness(waiting));
@@ -28,19 +39,30 @@ export function showLine() {
 
 function showNever(never) {
   setHidden(byId("never-panel"), !never.length);
-  showRows(byId("never"), never.slice(0, MOST), { key: full, make: madeEntry, fill: (item, group) => fillEntry(item, group) });
+  showRows(byId("never"), never.slice(0, MOST), {
+    key: full,
+    make: madeEntry,
+    fill: (item, group) => fillEntry(item, group),
+  });
 }
 
 function emptiness(waiting) {
   if (waiting.length) return "No waiting group matches these filters.";
-  return all("group").length ? "No group waits." : "No group exists yet: create a PodGroup, or pods with schedulerName: gangsched.";
+  return all("group").length
+    ? "No group waits."
+    : "No group exists yet: create a PodGroup, or pods with schedulerName: gangsched.";
 }
 
 function showChoices(select, name, values) {
-  const wanted = address.get(name), known = new Set(values);
+  const wanted = address.get(name),
+    known = new Set(values);
   if (wanted) known.add(wanted);
   showRows(select, [ANY, ...[...known].sort()], {
-    key: (value) => value, make: (value) => make("option", value), fill: (option, value) => { option.value = value; },
+    key: (value) => value,
+    make: (value) => make("option", value),
+    fill: (option, value) => {
+      option.value = value;
+    },
   });
   select.value = wanted || ANY;
 }
@@ -49,13 +71,22 @@ function showChoices(select, name, values) {
 function matching() {
   const [namespace, reason] = ["namespace", "reason"].map((id) => byId(id).value);
   const text = byId("wanted").value.trim().toLowerCase();
-  return (group) => (namespace === ANY || group.namespace === namespace) && (reason === ANY || reasonOf(group) === reason)
-    && (!text || full(group).toLowerCase().includes(text));
+  return (group) =>
+    (namespace === ANY || group.namespace === namespace) &&
+    (reason === ANY || reasonOf(group) === reason) &&
+    (!text || full(group).toLowerCase().includes(text));
 }
 
 function madeEntry(group) {
   const item = make("li");
-  item.append(make("span", "", "place"), opener(full(group)), make("span", "", "chip"), make("span", "", "ask"), make("time"), make("p"));
+  item.append(
+    make("span", "", "place"),
+    opener(full(group)),
+    make("span", "", "chip"),
+    make("span", "", "ask"),
+    make("time"),
+    make("p"),
+  );
   return item;
 }
 
@@ -82,9 +113,11 @@ function leaving(group) {
 }
 
 export function startLine() {
-  ["namespace", "reason"].forEach((id) => byId(id).addEventListener("change", (event) => {
-    address.set(id, event.target.value === ANY ? "" : event.target.value);
-  }));
+  ["namespace", "reason"].forEach((id) =>
+    byId(id).addEventListener("change", (event) => {
+      address.set(id, event.target.value === ANY ? "" : event.target.value);
+    }),
+  );
   byId("wanted").addEventListener("input", () => {
     shown = "";
     showLine();

@@ -13,10 +13,13 @@ import { showLine, startLine } from "./line.js";
 import { showStuck } from "./stuck.js";
 import { startWhatIf } from "./whatif.js";
 
-const EVERY_MS = 100;  // shortest time between two looks of the page
+const EVERY_MS = 100; // shortest time between two looks of the page
 const TICK_MS = 1000;
-const FRAMES = [[showFigures, showCluster], [showLine], [showStuck, showDrawer, showGroups, showHappened]];  // so that no frame is long
-let due = false, again = false, showedAt = -EVERY_MS;
+// One after the other, so that no frame is long.
+const FRAMES = [[showFigures, showCluster], [showLine], [showStuck, showDrawer, showGroups, showHappened]];
+let due = false,
+  again = false,
+  showedAt = -EVERY_MS;
 
 function showSoon() {
   again = due;

@@ -2,9 +2,13 @@
 // pointed at, has the focus or is in the drawer.
 
 const followers = [];
-let marked = "", pointedAt = "", open = "";
+let marked = "",
+  pointedAt = "",
+  open = "";
 
-export function markedGang() { return marked; }
+export function markedGang() {
+  return marked;
+}
 
 // The gang that is pointed at; empty if none is.
 export function mark(gang) {
@@ -32,9 +36,13 @@ export function belongs(element, gang) {
   show(element);
 }
 
-export function onMark(changed) { followers.push(changed); }
+export function onMark(changed) {
+  followers.push(changed);
+}
 
-function show(element) { element.classList.toggle("marked", marked !== "" && element.dataset.gang === marked); }
+function show(element) {
+  element.classList.toggle("marked", marked !== "" && element.dataset.gang === marked);
+}
 
 function gangAt(target) {
   const found = target instanceof Element && target.closest("[data-gang]");

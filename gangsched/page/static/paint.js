@@ -3,9 +3,23 @@
 import { full } from "./text.js";
 import { cellsOf } from "./layout.js";
 
-const NAMES = ["text", "soft", "panel", "line", "empty", "focus", "run-1", "run-2", "run-3", "starting", "leaving", "held", "other"];
+const NAMES = [
+  "text",
+  "soft",
+  "panel",
+  "line",
+  "empty",
+  "focus",
+  "run-1",
+  "run-2",
+  "run-3",
+  "starting",
+  "leaving",
+  "held",
+  "other",
+];
 const SHADES = 3;
-const FAINT = 0.25;  // how visible the others are while a gang is marked
+const FAINT = 0.25; // how visible the others are while a gang is marked
 
 export function palette() {
   const style = getComputedStyle(document.documentElement);
@@ -24,7 +38,9 @@ function shade(gang) {
   return shades.get(gang);
 }
 
-export function gangOf(part) { return part && part.name !== null ? full(part) : ""; }
+export function gangOf(part) {
+  return part && part.name !== null ? full(part) : "";
+}
 
 export function paintNode(pen, box, node, { colours, marked, ghosts, named, chosen }) {
   const { left, top, wide, high } = box;
@@ -53,7 +69,8 @@ export function paintNode(pen, box, node, { colours, marked, ghosts, named, chos
 
 // The part of a node at this point, for pointing at it.
 export function partAt(box, node, named, x, y) {
-  const inner = innerOf(box, named), cells = box.high > 10 ? cellsOf(node) : null;
+  const inner = innerOf(box, named),
+    cells = box.high > 10 ? cellsOf(node) : null;
   if (cells) {
     const found = cells.find((_, at) => inside(cellBox(inner, cells.length, at), x, y));
     return found ? found.part || found.reserved : null;
@@ -61,18 +78,25 @@ export function partAt(box, node, named, x, y) {
   return bars(inner, node).find((each) => inside(each, x, y))?.part || null;
 }
 
-function inside({ left, top, wide, high }, x, y) { return x >= left && x < left + wide && y >= top && y < top + high; }
+function inside({ left, top, wide, high }, x, y) {
+  return x >= left && x < left + wide && y >= top && y < top + high;
+}
 
 function innerOf({ left, top, wide, high }, named) {
-  const head = named ? 14 : high > 10 ? 2 : 0, edge = high > 10 ? 3 : 0;
+  const head = named ? 14 : high > 10 ? 2 : 0,
+    edge = high > 10 ? 3 : 0;
   return { left: left + edge, top: top + head, wide: wide - 2 * edge, high: high - head - (high > 10 ? 3 : 0) };
 }
 
 function cellBox(inner, number, at) {
-  const columns = number <= 4 ? number : Math.ceil(number / 2), rows = Math.ceil(number / columns);
-  const wide = inner.wide / columns, high = inner.high / rows;
-  const left = Math.round(inner.left + (at % columns) * wide), top = Math.round(inner.top + Math.floor(at / columns) * high);
-  const right = Math.round(inner.left + ((at % columns) + 1) * wide), bottom = Math.round(inner.top + (Math.floor(at / columns) + 1) * high);
+  const columns = number <= 4 ? number : Math.ceil(number / 2),
+    rows = Math.ceil(number / columns);
+  const wide = inner.wide / columns,
+    high = inner.high / rows;
+  const left = Math.round(inner.left + (at % columns) * wide),
+    top = Math.round(inner.top + Math.floor(at / columns) * high);
+  const right = Math.round(inner.left + ((at % columns) + 1) * wide),
+    bottom = Math.round(inner.top + (Math.floor(at / columns) + 1) * high);
   return { left, top, wide: right - left - 1, high: bottom - top - 1 };
 }
 
@@ -101,7 +125,9 @@ function bars(inner, node) {
 function paintBar(pen, inner, node, { colours, marked }) {
   pen.fillStyle = colours.empty;
   pen.fillRect(inner.left, inner.top, inner.wide, inner.high);
-  bars(inner, node).forEach((each) => { if (each.wide > 0) paintPart(pen, each, each.part, { colours, marked }); });
+  bars(inner, node).forEach((each) => {
+    if (each.wide > 0) paintPart(pen, each, each.part, { colours, marked });
+  });
 }
 
 export function paintPart(pen, box, part, { colours, marked }) {
@@ -113,7 +139,9 @@ export function paintPart(pen, box, part, { colours, marked }) {
 }
 
 const PATTERNS = {
-  running(pen, box, colours, gang) { fill(pen, box, colours[`run-${shade(gang)}`]); },
+  running(pen, box, colours, gang) {
+    fill(pen, box, colours[`run-${shade(gang)}`]);
+  },
   starting(pen, { left, top, wide, high }, colours) {
     pen.fillStyle = colours.starting;
     pen.beginPath();
@@ -138,9 +166,12 @@ const PATTERNS = {
     hatch(pen, box, colours.held, 4);
     outline(pen, box, colours.held, 1);
   },
-  reserved(pen, box, colours) { outline(pen, box, colours.held, 2.5); },
+  reserved(pen, box, colours) {
+    outline(pen, box, colours.held, 2.5);
+  },
   other(pen, { left, top, wide, high }, colours) {
-    const x = Math.min(2, wide / 4), y = Math.min(3, high / 4);
+    const x = Math.min(2, wide / 4),
+      y = Math.min(3, high / 4);
     fill(pen, { left: left + x, top: top + y, wide: wide - 2 * x, high: high - 2 * y }, colours.other);
   },
 };
@@ -155,7 +186,11 @@ function paintGhost(pen, inner, { comes, leaves }, colours) {
   const text = [comes && `+${comes}`, leaves && `−${leaves}`].filter(Boolean).join(" ");
   pen.font = "bold 12px system-ui, sans-serif";
   const wide = pen.measureText(text).width + 6;
-  fill(pen, { left: inner.left + (inner.wide - wide) / 2, top: inner.top + inner.high / 2 - 8, wide, high: 16 }, colours.panel);
+  fill(
+    pen,
+    { left: inner.left + (inner.wide - wide) / 2, top: inner.top + inner.high / 2 - 8, wide, high: 16 },
+    colours.panel,
+  );
   pen.fillStyle = colours.text;
   pen.fillText(text, inner.left + (inner.wide - wide) / 2 + 3, inner.top + inner.high / 2 + 4);
 }
@@ -195,7 +230,8 @@ function clipped(pen, text, wide) {
   if (!clips.has(key)) {
     if (clips.size > 20000) clips.clear();
     let short = text;
-    while (short.length > 1 && pen.measureText(short).width > wide) short = `${short.slice(0, short.endsWith("…") ? -2 : -1)}…`;
+    while (short.length > 1 && pen.measureText(short).width > wide)
+      short = `${short.slice(0, short.endsWith("…") ? -2 : -1)}…`;
     clips.set(key, short);
   }
   return clips.get(key);

@@ -1,6 +1,6 @@
 // Rows by key: a row that stays keeps its elements, so that a change moves neither the focus nor what is selected.
 
-export const MOST = 300;  // maximum rows of a list, so that it stays usable; filters find the others
+export const MOST = 300; // maximum rows of a list, so that it stays usable; filters find the others
 
 // Show these items in the container; `make(key)` returns a new element, and `fill(element, item)` shows the item.
 export function showRows(container, items, { key, make, fill }) {

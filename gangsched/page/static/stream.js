@@ -2,7 +2,7 @@
 
 import { byId, say, setClock } from "./text.js";
 
-const SILENT_MS = 40000;  // longest silence before reconnecting; the server sends something at least every 15 seconds
+const SILENT_MS = 40000; // longest silence before reconnecting; the server sends something at least every 15 seconds
 
 export function follow(take) {
   let silence;
@@ -29,10 +29,15 @@ export function follow(take) {
   events.onerror = () => {
     const ended = events.readyState === EventSource.CLOSED;
     if (ended) clearTimeout(silence);
-    tell(ended ? "gangsched no longer answers: open its page again."
-      : "gangsched does not answer: this page may be out of date. Reconnecting …");
+    tell(
+      ended
+        ? "gangsched no longer answers: open its page again."
+        : "gangsched does not answer: this page may be out of date. Reconnecting …",
+    );
   };
   hear();
 }
 
-function tell(text) { say(byId("connection"), text); }
+function tell(text) {
+  say(byId("connection"), text);
+}

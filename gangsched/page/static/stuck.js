@@ -11,13 +11,16 @@ let shown = "";
 export function showStuck() {
   if (shown === versionOf("group")) return;
   shown = versionOf("group");
-  const found = all("group").map((group) => ({ group, members: group.roster.filter(doesNotStart) }))
+  const found = all("group")
+    .map((group) => ({ group, members: group.roster.filter(doesNotStart) }))
     .filter(({ members }) => members.length);
   setHidden(byId("stuck-panel"), !found.length);
   showRows(byId("stuck"), found.slice(0, MOST), { key: ({ group }) => full(group), make: madeEntry, fill: fillEntry });
 }
 
-function doesNotStart([, node, phase, why]) { return node && why && phase === "Starting"; }
+function doesNotStart([, node, phase, why]) {
+  return node && why && phase === "Starting";
+}
 
 function madeEntry({ group }) {
   const item = make("li");

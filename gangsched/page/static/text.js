@@ -1,9 +1,11 @@
 // Elements and words. Names are text, never markup: all elements are made by createElement and textContent.
 
 const SVG = "http://www.w3.org/2000/svg";
-const MINUTE = 60, HOUR = 3600, DAY = 86400;
-export const NAMES = 20;  // maximum number of names in a sentence
-let skew = 0;  // how far the cluster's clock is ahead of this machine's, in milliseconds
+const MINUTE = 60,
+  HOUR = 3600,
+  DAY = 86400;
+export const NAMES = 20; // maximum number of names in a sentence
+let skew = 0; // how far the cluster's clock is ahead of this machine's, in milliseconds
 
 export const byId = (id) => document.getElementById(id);
 
@@ -30,26 +32,35 @@ export function setHidden(element, hidden) {
   if (element.hidden !== hidden) element.hidden = hidden;
 }
 
-export function full(thing) { return `${thing.namespace}/${thing.name}`; }
+export function full(thing) {
+  return `${thing.namespace}/${thing.name}`;
+}
 
 export function list(names, most = NAMES) {
   const more = names.length - most;
   return names.slice(0, most).join(", ") + (more > 0 ? ` and ${more} more` : "");
 }
 
-export function count(number, noun) { return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`; }
+export function count(number, noun) {
+  return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
+}
 
 // Time
 
-export function setClock(seconds) { skew = seconds * 1000 - Date.now(); }
+export function setClock(seconds) {
+  skew = seconds * 1000 - Date.now();
+}
 
-export function now() { return Date.now() + skew; }
+export function now() {
+  return Date.now() + skew;
+}
 
 export function duration(seconds) {
   const whole = Math.max(0, Math.floor(seconds));
   if (seconds < 10 && seconds > 0 && whole !== seconds) return `${seconds.toFixed(1)} s`;
   if (whole < MINUTE) return `${whole} s`;
-  if (whole < HOUR) return `${Math.floor(whole / MINUTE)} min${whole < 10 * MINUTE && whole % MINUTE ? ` ${whole % MINUTE} s` : ""}`;
+  if (whole < HOUR)
+    return `${Math.floor(whole / MINUTE)} min${whole < 10 * MINUTE && whole % MINUTE ? ` ${whole % MINUTE} s` : ""}`;
   if (whole < DAY) return pair(whole, HOUR, "h", MINUTE, "min");
   return pair(whole, DAY, "d", HOUR, "h");
 }
@@ -64,9 +75,13 @@ const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyl
 
 const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 
-export function clock(milliseconds) { return Number.isNaN(milliseconds) ? "" : CLOCK.format(milliseconds); }
+export function clock(milliseconds) {
+  return Number.isNaN(milliseconds) ? "" : CLOCK.format(milliseconds);
+}
 
-export function exact(milliseconds) { return Number.isNaN(milliseconds) ? "" : EXACT.format(milliseconds); }
+export function exact(milliseconds) {
+  return Number.isNaN(milliseconds) ? "" : EXACT.format(milliseconds);
+}
 
 // An element that shows how long ago this was. `refreshTimes` keeps it right; the exact time appears on hover.
 export function showSince(element, time) {
@@ -83,13 +98,17 @@ function refreshTime(element) {
   say(element, element.dateTime ? duration(ago) : "–");
 }
 
-export function refreshTimes() { document.querySelectorAll("time").forEach(refreshTime); }
+export function refreshTimes() {
+  document.querySelectorAll("time").forEach(refreshTime);
+}
 
 // Amounts
 
-const SHORT = { "cpu": "CPU", "memory": "memory", "nvidia.com/gpu": "GPU", "amd.com/gpu": "GPU" };
+const SHORT = { cpu: "CPU", memory: "memory", "nvidia.com/gpu": "GPU", "amd.com/gpu": "GPU" };
 
-export function resource(name) { return SHORT[name] || name.slice(name.lastIndexOf("/") + 1); }
+export function resource(name) {
+  return SHORT[name] || name.slice(name.lastIndexOf("/") + 1);
+}
 
 // What members ask for: "8 × (8 GPU)". CPU and memory are named only if they ask for no device.
 export function asked(group) {

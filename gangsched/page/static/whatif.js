@@ -3,7 +3,7 @@
 import { byId, count, duration, full, list, make, say, setHidden } from "./text.js";
 import { showGhosts } from "./ghosts.js";
 
-const MOST_BYTES = 1 << 20;  // maximum size of a manifest; the server refuses more
+const MOST_BYTES = 1 << 20; // maximum size of a manifest; the server refuses more
 
 export async function tryManifest(name, text) {
   const said = byId("trying");
@@ -14,7 +14,11 @@ export async function tryManifest(name, text) {
   }
   said.textContent = `Trying ${name} on a copy of the cluster …`;
   try {
-    const answer = await fetch("/what-if", { method: "POST", headers: { "Content-Type": "application/yaml" }, body: text });
+    const answer = await fetch("/what-if", {
+      method: "POST",
+      headers: { "Content-Type": "application/yaml" },
+      body: text,
+    });
     const isJson = (answer.headers.get("Content-Type") || "").startsWith("application/json");
     const found = isJson ? await answer.json() : { error: await answer.text() };
     said.textContent = found.error || told(name, found);
@@ -33,21 +37,38 @@ function clear() {
 function showAnswer({ groups, leaving }) {
   byId("tried").replaceChildren(...groups.map(tried));
   const numbers = new Map();
-  groups.filter((group) => group.whole).forEach((group) => Object.entries(group.nodes).forEach(([node, number]) => {
-    numbers.set(node, (numbers.get(node) || 0) + number);
-  }));
+  groups
+    .filter((group) => group.whole)
+    .forEach((group) =>
+      Object.entries(group.nodes).forEach(([node, number]) => {
+        numbers.set(node, (numbers.get(node) || 0) + number);
+      }),
+    );
   showGhosts(numbers, new Map(Object.entries(leaving.nodes)));
   setHidden(byId("forget"), false);
 }
 
-function when(group) { return group.after < 1 ? "now" : `in ${duration(Math.round(group.after))}`; }
+function when(group) {
+  return group.after < 1 ? "now" : `in ${duration(Math.round(group.after))}`;
+}
 
 function told(name, found) {
-  const elsewhere = Object.entries(found.elsewhere).map(([group, scheduler]) => `${group} belongs to the schedulerName ${scheduler}.`);
-  const ignored = Object.entries(found.ignored).map(([kind, number]) => `${number} ${kind}`).join(", ");
-  return [outcome(name, found),
-    found.leaving.pods && `First, ${count(found.leaving.pods, "pod")} of ${count(found.leaving.groups, "group")} would leave for them.`,
-    ...elsewhere, ignored && `Ignored: ${ignored}.`, found.more && `${found.more} more are not shown.`].filter(Boolean).join(" ");
+  const elsewhere = Object.entries(found.elsewhere).map(
+    ([group, scheduler]) => `${group} belongs to the schedulerName ${scheduler}.`,
+  );
+  const ignored = Object.entries(found.ignored)
+    .map(([kind, number]) => `${number} ${kind}`)
+    .join(", ");
+  return [
+    outcome(name, found),
+    found.leaving.pods &&
+      `First, ${count(found.leaving.pods, "pod")} of ${count(found.leaving.groups, "group")} would leave for them.`,
+    ...elsewhere,
+    ignored && `Ignored: ${ignored}.`,
+    found.more && `${found.more} more are not shown.`,
+  ]
+    .filter(Boolean)
+    .join(" ");
 }
 
 function outcome(name, found) {
@@ -59,10 +80,17 @@ function outcome(name, found) {
 }
 
 function tried(group) {
-  const item = make("li"), on = Object.entries(group.nodes).map(([node, number]) => `${node} (${number})`);
-  item.append(make("b", full(group)),
-    make("span", group.whole ? ` would be bound ${when(group)}` : ` would wait: ${group.reason}`, group.whole ? "good" : "bad"),
-    make("p", group.whole ? `on ${list(on)}` : group.message));
+  const item = make("li"),
+    on = Object.entries(group.nodes).map(([node, number]) => `${node} (${number})`);
+  item.append(
+    make("b", full(group)),
+    make(
+      "span",
+      group.whole ? ` would be bound ${when(group)}` : ` would wait: ${group.reason}`,
+      group.whole ? "good" : "bad",
+    ),
+    make("p", group.whole ? `on ${list(on)}` : group.message),
+  );
   return item;
 }
 
