@@ -149,6 +149,7 @@ def pod(
     start: float = 0.0,
     deadline_s: int | None = None,
     expected_s: float | None = None,
+    not_started: str = "",
 ) -> Pod:
     """A pending pod of 1 cpu that declares itself a member of group `a`; `group=""` makes a plain pod.
 
@@ -210,6 +211,7 @@ def pod(
             grace_s=grace_s,
             deadline_s=deadline_s,
             expected_s=expected_s,
+            not_started=not_started,
         ),
     )
 

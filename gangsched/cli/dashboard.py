@@ -7,6 +7,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from gangsched.cli.cluster_access import FAILED, add_cluster, add_namespace, add_rules, connected, fail, run
@@ -89,11 +90,14 @@ async def _serve(arguments: argparse.Namespace) -> int:
 
 
 class LiveBoard:
-    """The state that was last read (`seen`), and the board that shows it."""
+    """The state that was last read (`seen`), the past since the command began, and the board that shows both."""
 
     def __init__(self, board: Board, first: Look) -> None:
+        from gangsched.page.history import History  # noqa: PLC0415 - see the package
+
         self.board = board
         self.seen = first
+        self._history = History()
         self._trouble = ""
         self._show()
 
@@ -129,14 +133,16 @@ class LiveBoard:
         from gangsched.page.things import things  # noqa: PLC0415 - see the package
 
         self._trouble = ""
-        self.board.show(dict(things(self.seen.overview)))
+        overview = self.seen.overview
+        past = self._history.noted(overview.groups, overview.totals, time.time())
+        self.board.show(dict(chain(things(overview), past)))
 
     def _warn(self, trouble: str) -> None:
         """Say on the page why its content may be out of date."""
         from gangsched.page.things import HEAD, head  # noqa: PLC0415 - see the package
 
         self._trouble, overview = trouble, self.seen.overview
-        self.board.note(HEAD, head(overview.totals.summary, hidden=overview.hidden, trouble=trouble))
+        self.board.note(HEAD, head(overview.totals, hidden=overview.hidden, trouble=trouble))
 
 
 def _ignore_progress(_: str) -> None:

@@ -117,7 +117,7 @@ async def _rows(arguments: argparse.Namespace, session: ApiSession, *, quiet: bo
 
 def _gone(row: GroupRow) -> GroupRow:
     """The row that shows that a group and its pods are gone."""
-    return replace(row, phase="Gone", reason="", message="", members=0, bound=0, since=0.0, pods=(), turn=())
+    return replace(row, phase="Gone", reason="", message="", members=0, bound=0, since=0.0, roster=(), asks=(), turn=())
 
 
 def _items(arguments: argparse.Namespace, rows: Sequence[GroupRow], *, headed: bool) -> list[Item]:

@@ -1,10 +1,11 @@
-"""Reads the operator's machine repeatedly while a board has followers, at a small load."""
+"""Reads the operator's machine repeatedly while a board has followers, at a small load, and else once a minute."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Generic, NamedTuple, TypeVar
 
 from gangsched.core.cluster.claims import Claims
@@ -15,6 +16,7 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.status.ahead import holds_up
 from gangsched.page import things
 from gangsched.page.board import Board
+from gangsched.page.history import SAMPLE_S
 from gangsched.page.things import HEAD, Thing
 from gangsched.views.cluster_overview import Totals
 from gangsched.views.group_rows import GroupRow, row
@@ -57,7 +59,8 @@ class MachineReader:
         self._machine: Machine | None = None
         self._groups: dict[GroupKey, _CachedView[GroupRow]] = {}
         self._nodes: dict[str, _CachedView[Usage]] = {}
-        self._totals = Totals()
+        self.totals = Totals()
+        """The totals of the last look."""
         self._refresh_at = 0.0
 
     def look(self) -> Iterator[Thing]:
@@ -66,11 +69,15 @@ class MachineReader:
         # The cache expires because a pod may join another gang without any change to its node.
         if machine is not self._machine or time.monotonic() >= self._refresh_at:
             self._refresh_at = time.monotonic() + _REFRESH_S
-            self._machine, self._groups, self._nodes, self._totals = machine, {}, {}, Totals()
+            self._machine, self._groups, self._nodes, self.totals = machine, {}, {}, Totals()
         yield from self._look_at_groups(machine)
         yield from self._look_at_nodes(machine)
         trouble = "" if self._ready() else UNLISTED
-        yield HEAD, things.head(self._totals.summary, trouble=trouble)
+        yield HEAD, things.head(self.totals, trouble=trouble)
+
+    def rows(self) -> list[GroupRow]:
+        """The groups of the last look; one that has not changed is the same object as before."""
+        return [cached.view for cached in self._groups.values()]
 
     def _look_at_groups(self, machine: Machine) -> Iterator[Thing]:
         for key in list(machine.gangs):
@@ -81,13 +88,13 @@ class MachineReader:
             cached = self._groups.get(key)
             if cached is None or cached.of != of:
                 if cached is not None:
-                    self._totals.count_group(cached.view, -1)
+                    self.totals.count_group(cached.view, -1)
                 group_row = row(gang, assessment)
-                self._totals.count_group(group_row)
+                self.totals.count_group(group_row)
                 cached = self._groups[key] = _CachedView(of, group_row, things.group(group_row))
             yield cached.shown
         for key in self._groups.keys() - machine.gangs.keys():
-            self._totals.count_group(self._groups.pop(key).view, -1)
+            self.totals.count_group(self._groups.pop(key).view, -1)
 
     def _look_at_nodes(self, machine: Machine) -> Iterator[Thing]:
         cluster, reserved = machine.cluster, places(machine.gangs.values())
@@ -100,13 +107,13 @@ class MachineReader:
             cached = self._nodes.get(name)
             if cached is None or cached.of != of:
                 if cached is not None:
-                    self._totals.count_node(cached.view, -1)
+                    self.totals.count_node(cached.view, -1)
                 node_usage = usage(node, claims.values(), places_here, machine)
-                self._totals.count_node(node_usage)
+                self.totals.count_node(node_usage)
                 cached = self._nodes[name] = _CachedView(of, node_usage, things.node(node_usage))
             yield cached.shown
         for name in self._nodes.keys() - cluster.nodes.keys():
-            self._totals.count_node(self._nodes.pop(name).view, -1)
+            self.totals.count_node(self._nodes.pop(name).view, -1)
 
 
 def _inputs_of_group(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
@@ -125,15 +132,21 @@ def _inputs_of_group(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
     )
 
 
-async def keep(board: Board, look: Callable[[], Iterator[Thing]], *, every_s: float = EVERY_S) -> None:
-    """Look repeatedly while the board has followers. This ends only with a fault, which the board shows."""
+async def keep(
+    board: Board, look: Callable[[], Iterator[Thing]], *, every_s: float = EVERY_S, alone_s: float = SAMPLE_S
+) -> None:
+    """Look repeatedly while the board has followers, and else every `alone_s` seconds, so that the past is noted.
+
+    This ends only with a fault, which the board shows.
+    """
     try:
         while True:
-            await board.followed()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(board.followed(), alone_s)
             spent = await _show(board, look())
             await asyncio.sleep(max(every_s, _SHARE * spent))
     except Exception:
-        board.note(HEAD, things.head("", trouble=_FAULT))
+        board.note(HEAD, things.head(None, trouble=_FAULT))
         raise
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
@@ -29,7 +30,9 @@ MOST_BYTES = 1 << 20
 MOST_BROWSERS = 16
 """Maximum number of sessions, and of event streams. A further session ends the oldest; a further stream is refused."""
 _HOSTS = ("127.0.0.1", "localhost")
-_FILES = {"page.css": "text/css", "page.js": "text/javascript"}
+_TYPES = {"css": "text/css", "js": "text/javascript"}
+_STATIC = files("gangsched.page").joinpath("static")
+_FILES = {each.name for each in _STATIC.iterdir()} - {"index.html"}
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -62,7 +65,8 @@ class Page:
     """The page of a board.
 
     `token` is part of the address that is opened first, and can be used once. There is a new one after that only if
-    `renewed` is given, which is called with it. `again` is the message for a browser without token or session.
+    `renewed` is given, which is called with it. `again` is the message for a browser without token or session. `now`
+    returns the time, in epoch seconds, from which ages are counted.
     """
 
     def __init__(
@@ -72,11 +76,13 @@ class Page:
         again: str,
         what_if: WhatIfService,
         renewed: Callable[[str], None] | None = None,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self.token = secrets.token_urlsafe(32)
         self._again = again
         self._renewed = renewed
         self._what_if = what_if
+        self._now = now
         self._sessions: deque[str] = deque(maxlen=MOST_BROWSERS)
         self._streams = 0
         self._board = board
@@ -143,25 +149,30 @@ class Page:
         name = request.match_info["name"]
         if name not in _FILES:
             raise web.HTTPNotFound
-        return web.Response(text=_read(name), content_type=_FILES[name])
+        return web.Response(text=_read(name), content_type=_TYPES[name.rpartition(".")[2]])
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
-        """The board as server-sent events; an event `alive` follows SILENT_S seconds without a change."""
+        """The board as server-sent events. An event `alive` has the time; it comes first, and after SILENT_S."""
         if self._streams >= MOST_BROWSERS:
             return _text(503, f"{MOST_BROWSERS} pages are open: close one and try again.\n")
         answer = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
         self._streams += 1
         try:
             await answer.prepare(request)
+            await answer.write(self._alive())
             async with aclosing(self._board.follow(silent_s=SILENT_S)) as lines:
                 async for line in lines:
-                    await answer.write(b"data: %b\n\n" % line if line else b"event: alive\ndata:\n\n")
+                    await answer.write(b"data: %b\n\n" % line if line else self._alive())
         except ConnectionResetError:
             # The browser has disconnected, as it may at any time.
             pass
         finally:
             self._streams -= 1
         return answer
+
+    def _alive(self) -> bytes:
+        """An event that tells a browser that the page lives, and the time, from which its own clock may differ."""
+        return b"event: alive\ndata: %.3f\n\n" % self._now()
 
     async def _try(self, request: web.Request) -> web.Response:
         """The outcome of the manifests in the request."""
@@ -194,7 +205,7 @@ def _json(body: dict[str, object]) -> web.Response:
 
 
 def _read(name: str) -> str:
-    return files("gangsched.page").joinpath("static", name).read_text(encoding="utf-8")
+    return _STATIC.joinpath(name).read_text(encoding="utf-8")
 
 
 def _text(status: int, text: str) -> web.Response:

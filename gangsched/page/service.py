@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from gangsched.config.settings import Settings
 from gangsched.core.machine import Machine
 from gangsched.core.objects.events import Event
 from gangsched.page.board import Board
+from gangsched.page.history import History
 from gangsched.page.listener import HOST, Listener
 from gangsched.page.machine_reader import UNLISTED, MachineReader, keep
 from gangsched.page.server import Page
+from gangsched.page.things import Thing
 from gangsched.page.what_if import WhatIf
 from gangsched.runtime.health import ListenError
 
@@ -42,6 +44,8 @@ class Service:
     ) -> None:
         self._board = Board()
         self._reader = MachineReader(machine, ready)
+        self._history = History()
+        self._now = now
         what_if = WhatIf(facts, settings, now=now, lacks=lambda: "" if ready() else UNLISTED)
         self._page = Page(self._board, again=_AGAIN, what_if=what_if, renewed=lambda _: self._log_address())
         self._port = settings.page.port
@@ -63,14 +67,18 @@ class Service:
         self._log_address()
 
     async def run(self) -> None:
-        """Keep the board up to date while a browser follows it, until cancelled."""
-        await keep(self._board, self._reader.look)
+        """Keep the board up to date while a browser follows it, and the past, until cancelled."""
+        await keep(self._board, self._look)
 
     async def close(self) -> None:
         """Close all connections and stop listening."""
         if self._relog is not None:
             self._relog.cancel()
         await self._listener.close()
+
+    def _look(self) -> Iterator[Thing]:
+        yield from self._reader.look()
+        yield from self._history.noted(self._reader.rows(), self._reader.totals, self._now())
 
     def _log_address(self) -> None:
         if self._relog is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from gangsched.views import group_rows, node_usage
-from gangsched.views.cluster_overview import Overview
+from gangsched.views.cluster_overview import Overview, Totals, totals_as_object
 from gangsched.views.group_rows import GroupRow
 from gangsched.views.node_usage import Usage
 
@@ -22,12 +22,15 @@ def things(overview: Overview) -> Iterator[Thing]:
     """All things of the overview."""
     yield from map(group, overview.groups)
     yield from map(node, overview.nodes)
-    yield HEAD, head(overview.totals.summary, hidden=overview.hidden)
+    yield HEAD, head(overview.totals, hidden=overview.hidden)
 
 
 def group(row: GroupRow) -> Thing:
     """The thing that shows a group."""
-    return f"group/{row.key.namespace}/{row.key.name}", _JSON.encode(group_rows.as_object(row))
+    shown = {**group_rows.as_object(row), "roster": row.roster}
+    # The roster has the names.
+    del shown["pods"]
+    return f"group/{row.key.namespace}/{row.key.name}", _JSON.encode(shown)
 
 
 def node(usage: Usage) -> Thing:
@@ -35,6 +38,7 @@ def node(usage: Usage) -> Thing:
     return f"node/{usage.name}", _JSON.encode(node_usage.as_object(usage))
 
 
-def head(summary: str, *, hidden: str = "", trouble: str = "") -> bytes:
+def head(totals: Totals | None, *, hidden: str = "", trouble: str = "") -> bytes:
     """The content of the page's head: `hidden` says why there are no nodes, `trouble` why the page may be stale."""
-    return _JSON.encode({"summary": summary, "hidden": hidden or None, "trouble": trouble or None})
+    found = {} if totals is None else {"summary": totals.summary, "totals": totals_as_object(totals)}
+    return _JSON.encode({**found, "hidden": hidden or None, "trouble": trouble or None})

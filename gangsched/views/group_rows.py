@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from gangsched.api.times import format_time
 from gangsched.core.gang.assessment import Assessment
@@ -11,8 +13,11 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.plan import Plan
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.podgroup import Group
+from gangsched.core.objects.quantity import format_amount
 from gangsched.core.objects.record import Phase
+from gangsched.core.objects.shape import PODS, Amounts
 from gangsched.core.queueing.order import OrderKey, order_key
 from gangsched.core.status.ahead import holds_up
 from gangsched.views.resource_names import OWN, resource_of
@@ -20,6 +25,28 @@ from gangsched.views.timeline import Moment, moments
 
 _WAITING = frozenset({"", "Pending", "Queued", "Reserved", "Binding", "TimedOut", "Degraded"})
 """Phases of a group that waits. Empty is the phase of a PodGroup that no operator has seen."""
+MOST_ASKS = 8
+"""Maximum number of different requests of a group's members that are listed; the largest number of members first."""
+
+
+class Member(NamedTuple):
+    """A pod of a gang. `node` is empty before it is bound.
+
+    `phase` is that of the pod, Terminating if it is being deleted, or Starting if its containers are not ready yet.
+    `why` is why they do not start, or why the pod has no node: the reason of its condition. Empty if nothing is wrong.
+    """
+
+    name: str
+    node: str
+    phase: str
+    why: str
+
+
+class Ask(NamedTuple):
+    """The number of `members` that request these amounts each."""
+
+    members: int
+    requests: Amounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +66,11 @@ class Leaving:
 class GroupRow:
     """One gang. `declared`: it has a PodGroup, whose status counts.
 
-    `since` is when it began to wait, in epoch seconds, 0.0 if it does not wait. `pods` are the names of its members.
-    `turn` sorts gangs that wait for room in the order in which they are tried; empty for all others, such as incomplete
-    ones and those that the present nodes could never take. `moments` are the
-    stages that it is known to have reached, in chronological order. `plan` is open for it, if others leave.
+    `since` is when it began to wait, in epoch seconds, 0.0 if it does not wait. `running` of the `bound` members run.
+    It was preempted `preemptions` times. `roster` are its members, with those that have ended, and `asks` what the
+    others request. `turn` sorts gangs that wait for room in the order in which they are tried; empty for all others,
+    such as incomplete ones and those that the present nodes could never take. `moments` are the stages that it is known
+    to have reached, in chronological order. `plan` is open for it, if others leave.
     """
 
     key: GroupKey
@@ -56,10 +84,19 @@ class GroupRow:
     created: float
     since: float
     source: str = ""
-    pods: Sequence[str] = ()
+    running: int = 0
+    priority: int = 0
+    preemptions: int = 0
+    roster: Sequence[Member] = ()
+    asks: Sequence[Ask] = ()
     turn: OrderKey | tuple[()] = ()
     moments: Sequence[Moment] = ()
     plan: Leaving | None = None
+
+    @property
+    def pods(self) -> Sequence[str]:
+        """The names of its members."""
+        return [member.name for member in self.roster]
 
     @property
     def resource(self) -> str:
@@ -88,12 +125,35 @@ def row(gang: Gang, assessment: Assessment) -> GroupRow:
     )
     in_line = assessment.facts.complete and holds_up(gang.wait)
     turn = order_key(gang, assessment) if group_row.since and in_line else ()
-    plan = gang.operations.plan
+    plan, live = gang.operations.plan, gang.live()
     return replace(
         group_row,
         turn=turn,
+        running=sum(bool(pod.node) and pod.phase is PodPhase.RUNNING for pod in live),
+        priority=assessment.terms.priority,
+        preemptions=gang.record.preemptions,
+        roster=tuple(map(_member, gang.observed.pods.values())),
+        asks=_asks(live),
         moments=tuple(moments(gang, minimum)),
         plan=_leaving(plan) if plan is not None else None,
+    )
+
+
+def _member(pod: Pod) -> Member:
+    if pod.terminating:
+        return Member(pod.name, pod.node, "Terminating", pod.lifetime.not_started)
+    if not pod.node:
+        return Member(pod.name, "", pod.phase.value, "SchedulingGated" if pod.gated else pod.condition_reason)
+    failed = pod.failure.said if pod.failure is not None else ""
+    starting = pod.phase is PodPhase.PENDING or (pod.phase is PodPhase.RUNNING and not pod.lifetime.ready)
+    return Member(pod.name, pod.node, "Starting" if starting else pod.phase.value, pod.lifetime.not_started or failed)
+
+
+def _asks(members: Iterable[Pod]) -> Sequence[Ask]:
+    numbers = Counter(pod.shape.requests for pod in members)
+    return tuple(
+        Ask(number, tuple(pair for pair in requests if pair[0] != PODS))
+        for requests, number in numbers.most_common(MOST_ASKS)
     )
 
 
@@ -124,7 +184,6 @@ def of_declared(group: Group, gang: Gang | None = None, minimum: int = 0) -> Gro
         created=group.created,
         since=since if status.phase in _WAITING else 0.0,
         source=status.source,
-        pods=[pod.name for pod in gang.observed.pods.values()] if gang is not None else (),
     )
 
 
@@ -153,7 +212,6 @@ def _undeclared(gang: Gang, minimum: int, source: str) -> GroupRow:
         created=min((pod.created for pod in gang.observed.pods.values()), default=0.0),
         since=min(pod.created for pod in waiting) if waits else 0.0,
         source=source,
-        pods=[pod.name for pod in gang.observed.pods.values()],
     )
 
 
@@ -170,10 +228,16 @@ def as_object(row: GroupRow) -> dict[str, object]:
         "minimum": row.minimum,
         "members": row.members,
         "bound": row.bound,
+        "running": row.running,
+        "priority": row.priority,
         "created": format_time(row.created) if row.created else None,
         "waitingSince": format_time(row.since) if row.since else None,
         "source": row.source or None,
         "pods": list(row.pods),
+        "asks": [
+            {"members": ask.members, "requests": {name: format_amount(name, size) for name, size in ask.requests}}
+            for ask in row.asks
+        ],
         "turn": list(row.turn) or None,
         "plan": _plan_as_object(row.plan) if row.plan is not None else None,
         "timeline": [{"stage": moment.stage.value, "time": format_time(moment.at)} for moment in row.moments],

@@ -4,35 +4,67 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
 
 from gangsched.core.cluster.claims import BOUND, Claim
 from gangsched.core.gang.gang import Gang
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.node import Node
+from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.quantity import format_amount
 from gangsched.core.objects.shape import PODS, Amounts
-from gangsched.core.objects.status import Place
+from gangsched.core.objects.status import PREEMPTION, Place
+from gangsched.views.topology import topology
 
 _TAKES_NONE = ("NoSchedule", "NoExecute")
 _CPU = "cpu"
 
-Held = tuple[GroupKey, Place]
-"""A group and its reservation on a node."""
+
+class State(StrEnum):
+    """What pods on a node do, or what its places are kept for."""
+
+    RUNNING = "running"
+    STARTING = "starting"
+    """They are bound, and their containers do not run yet."""
+    LEAVING = "leaving"
+    """They terminate."""
+    HELD = "held"
+    """Free places, held for members that have no node yet."""
+    RESERVED = "reserved"
+    """Places that an open plan reserves, which other pods may still occupy."""
+
+
+_KEPT = (State.HELD, State.RESERVED)
+_ORDER = list(State)
+
+
+class Held(NamedTuple):
+    """A group and its places on a node; `planned`: an open plan reserves them, so others may have to leave first."""
+
+    group: GroupKey
+    place: Place
+    planned: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Occupant:
     """What one gang, or the pods without a gang (`gang` is None), occupy on a node: `number` pods with these `amounts`.
 
-    `held`: it is reserved for members that have no node yet.
+    If they are in another state, that is another part.
     """
 
     gang: GroupKey | None
-    held: bool
+    state: State
     number: int
     amounts: Mapping[str, int]
+
+    @property
+    def held(self) -> bool:
+        """Whether these are places for members that have no node yet."""
+        return self.state in _KEPT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +72,7 @@ class Usage:
     """One node: its `allocatable` amounts, and its `parts`, those of gangs by name, then that of other pods.
 
     `requested` are the amounts of its pods, without reservations. `closed` says why it accepts no pod without a
-    toleration; empty if it does.
+    toleration; empty if it does. `topology` are its labels that name a place or kind, such as its rack.
     """
 
     name: str
@@ -48,6 +80,7 @@ class Usage:
     requested: Mapping[str, int]
     parts: Sequence[Occupant]
     closed: str = ""
+    topology: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def pods(self) -> int:
@@ -57,7 +90,19 @@ class Usage:
     @property
     def gangs(self) -> Mapping[GroupKey, int]:
         """The number of pods of each gang on the node."""
-        return {part.gang: part.number for part in self.parts if part.gang is not None and not part.held}
+        numbers: Counter[GroupKey] = Counter()
+        for part in self.parts:
+            if part.gang is not None and not part.held:
+                numbers[part.gang] += part.number
+        return numbers
+
+    def kept(self, state: State) -> Mapping[str, int]:
+        """The amounts of all parts in this state."""
+        amounts: Counter[str] = Counter()
+        for part in self.parts:
+            if part.state is state:
+                amounts.update(part.amounts)
+        return amounts
 
     @property
     def scarcest(self) -> str:
@@ -96,31 +141,34 @@ def places(gangs: Iterable[Gang]) -> Mapping[str, Sequence[Held]]:
     for gang in gangs:
         reservation = gang.observed.group.status.reservation if gang.observed.group is not None else None
         for place in reservation.placements if reservation is not None else ():
-            by_node.setdefault(place.node, []).append((gang.key, place))
+            planned = reservation is not None and reservation.kind == PREEMPTION
+            by_node.setdefault(place.node, []).append(Held(gang.key, place, planned))
     return by_node
 
 
 def usage(node: Node, claims: Iterable[Claim], reserved: Sequence[Held], machine: Machine) -> Usage:
     """The usage of one node, with these claims and reservations."""
     requested: Counter[str] = Counter()
-    amounts: dict[GroupKey | None, Counter[str]] = {}
-    numbers: Counter[GroupKey | None] = Counter()
+    amounts: dict[tuple[GroupKey | None, State], Counter[str]] = {}
+    numbers: Counter[tuple[GroupKey | None, State]] = Counter()
     for claim in claims:
         if claim.kind is BOUND:
             gang = machine.gang_of(claim.pod.uid)
             key = gang.key if gang is not None and not gang.plain else None
-            numbers[key] += 1
+            of = key, _state(claim.pod)
+            numbers[of] += 1
             _add(requested, claim.pod.shape.requests, 1)
-            _add(amounts.setdefault(key, Counter()), claim.pod.shape.requests, 1)
-    parts = [Occupant(key, False, numbers[key], requests) for key, requests in amounts.items()]
-    parts += [_part(key, place) for key, place in reserved]
-    parts.sort(key=lambda part: (part.gang is None, part.gang or (), part.held))
+            _add(amounts.setdefault(of, Counter()), claim.pod.shape.requests, 1)
+    parts = [Occupant(*of, numbers[of], requests) for of, requests in amounts.items()]
+    parts += map(_part, reserved)
+    parts.sort(key=lambda part: (part.gang is None, part.gang or (), _ORDER.index(part.state)))
     return Usage(
         name=node.name,
         allocatable=dict(node.allocatable),
         requested=requested,
         parts=parts,
         closed=_closed(node),
+        topology=topology(node),
     )
 
 
@@ -135,11 +183,13 @@ def as_object(usage: Usage) -> dict[str, object]:
         "shares": {name: round(usage.share(name), 4) for name in usage.allocatable},
         "pods": usage.pods,
         "scarcest": scarcest,
+        "topology": dict(usage.topology),
         "parts": [
             {
                 "namespace": part.gang.namespace if part.gang is not None else None,
                 "name": part.gang.name if part.gang is not None else None,
                 "held": part.held,
+                "state": part.state.value,
                 "pods": part.number,
                 "share": round(share(part.amounts.get(scarcest, 0), usage.allocatable.get(scarcest, 0)), 4),
             }
@@ -148,10 +198,16 @@ def as_object(usage: Usage) -> dict[str, object]:
     }
 
 
-def _part(key: GroupKey, place: Place) -> Occupant:
+def _state(pod: Pod) -> State:
+    if pod.terminating:
+        return State.LEAVING
+    return State.RUNNING if pod.phase is PodPhase.RUNNING else State.STARTING
+
+
+def _part(held: Held) -> Occupant:
     amounts: Counter[str] = Counter()
-    _add(amounts, place.requests, place.count)
-    return Occupant(key, True, place.count, amounts)
+    _add(amounts, held.place.requests, held.place.count)
+    return Occupant(held.group, State.RESERVED if held.planned else State.HELD, held.place.count, amounts)
 
 
 def _add(totals: Counter[str], amounts: Amounts, times: int) -> None:

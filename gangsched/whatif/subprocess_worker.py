@@ -103,19 +103,21 @@ def tried(manifests: bytes, events: Sequence[Any], settings: Any, now: float) ->
 
 
 def helping(namespace: str, name: str, events: Sequence[Any], settings: Any, now: float) -> dict[str, object]:  # noqa: ANN401
-    """What would help the group, a sentence for each remedy (`helps`), and why further members wait (`besides`)."""
+    """What would help the group, where its members fit and when it may start, as in `gangsched explain -o json`."""
     from gangsched.core.objects.declaration import GroupKey  # noqa: PLC0415 - after the limits
     from gangsched.core.objects.events import Synced  # noqa: PLC0415
     from gangsched.views.diagnosis import from_cluster  # noqa: PLC0415
+    from gangsched.views.diagnosis_json import as_object  # noqa: PLC0415
 
     diagnosis = from_cluster([*events, Synced()], GroupKey(namespace, name), policy=settings.policy(), now=now)
     if diagnosis is None:
         return {"error": child.NO_GROUP}
-    return {"helps": list(diagnosis.helps), "besides": list(diagnosis.besides)}
+    found = as_object(diagnosis)
+    return {name: found[name] for name in ("helps", "besides", "shortfall", "expectedStart")}
 
 
 def _results_by_group(decisions: Iterable[Decision]) -> list[dict[str, object]]:
-    """For each group, the decision that bound it completely, else the first one."""
+    """For each group, the decision that bound it completely, else the first one: `after` is in seconds from now."""
     by_group: dict[GroupKey, Decision] = {}
     for decision in decisions:
         if _is_whole(decision.finding) or decision.finding.key not in by_group:
@@ -132,16 +134,21 @@ def _results_by_group(decisions: Iterable[Decision]) -> list[dict[str, object]]:
             "members": decision.finding.members,
             "minimum": decision.finding.minimum,
             "nodes": dict(sorted(Counter(decision.finding.placements.values()).items())),
+            "after": round(decision.at, 3),
         }
         for key, decision in by_group.items()
     ]
 
 
-def _leaving(decisions: Iterable[Decision], mine: Collection[GroupKey]) -> dict[str, int]:
-    """How many pods of how many groups leave for these. None is named, because they may be of other namespaces."""
+def _leaving(decisions: Iterable[Decision], mine: Collection[GroupKey]) -> dict[str, object]:
+    """How many pods of how many groups leave for these, and from which nodes.
+
+    No group is named, because they may be of other namespaces.
+    """
     found = [each.leaving for each in decisions if each.leaving is not None and each.leaving.holder.key in mine]
     groups = {each.group for each in found if not each.group.pod_uid}
-    return {"pods": sum(len(each.pods) for each in found), "groups": len(groups)}
+    nodes = Counter(node for each in found for node in each.pods.values())
+    return {"pods": nodes.total(), "groups": len(groups), "nodes": dict(sorted(nodes.items()))}
 
 
 def _is_whole(finding: Finding) -> bool:

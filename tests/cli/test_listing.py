@@ -166,6 +166,6 @@ class TestTop:
         found: Any = as_object(self.overview())
         [full, *_] = found["nodes"]
         assert (full["name"], full["requested"]["nvidia.com/gpu"], full["allocatable"]["cpu"]) == ("full", "8", "4")
-        part = {"namespace": "default", "name": "a", "held": False, "pods": 2, "share": 1.0}
+        part = {"namespace": "default", "name": "a", "held": False, "state": "starting", "pods": 2, "share": 1.0}
         assert (full["scarcest"], full["parts"]) == ("nvidia.com/gpu", [part])
         assert {each["name"] for each in found["groups"]} == {"a", "b"}

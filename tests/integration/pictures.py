@@ -1,6 +1,6 @@
-"""Pictures of the operator's page, taken in a real browser.
+"""Pictures of the page, taken in a real browser.
 
-`python -m tests.integration.pictures` (make docs) writes those of docs/dashboard.md.
+`python -m tests.integration.pictures` (make docs) writes those of README and docs/dashboard.md, of `tests.page_scene`.
 """
 
 from __future__ import annotations
@@ -8,18 +8,19 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from demo.playground import FOLDER, add_nodes
-from testbed import chromium, crds
+from gangsched.page.board import Board
+from gangsched.page.listener import Listener
+from gangsched.page.server import Page
+from testbed import chromium
 from testbed.chromium import Tab
-from testbed.control_plane import ControlPlane
 from testbed.operator import Operator, address_of_page
-from tests.integration.cluster import Cluster
-from tests.integration.waiting import until
+from tests.browsing import Echo, remembered, scene, seen
+from tests.page_scene import END
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 SETTINGS = "page: {enabled: true, port: 0}\n"
@@ -48,20 +49,47 @@ _DIFFERENCE = """(async (one, other) => {
 })"""
 
 
+class Shot(NamedTuple):
+    """A picture of the scene: its name, the size of the window, and the fragment of the page's address."""
+
+    name: str
+    width: int
+    height: int
+    dark: bool = False
+    address: str = ""
+
+
+SHOTS = (
+    Shot("page", 1440, 900),
+    Shot("page-dark", 1440, 900, dark=True),
+    Shot("page-gang", 1440, 900, address="group=vision/depth-est"),
+    Shot("page-gang-dark", 1440, 900, dark=True, address="group=vision/depth-est"),
+    Shot("page-phone", 390, 844),
+    Shot("page-phone-dark", 390, 844, dark=True),
+)
+_SETTLED_MS = 1500
+"""After a change of the window, in milliseconds, the page is at rest."""
+
+
 class Camera:
     """A browser that shows the operator's page, for synchronous callers."""
 
-    def __init__(self, runner: asyncio.Runner, tab: Tab) -> None:
+    def __init__(self, runner: asyncio.Runner, tab: Tab, stack: AsyncExitStack) -> None:
         self._runner = runner
         self._tab = tab
+        self._stack = stack
 
     def open(self, operator: Operator) -> None:
         """Show the page of this operator."""
         self._runner.run(self._open(address_of_page(operator)))
 
-    def text(self, selector: str) -> str:
-        """The text of the first such element."""
-        return str(self.value(f"document.querySelector({json.dumps(selector)}).textContent"))
+    def open_board(self, things: Mapping[str, bytes]) -> None:
+        """Show a page of these things at the time of the scene."""
+        self._runner.run(self._open_board(things))
+
+    def view(self, shot: Shot) -> bytes:
+        """A WebP picture of what a window shows."""
+        return self._runner.run(self._view(shot))
 
     def picture(self, *, to: str, dark: bool = False) -> bytes:
         """A WebP picture of what the page shows from its first heading to the end of the element with this id."""
@@ -81,7 +109,25 @@ class Camera:
     async def _open(self, address: str) -> None:
         await self._tab.page.set_viewport_size({"width": WIDTH, "height": 900})
         await self._tab.page.goto(address)
-        await self._tab.until("document.getElementById('summary')?.textContent.includes('group')")
+        await self._tab.until("document.body?.classList.contains('shown')")
+
+    async def _open_board(self, things: Mapping[str, bytes]) -> None:
+        board = Board()
+        board.show(things)
+        page = Page(board, again="", what_if=Echo(), now=lambda: END)
+        listener = Listener(page)
+        self._stack.push_async_callback(listener.close)
+        port = await listener.start(0)
+        await self._open(f"http://127.0.0.1:{port}/?token={page.token}")
+
+    async def _view(self, shot: Shot) -> bytes:
+        page = self._tab.page
+        await page.set_viewport_size({"width": shot.width, "height": shot.height})
+        await page.emulate_media(color_scheme="dark" if shot.dark else "light")
+        await page.evaluate(f"location.hash = {json.dumps(shot.address)}")
+        await page.wait_for_timeout(_SETTLED_MS)
+        taken = await self._tab.devtools.send("Page.captureScreenshot", {"format": "webp", "quality": 80})
+        return base64.b64decode(taken["data"])
 
     async def _picture(self, to: str, *, dark: bool) -> bytes:
         await self._tab.page.emulate_media(color_scheme="dark" if dark else "light")
@@ -103,29 +149,17 @@ def camera() -> Iterator[Camera]:
         stack = AsyncExitStack()
         try:
             browser = runner.run(stack.enter_async_context(chromium.started()))
-            yield Camera(runner, runner.run(stack.enter_async_context(chromium.tab(browser))))
+            yield Camera(runner, runner.run(stack.enter_async_context(chromium.tab(browser))), stack)
         finally:
             runner.run(stack.aclose())
 
 
 def main() -> None:
-    """Run the playground's first steps and write the pictures of the page."""
-    with ControlPlane() as control_plane, camera() as made:
-        crds.install(control_plane)
-        add_nodes(control_plane)
-        settings = control_plane.folder / "page.yaml"
-        settings.write_text(SETTINGS)
-        with Operator(control_plane, "--config", str(settings), leader_elect=True) as operator:
-            cluster = Cluster(control_plane, "default")
-            control_plane.kubectl("apply", "-f", str(FOLDER / "first.yaml"))
-            until(lambda: cluster.phase("first") == "Running", within_s=60)
-            control_plane.kubectl("apply", "-f", str(FOLDER / "waits.yaml"))
-            made.open(operator)
-            until(lambda: "nvidia.com/gpu" in made.text("#line"))
-            for name, dark in (("page.webp", False), ("page-dark.webp", True)):
-                (IMAGES / name).write_bytes(made.picture(to="line", dark=dark))
-            made.value("document.querySelector('#groups button').click()")
-            (IMAGES / "page-timeline.webp").write_bytes(made.picture(to="group"))
+    """Write the pictures of the scene."""
+    with camera() as made:
+        made.open_board(seen(scene()) | remembered())
+        for shot in SHOTS:
+            (IMAGES / f"{shot.name}.webp").write_bytes(made.view(shot))
 
 
 if __name__ == "__main__":

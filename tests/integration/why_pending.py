@@ -130,21 +130,19 @@ def _seen(cluster: Cluster, kind: Waiting) -> Seen:
 
 def _pictured(camera: Camera, kind: Waiting, seen: Seen) -> Seen:
     """Add the content of the operator's page."""
-    until(lambda: seen.message in _timeless(_about(camera, kind)), within_s=30)
+    until(lambda: seen.message in _timeless(_about(camera, kind, "p")), within_s=30)
     # Groups of other tests may wait as well.
-    others = f"each => !each.innerText.startsWith('{NAMESPACE}/')"
-    camera.value(f"[...document.querySelectorAll('#line li')].filter({others}).forEach(each => each.remove())")
-    entry = _timeless(_about(camera, kind)).replace(f" {seen.message}", "")
-    return replace(seen, line=entry, picture=camera.picture(to="line"))
+    others = f"each => !each.querySelector('.name').textContent.startsWith('{NAMESPACE}/')"
+    camera.value(f"[...document.querySelectorAll('.entries li')].filter({others}).forEach(each => each.remove())")
+    return replace(seen, line=_about(camera, kind, ".name, .chip, .ask"), picture=camera.picture(to="line-panel"))
 
 
-def _about(camera: Camera, kind: Waiting) -> str:
-    """The group's entry in the list of waiting groups."""
-    begins = f"{NAMESPACE}/{kind.name} "
-    found = camera.value(
-        f"[...document.querySelectorAll('#line li')].find(each => each.innerText.startsWith({begins!r}))?.innerText"
-    )
-    return " ".join((found or "").split())
+def _about(camera: Camera, kind: Waiting, parts: str) -> str:
+    """What these parts of the group's entry say, in the line or beside it; empty if it has none."""
+    name = json.dumps(f"{NAMESPACE}/{kind.name}")
+    found = f"[...document.querySelectorAll('.entries li')].find(each => each.dataset.gang === {name})"
+    said = camera.value(f"[...({found}?.querySelectorAll({json.dumps(parts)}) ?? [])].map(each => each.textContent)")
+    return " ".join(said)
 
 
 def _timeless(text: str) -> str:

@@ -368,6 +368,19 @@ def test_preferred_anti_affinity_forbids_nothing() -> None:
         pytest.param({}, {"conditions": [{"type": "Ready", "status": "Unknown"}]}, Lifetime(), id="perhaps ready"),
         pytest.param({}, {"conditions": [{"type": "ContainersReady", "status": "True"}]}, Lifetime(), id="almost"),
         pytest.param({"activeDeadlineSeconds": "60"}, {}, Lifetime(), id="unreadable"),
+        pytest.param(
+            {},
+            {"containerStatuses": [{"state": {}}, {"state": {"waiting": {"reason": "ImagePullBackOff"}}}]},
+            Lifetime(not_started="ImagePullBackOff"),
+            id="a container waits",
+        ),
+        pytest.param(
+            {},
+            {"initContainerStatuses": [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}]},
+            Lifetime(not_started="CrashLoopBackOff"),
+            id="an init container waits",
+        ),
+        pytest.param({}, {"containerStatuses": [{"state": {"waiting": {}}}]}, Lifetime(), id="waits without a reason"),
     ],
 )
 def test_how_a_pod_begins_runs_and_ends_is_read(spec: Any, status: Any, lifetime: Lifetime) -> None:

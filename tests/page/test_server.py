@@ -17,6 +17,7 @@ from gangsched.page.listener import Listener
 from gangsched.page.server import MOST_BROWSERS, MOST_BYTES, Page
 
 HEAD = {"head": b'{"summary":"0 groups"}'}
+NOW = 1_795_167_660.5
 AGAIN = "Open the printed address."
 
 
@@ -54,7 +55,7 @@ class Served:
 async def served() -> AsyncIterator[Served]:
     board = Board()
     board.show(HEAD)
-    page = Page(board, again=AGAIN, what_if=Echo())
+    page = Page(board, again=AGAIN, what_if=Echo(), now=lambda: NOW)
     listener = Listener(page)
     port = await listener.start(0)
     async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as client:
@@ -63,12 +64,14 @@ async def served() -> AsyncIterator[Served]:
 
 
 async def line(events: aiohttp.ClientResponse) -> dict[str, Any]:
-    said = await asyncio.wait_for(events.content.readuntil(b"\n\n"), 5)
+    said = b""
+    while not said.startswith(b"data: "):
+        said = await asyncio.wait_for(events.content.readuntil(b"\n\n"), 5)
     found: dict[str, Any] = json.loads(said.removeprefix(b"data: "))
     return found
 
 
-@pytest.mark.parametrize("path", ["/", "/page.js", "/page.css", "/events", "/?token=", "/?token=wrong", "/?token=é"])
+@pytest.mark.parametrize("path", ["/", "/main.js", "/page.css", "/events", "/?token=", "/?token=wrong", "/?token=é"])
 async def test_without_the_token_nothing_is_shown(served, path):
     status, text = await served.get(path)
     assert status == 403
@@ -85,7 +88,7 @@ async def test_the_token_is_good_for_one_exchange(served):
 
 async def test_after_the_exchange_the_page_its_files_and_its_events_are_there(served):
     await served.enter()
-    for path, begins in (("/", "<!doctype html>"), ("/page.css", ":root"), ("/page.js", '"use strict";')):
+    for path, begins in (("/", "<!doctype html>"), ("/page.css", "/* One"), ("/main.js", "// Starts")):
         status, text = await served.get(path)
         assert status == 200
         assert text.startswith(begins)
@@ -100,12 +103,15 @@ async def test_a_browser_hears_that_the_page_lives_though_nothing_changes(served
     monkeypatch.setattr("gangsched.page.server.SILENT_S", 0.05)
     await served.enter()
     async with served.client.get(f"{served.base}/events") as events:
+        first = await events.content.readuntil(b"\n\n")
         await line(events)
-        assert [await events.content.readline() for _ in range(2)] == [b"event: alive\n", b"data:\n"]
+        for said in (first, await events.content.readuntil(b"\n\n")):
+            kind, data = said.decode().split("\n", 1)
+            assert (kind, float(data.removeprefix("data: "))) == ("event: alive", NOW)
 
 
 @pytest.mark.parametrize(
-    "path", ["/../server.py", "/server.py", "/static/page.js", "/%2e%2e%2fboard.py", "/etc/passwd"]
+    "path", ["/../server.py", "/server.py", "/static/main.js", "/%2e%2e%2fboard.py", "/etc/passwd"]
 )
 async def test_no_other_file_is_there(served, path):
     await served.enter()
@@ -185,7 +191,7 @@ async def test_connections_beyond_the_most_are_closed_at_once():
 async def test_a_request_of_another_page_is_refused(served, origin):
     await served.enter()
     assert (await served.get("/events", Origin=origin))[0] == 403
-    assert (await served.get("/page.js", Sec_Fetch_Site="cross-site"))[0] == 403
+    assert (await served.get("/main.js", Sec_Fetch_Site="cross-site"))[0] == 403
 
 
 @pytest.mark.parametrize("method", ["HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"])
@@ -194,7 +200,7 @@ async def test_nothing_can_be_changed(served, method):
     assert (await served.get("/events", method))[0] == 405
 
 
-@pytest.mark.parametrize("path", ["/", "/page.js", "/events", "/nothing", "/?token=wrong"])
+@pytest.mark.parametrize("path", ["/", "/main.js", "/events", "/nothing", "/?token=wrong"])
 async def test_every_answer_carries_the_policy(served, path):
     if "wrong" not in path:
         await served.enter()

@@ -58,13 +58,26 @@ def shown(machine: Machine) -> dict[str, Any]:
 def test_groups_and_nodes_have_names_and_a_head():
     found = shown(machine())
     assert found.keys() == {"head", "node/n1", "node/n2", "group/default/a"}
+    totals = found["head"].pop("totals")
     assert found["head"] == {
         "summary": "1 group, 1 waiting · 2 nodes · cpu 38% · memory 0%",
         "hidden": None,
         "trouble": None,
     }
-    assert found["node/n1"]["parts"] == [{"namespace": "default", "name": "a", "held": False, "pods": 1, "share": 0.5}]
-    assert found["node/n2"]["parts"] == [{"namespace": None, "name": None, "held": False, "pods": 1, "share": 0.25}]
+    assert {name: totals[name] for name in ("groups", "waiting", "running", "starting", "nodes", "closed")} == {
+        "groups": 1,
+        "waiting": 1,
+        "running": 0,
+        "starting": 1,
+        "nodes": 2,
+        "closed": 0,
+    }
+    cpu = totals["resources"]["cpu"]
+    assert (cpu["allocatable"], cpu["requested"], cpu["free"], cpu["shares"]["free"]) == ("8", "3", "5", 0.625)
+    here = {"held": False, "state": "starting", "pods": 1}
+    assert found["node/n1"]["parts"] == [{"namespace": "default", "name": "a", **here, "share": 0.5}]
+    assert found["node/n2"]["parts"] == [{"namespace": None, "name": None, **here, "share": 0.25}]
+    assert found["group/default/a"]["roster"] == [["a-0", "n1", "Starting", ""], ["a-1", "", "Pending", ""]]
 
 
 async def test_a_look_is_taken_while_somebody_follows_and_shows_what_has_changed():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import msgspec
 import pytest
 
 from gangsched.config.settings import Settings
+from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import (
     Event,
     GroupsReplaced,
@@ -30,6 +32,8 @@ from gangsched.core.objects.results import PodBound
 from gangsched.page import child
 from gangsched.page.what_if import WhatIf
 from gangsched.views.copied import pieces
+from gangsched.views.diagnosis import from_cluster
+from gangsched.views.diagnosis_json import as_object
 from gangsched.whatif import subprocess_worker
 from tests.builders import group, node, pod
 from tests.cgroups import limited
@@ -107,6 +111,7 @@ async def test_what_fits_would_be_bound_on_a_named_node():
             "members": 2,
             "minimum": 2,
             "nodes": {"n1": 2},
+            "after": 0.0,
         }
     ]
     assert (found["more"], found["elsewhere"], found["ignored"], found["nodes"]) == (0, {}, {}, 0)
@@ -116,7 +121,7 @@ def test_what_does_not_fit_would_wait_and_the_reason_is_told(answer):
     found = answer(JOB.replace("CPU", "2").replace("high", "gentle"))
     [new] = found["groups"]
     assert (new["whole"], new["reason"], new["nodes"]) == (False, "Unschedulable", {})
-    assert found["leaving"] == {"pods": 0, "groups": 0}
+    assert found["leaving"] == {"pods": 0, "groups": 0, "nodes": {}}
     assert "Only 1 of 2 members fit" in new["message"]
 
 
@@ -130,7 +135,9 @@ def test_it_is_counted_who_would_leave_for_what_fits_nowhere_else(answer):
     found = answer(JOB.replace("CPU", "2"))
     [new] = found["groups"]
     assert (new["whole"], new["reason"], new["nodes"]) == (True, "Scheduled", {"n1": 2})
-    assert found["leaving"] == {"pods": 1, "groups": 1}
+    assert found["leaving"] == {"pods": 1, "groups": 1, "nodes": {"n1": 1}}
+    # The one that leaves gets its grace period.
+    assert new["after"] >= 30
 
 
 def test_new_nodes_in_the_manifest_count(answer):
@@ -192,15 +199,13 @@ def test_a_fault_of_ours_is_told_as_one(answer):
 
 async def test_what_would_help_a_group_is_what_explain_says():
     what_if = WhatIf(facts, Settings(), now=lambda: NOW)
-    found = await what_if.helps("default", "waits")
-    assert found == {
-        "helps": [
-            "the end of default/runs: the group fits then",
-            "cpu 2 more on nodes that accept its members, cpu 2 per member",
-            "spec.minMember of at most 1: that many members fit now",
-        ],
-        "besides": [],
-    }
+    found: Any = await what_if.helps("default", "waits")
+    diagnosis = from_cluster(facts(), GroupKey("default", "waits"), policy=Settings().policy(), now=NOW)
+    assert diagnosis is not None
+    said = as_object(diagnosis)
+    assert found == {name: said[name] for name in ("helps", "besides", "shortfall", "expectedStart")}
+    assert found["helps"][0] == "the end of default/runs: the group fits then"
+    assert (found["shortfall"]["fits"], found["shortfall"]["wanted"]) == (1, 2)
     assert await what_if.helps("default", "none") == {"error": child.NO_GROUP}
 
 
@@ -253,7 +258,7 @@ limits = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_DATA, resourc
 print(json.dumps([os.nice(0), int(Path("/proc/self/oom_score_adj").read_text()), limits]))
 """
     said = subprocess.run([sys.executable, "-c", asked], check=True, capture_output=True).stdout
-    assert json.loads(said) == [10, 1000, [1 << 30, 7, 0]]
+    assert json.loads(said) == [min(19, os.nice(0) + 10), 1000, [1 << 30, 7, 0]]
 
 
 async def test_the_loop_goes_on_while_a_large_cluster_is_sent(record_property):

@@ -85,7 +85,7 @@ class Lifetime(Struct, frozen=True, gc=False):
     `preempts`: other pods may be preempted for it. `start` is when its kubelet accepted it (epoch seconds), 0.0 before
     that. `ready`: its condition Ready is True. `grace_s` is how many seconds it gets to end, and `deadline_s` how many
     it may run from its start on, None for no limit. `expected_s` is how many its annotation says it will run, None
-    without one.
+    without one. `not_started` is why a container of it waits, such as ImagePullBackOff; empty if none waits.
     """
 
     preempts: bool = True
@@ -94,6 +94,7 @@ class Lifetime(Struct, frozen=True, gc=False):
     grace_s: int = 30
     deadline_s: int | None = None
     expected_s: float | None = None
+    not_started: str = ""
 
 
 class Pod(Struct, frozen=True, gc=False):

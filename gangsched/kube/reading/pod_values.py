@@ -21,6 +21,7 @@ from gangsched.core.objects.declaration import NATIVE, Declaration
 from gangsched.core.objects.duration import parse_duration
 from gangsched.core.objects.pod import Lifetime, Owner, Pod, PodPhase
 from gangsched.core.objects.shape import Labels, Shape
+from gangsched.core.objects.wording import printable
 from gangsched.core.objects.workload import Added, Workload
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect_table import DEFAULT, Dialects
@@ -39,6 +40,8 @@ _GRACE_S = 30
 """The API server's default of `terminationGracePeriodSeconds`."""
 EXPECTED_RUNTIME = "gangsched.io/expected-runtime"
 """The annotation of a pod with how long it will run once it is bound, as a duration."""
+_LONGEST_REASON = 100
+"""Maximum number of characters of a container's reason that are kept."""
 _POD = msgspec.json.Decoder(wire.Pod)
 _POD_CORE = msgspec.json.Decoder(wire.PodCore)
 
@@ -150,8 +153,17 @@ def _lifetime(spec: wire.PodSpec, status: wire.PodStatus, annotations: Mapping[s
             grace_s=_GRACE_S if grace_s is None else grace_s,
             deadline_s=spec.active_deadline_seconds,
             expected_s=_duration(expected) if expected is not None else None,
+            not_started=_not_started(status),
         )
     )
+
+
+def _not_started(status: wire.PodStatus) -> str:
+    """Why the first container that waits does so; empty if none waits."""
+    for container in (*(status.init_container_statuses or ()), *(status.container_statuses or ())):
+        if container.state is not None and container.state.waiting is not None and container.state.waiting.reason:
+            return printable(container.state.waiting.reason, limit=_LONGEST_REASON)
+    return ""
 
 
 @lru_cache(maxsize=_KEPT)

@@ -189,7 +189,12 @@ class Terminated(Struct, gc=False, rename="camel"):
     finished_at: str | None = None
 
 
+class Waiting(Struct, gc=False):
+    reason: str | None = None
+
+
 class ContainerState(Struct, gc=False):
+    waiting: Waiting | None = None
     terminated: Terminated | None = None
 
 

@@ -1,0 +1,76 @@
+// What would help a group that waits, when it will probably start, and where its members fit: asked of the server.
+
+import { byId, duration, exact, list, make, now, say, setHidden } from "./text.js";
+
+let asking = new AbortController(),
+  asked = "";
+
+// A question whose answer is no longer needed would delay the next one.
+export function askNoMore() {
+  asking.abort();
+  asked = "";
+  show({});
+  say(byId("helping"), "");
+}
+
+// Ask once for each sentence that the group shows: another sentence has other remedies.
+export async function askWhatHelps(group) {
+  const question = [group.namespace, group.name, group.phase, group.reason].join(" ");
+  if (question === asked) return;
+  askNoMore();
+  asked = question;
+  const mine = (asking = new AbortController());
+  say(byId("helping"), "Finding out what would help …");
+  const found = await answerTo(group, mine.signal);
+  if (mine.signal.aborted) return;
+  say(byId("helping"), found.error || ((found.helps || []).length ? "What would help:" : "No remedy is known."));
+  show(found);
+}
+
+async function answerTo({ namespace, name }, signal) {
+  try {
+    const answer = await fetch(`/helps/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`, { signal });
+    return answer.ok ? await answer.json() : { error: await answer.text() };
+  } catch (error) {
+    return { error: error.message };
+  }
+}
+
+function show({ helps = [], besides = [], shortfall = null, expectedStart = null }) {
+  byId("helps").replaceChildren(...helps.map((each) => make("li", each)));
+  say(byId("besides"), besides.join(" "));
+  showStart(byId("expected"), expectedStart);
+  setHidden(byId("fitting"), !(shortfall && shortfall.nodeGroups.length));
+  if (!shortfall) return;
+  say(byId("fits"), `${shortfall.fits} of ${shortfall.wanted} members fit now.`);
+  byId("where").tBodies[0].replaceChildren(
+    ...shortfall.nodeGroups.map((found) => {
+      const row = make("tr");
+      const why = found.obstacles.map(
+        (each) => `${each.nodes} × ${each.reason}${each.resource ? ` ${each.resource}` : ""}`,
+      );
+      row.append(
+        make("td", found.name),
+        make("td", String(found.nodes), "number"),
+        make("td", String(found.members), "number"),
+        make("td", list(why) || "–"),
+      );
+      return row;
+    }),
+  );
+}
+
+// The expected start as an interval from now; the exact times appear on hover.
+function showStart(element, starts) {
+  const times = starts
+    ? [starts.earliest, starts.latest].map((time) => (time ? Date.parse(time) : null))
+    : [null, null];
+  const [earliest, latest] = times.map((time) => time && duration(Math.round((time - now()) / 1000)));
+  element.title = times.filter(Boolean).map(exact).join(" to ");
+  if (!earliest) say(element, "");
+  else
+    say(
+      element,
+      latest ? `Expected to start in ${earliest} to ${latest}.` : `Expected to start not before ${earliest} from now.`,
+    );
+}

@@ -1,0 +1,37 @@
+// Gangs with members that are bound but do not start, and why.
+
+import { all, versionOf } from "./store.js";
+import { belongs } from "./mark.js";
+import { byId, full, list, make, say, setHidden } from "./text.js";
+import { opener } from "./gangs.js";
+import { MOST, showRows } from "./rows.js";
+
+let shown = "";
+
+export function showStuck() {
+  if (shown === versionOf("group")) return;
+  shown = versionOf("group");
+  const found = all("group")
+    .map((group) => ({ group, members: group.roster.filter(doesNotStart) }))
+    .filter(({ members }) => members.length);
+  setHidden(byId("stuck-panel"), !found.length);
+  showRows(byId("stuck"), found.slice(0, MOST), { key: ({ group }) => full(group), make: madeEntry, fill: fillEntry });
+}
+
+function doesNotStart([, node, phase, why]) {
+  return node && why && phase === "Starting";
+}
+
+function madeEntry({ group }) {
+  const item = make("li");
+  item.append(make("span", "–", "place"), opener(full(group)), make("span", "", "chip bad"), make("p"));
+  return item;
+}
+
+function fillEntry(item, { group, members }) {
+  const [, , chip, message] = item.children;
+  belongs(item, full(group));
+  say(chip, members[0][3]);
+  const who = members.map(([name, node, , why]) => `${name} on ${node} (${why})`);
+  say(message, `${group.running} of ${group.bound} bound members run; not ${list(who, 3)}.`);
+}
