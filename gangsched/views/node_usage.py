@@ -17,7 +17,7 @@ from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.quantity import format_amount
 from gangsched.core.objects.shape import PODS, Amounts
 from gangsched.core.objects.status import PREEMPTION, Place
-from gangsched.views.topology import topology
+from gangsched.views.node_groups import topology
 
 _TAKES_NONE = ("NoSchedule", "NoExecute")
 _CPU = "cpu"

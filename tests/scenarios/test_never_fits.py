@@ -66,11 +66,13 @@ def test_a_node_that_is_full_when_it_comes_counts_for_what_never_fits(pods_first
     harness.add(node("n0", cpu=1), group("a", min_member=1), pod("a-0", cpu=2))
     harness.wait(5)
     told = harness.condition("default/a").reason
-    things = [pod("full", group="", node="n1", cpu=2), node("n1", cpu=2)]
-    for each in things if pods_first else reversed(things):
-        harness.add(each)
-        if pods_first:
-            harness.settle()
+    full, on = pod("full", group="", node="n1", cpu=2), node("n1", cpu=2)
+    if pods_first:
+        harness.add(full)
+        harness.settle()
+        harness.add(on)
+    else:
+        harness.add(on, full)
     harness.wait(15)
     assert told == "NeverFits"
     assert harness.condition("default/a").reason == "Unschedulable"
