@@ -83,6 +83,12 @@ def add_parser(commands: Commands) -> None:
         help="preempt gangs of lower priority, as if priorities were those of PriorityClasses; without it they only "
         "order gangs",
     )
+    parser.add_argument(
+        "--starvation-age",
+        metavar="DURATION",
+        help="reserve places for a gang that has waited for so long, as reservation.starvationAge of the operator does "
+        "(default: 30m; 0s: reserve none)",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object, with samples over time")
     parser.add_argument(
         "--plots", metavar="DIR", type=Path, help="draw the figures as SVG files in this folder (needs matplotlib)"
@@ -118,11 +124,16 @@ def _execute(arguments: argparse.Namespace) -> int:
 
 
 def _replays(arguments: argparse.Namespace, trace: Trace, nodes: Sequence[Node]) -> Iterator[Replay]:
+    from msgspec.structs import replace  # noqa: PLC0415
+
     from gangsched.config.settings import load  # noqa: PLC0415
     from gangsched.whatif import baselines  # noqa: PLC0415
     from gangsched.whatif.trace_replay import replay  # noqa: PLC0415 - see the package
 
     policy = load(flags={}).policy()
+    if arguments.starvation_age is not None:
+        reservations = replace(policy.reservations, starvation_age_s=_duration(arguments.starvation_age))
+        policy = replace(policy, reservations=reservations)
     for remark in trace.remarks:
         print(f"gangsched replay: {remark}", file=sys.stderr)
     for name in arguments.strategy or ["Pack"]:
@@ -131,6 +142,15 @@ def _replays(arguments: argparse.Namespace, trace: Trace, nodes: Sequence[Node])
     for name in arguments.baseline:
         with _Progress(name, len(trace.gangs)) as progress:
             yield baselines.play(trace, nodes, name, progress.show)
+
+
+def _duration(text: str) -> float:
+    from gangsched.core.objects.duration import parse_duration  # noqa: PLC0415
+
+    try:
+        return parse_duration(text, shortest_s=0)
+    except ValueError as error:
+        raise _UsageError(f"--starvation-age: {error}") from None
 
 
 class _UsageError(ValueError):

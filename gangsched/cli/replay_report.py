@@ -62,6 +62,9 @@ def _rows(results: Sequence[Measures]) -> Iterator[tuple[str, ...]]:
         yield f"{name} in use", *(f"{result.used[name]:.1%}" for result in results)
         yield f"{name} in use until the last arrival", *(f"{result.used_arriving[name]:.1%}" for result in results)
         yield f"{name} fragmented", *(f"{result.fragmented[name]:.1%}" for result in results)
+    if any(result.reserved for result in results):
+        yield "places reserved for", *(f"{result.reserved} gangs" for result in results)
+        yield "bound later than reserved", *(str(result.late) for result in results)
     if any(result.preemptions for result in results):
         yield "gangs preempted", *(str(result.preemptions) for result in results)
         yield "work lost", *(f"{result.lost:.1%}" for result in results)
@@ -91,6 +94,8 @@ def _figures(result: Measures) -> dict[str, object]:
         "makespanSeconds": result.makespan_s,
         "preemptions": result.preemptions,
         "lost": result.lost,
+        "reserved": result.reserved,
+        "late": result.late,
         "used": dict(result.used),
         "usedUntilLastArrival": dict(result.used_arriving),
         "fragmented": dict(result.fragmented),

@@ -20,6 +20,7 @@ SIZES = ((1, "1"), (8, "2-8"), (31, "9-31"), (math.inf, "32+"))
 """The largest size and the name of each size class."""
 _CLASSES = 50
 _SHORTEST_RUN_S = 10.0
+_LATE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +60,8 @@ class Measures:
     `sizes` has the gangs by their number of GPUs, or of members if they request none. `used` and `fragmented` are means
     over time, by resource, from the first arrival to the last end, which is `makespan_s` later; `used_arriving` only to
     the last arrival. `never` are the names of the gangs that were not bound. Gangs were preempted `preemptions` times,
-    which lost `lost`: a share of the time that members held their places.
+    which lost `lost`: a share of the time that members held their places. For `reserved` of them a known start was
+    reserved, by which `late` of these were not bound.
     """
 
     strategy: str
@@ -76,6 +78,8 @@ class Measures:
     never: Sequence[str]
     preemptions: int
     lost: float
+    reserved: int
+    late: int
     samples: Sequence[Sample]
 
 
@@ -101,8 +105,16 @@ def measure(replay: Replay) -> Measures:
         never=[f"{played.gang.namespace}/{played.gang.name}" for played in replay.gangs if played.bound_s is None],
         preemptions=sum(played.preemptions for played in replay.gangs),
         lost=_lost(replay),
+        reserved=sum(played.reserved_s is not None for played in replay.gangs),
+        late=sum(map(_is_late, replay.gangs)),
         samples=samples,
     )
+
+
+def _is_late(played: Played) -> bool:
+    if played.reserved_s is None:
+        return False
+    return played.bound_s is None or played.bound_s > played.reserved_s + _LATE_S
 
 
 def _by_size(replay: Replay, last: float) -> dict[str, SizeClass]:
