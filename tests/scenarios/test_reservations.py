@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from gangsched.core.objects.declaration import Topology
+from gangsched.core.objects.disruption_budget import DisruptionBudget
+from gangsched.core.objects.pod import Owner
+from gangsched.core.objects.podgroup import TimeoutPolicy
+from gangsched.core.objects.record import Phase
+from gangsched.core.objects.selectors import Requirement
+from gangsched.core.objects.shape import HostPort
 from tests.builders import node, pod
-from tests.preempting import is_whole
+from tests.preempting import SET, is_whole, record
 from tests.reserving import cluster, finish, gang, places, runs, start, starve
 
 FULL = tuple(runs(f"p{at}", at, 100 * (at + 1)) for at in range(4))
@@ -144,3 +151,122 @@ def test_two_groups_reserve_only_in_pools_that_have_no_node_in_common():
         harness.add(*gang(name, 2, pods_with=said))
     harness.wait(100)
     assert [start(harness, name) for name in asks] == [200, 200, None]
+
+
+@pytest.mark.parametrize("how", ["gone", "cordoned"])
+def test_a_reservation_moves_when_a_node_of_it_is_lost(how):
+    harness = cluster(*FULL)
+    starve(harness, *gang("g", 3))
+    if how == "gone":
+        harness.delete("default/p1")
+        harness.delete_node("n1")
+    else:
+        harness.add(node("n1", cpu=1, unschedulable=True))
+    harness.wait(15)
+    assert start(harness, "g") == 400
+    assert places(harness, "g") == ["n0", "n2", "n3"]
+    assert harness.events("ReservationMoved")
+
+
+def test_a_promise_that_is_kept_evicts_nobody():
+    harness = cluster(nodes=2)
+    harness.add(*gang("word", 2, expected_s=200.0))
+    harness.settle()
+    starve(harness, *gang("g", 2))
+    assert start(harness, "g") in (230, 245)
+    harness.wait(100)
+    finish(harness, "default/word-0", "default/word-1")
+    harness.wait(5)
+    assert is_whole(harness, "g", 2)
+    assert harness.evicted == []
+
+
+def test_who_is_overdue_under_a_disruption_budget_stays_and_another_start_is_found():
+    harness = cluster(nodes=2)
+    harness.add(*gang("word", 1, expected_s=100.0, pods_with={"labels": {"app": "a"}, "ready": True}), runs("p1", 1, 500))
+    harness.settle()
+    harness.put_budget(DisruptionBudget("default", "b", (Requirement("app", "Exists", ()),), 0))
+    starve(harness, *gang("g", 1))
+    assert start(harness, "g") in (130, 145)
+    harness.wait(200)
+    assert harness.evicted == []
+    assert start(harness, "g") == 500
+    finish(harness, "default/p1")
+    harness.wait(5)
+    assert is_whole(harness, "g", 1)
+
+
+def test_a_service_is_waited_for_last():
+    service = Owner("ReplicaSet", "web", "uid-web", "apps")
+    harness = cluster(runs("p0", 0, owner=service), runs("p1", 1), runs("p2", 2, 300), nodes=3)
+    starve(harness, *gang("one", 1))
+    assert places(harness, "one") == ["n2"]
+    harness.add(*gang("first", 2, priority=5))
+    harness.wait(70)
+    assert start(harness, "first") == float("inf")
+    assert places(harness, "first") == ["n1", "n2"]
+
+
+def test_all_members_get_one_rack_if_they_must_be_in_one():
+    harness = cluster(nodes=0)
+    harness.add(*(node(f"n{at}", cpu=1, labels={"rack": "ab"[at % 2]}) for at in range(4)), *FULL)
+    starve(harness, *gang("g", 2, topology=Topology("rack", required=True)))
+    assert start(harness, "g") == 300
+    assert places(harness, "g") == ["n0", "n2"]
+
+
+def test_who_uses_a_host_port_is_waited_for():
+    port = HostPort(80)
+    harness = cluster(runs("p0", 0, 300, host_ports=[port]), runs("p1", 1, 500, host_ports=[port]), nodes=2, cpu=4)
+    starve(harness, *gang("g", 1, pods_with={"host_ports": [port]}))
+    assert (start(harness, "g"), places(harness, "g")) == (300, ["n0"])
+    harness.add(pod("q", group="", deadline_s=900, host_ports=[port]))
+    finish(harness, "default/p0")
+    harness.wait(5)
+    assert is_whole(harness, "g", 1)
+
+
+def test_the_clock_stands_still_under_retry_and_runs_under_fail():
+    harness = cluster(*FULL)
+    limit = {"max_schedule_time_s": 120.0}
+    harness.add(*gang("retried", 3, **limit))
+    harness.wait(65)
+    assert start(harness, "retried") == 300
+    harness.wait(120)
+    assert record(harness, "retried").timeouts == 0
+    assert start(harness, "retried") == 300
+    harness = cluster(*FULL)
+    harness.add(*gang("failing", 3, timeout_policy=TimeoutPolicy.FAIL, **limit))
+    harness.wait(65)
+    assert start(harness, "failing") == 300
+    harness.wait(120)
+    assert harness.status("default/failing").record.phase is Phase.FAILED
+    assert not harness.machine.plans
+
+
+def test_it_is_turned_off_with_an_age_of_zero():
+    harness = cluster(*FULL, starvation_age_s=0.0)
+    starve(harness, *gang("g", 3))
+    harness.wait(3600)
+    assert not harness.machine.plans
+
+
+def test_only_limits_count_where_the_settings_say_so():
+    harness = cluster(nodes=2, by_promises=False)
+    harness.add(*gang("word", 1, expected_s=100.0), runs("p1", 1, 300))
+    harness.settle()
+    starve(harness, *gang("g", 1))
+    assert (start(harness, "g"), places(harness, "g")) == (300, ["n1"])
+
+
+def test_preemption_comes_first():
+    harness = cluster(*(pod(f"p{at}", group="", node=f"n{at}", deadline_s=600, owner=SET) for at in range(4)))
+    starve(harness, *gang("g", 3, priority_class="high"))
+    assert len(harness.evicted) == 3
+    assert start(harness, "g") is None
+
+
+def test_a_group_that_no_end_would_help_reserves_nothing_and_keeps_nobody_off():
+    harness = cluster(*FULL)
+    starve(harness, *gang("large", 5, priority=5), *gang("g", 3))
+    assert [start(harness, name) for name in ("large", "g")] == [None, 300]

@@ -106,6 +106,8 @@ MOVED = Ending("Moved", lambda _: False)
 """The group has another plan by which it starts earlier."""
 YIELDED = Ending("Yielded", lambda _: False)
 """A group before this one reserves nodes that it needs, or none may reserve any."""
+UNKEPT = Ending("Unkept", lambda _: False, passes=True)
+"""Who has lasted longer than declared may not be evicted at present."""
 NODE_LOST = Ending("NodeLost", _has_lost_a_node)
 """Also if a node that was reserved accepts the members no longer."""
 OVERTAKEN = Ending("Overtaken", _is_without_room)

@@ -20,6 +20,7 @@ from gangsched.core.contention.endings import (
     REFUSED,
     ROOM_LOST,
     STARTED,
+    UNKEPT,
     Ending,
     Look,
 )
@@ -205,6 +206,8 @@ class Plans:
         if batch and self._marks.hold(gang, plan, now):
             if proves(gang, plan):
                 self._tell(gang, plan, batch, now)
+            elif plan.start is not None:
+                self._end(gang, plan, UNKEPT, plan.units, now)
             else:
                 # Something may have changed once. If it was wrong from the start, the next one will be too.
                 self.pace.pause(key, now, excused=True)

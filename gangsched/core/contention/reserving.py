@@ -8,7 +8,7 @@ in common. It is the least urgent work of a call, and goes on from call to call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -22,11 +22,11 @@ from gangsched.core.contention.asking import Asking
 from gangsched.core.contention.covering import enough, is_covered
 from gangsched.core.contention.departing import Departing
 from gangsched.core.contention.endings import NODE_LOST, OVERTAKEN, YIELDED
-from gangsched.core.contention.ends import UNKNOWN, End, end_of
+from gangsched.core.contention.ends import UNKNOWN, End
 from gangsched.core.contention.line import Line
 from gangsched.core.contention.plans import Plans
 from gangsched.core.contention.searching import REPEATED_S, Searching
-from gangsched.core.contention.units import name_of
+from gangsched.core.contention.trusted_ends import TrustedEnds
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.plan import Plan
@@ -93,7 +93,8 @@ class Reserving:
         self._searching = searching
         self._asking = asking
         self._age_s = policy.reservations.starvation_age_s
-        self._by_promises = policy.reservations.by_promises
+        by_promises = policy.reservations.by_promises
+        self._ends = TrustedEnds(cluster, members, plans.pace, by_promises=by_promises)
         self._line = Line()
         self._looked: dict[GroupKey, _Looked] = {}
         self._pools: dict[GroupKey, tuple[tuple[object, ...], int, Mask]] = {}
@@ -229,7 +230,7 @@ class Reserving:
             self._plans.give_up(gang, NODE_LOST, now)
             return
         there = [claim for node in plan.nodes for claim in self._cluster.on_node.get(node, {}).values()]
-        ends = self._ends_of((claim for claim in there if claim.pod.uid not in plan.ends), now)
+        ends = self._ends.of_all((claim for claim in there if claim.pod.uid not in plan.ends), now)
         if plan.former and plan.start == _NEVER:
             self._add(gang, plan, enough(self._cluster, plan, ends))
         elif plan.start is not None:
@@ -246,7 +247,7 @@ class Reserving:
                 continue
             claims, nodes = self._cluster.ledger.claims, plan.nodes
             there = [claims[pod.uid] for pod, node in places if node in nodes and pod.uid in claims]
-            joining = [each for each in self._ends_of(there, now) if each[1].promised <= plan.start]
+            joining = [each for each in self._ends.of_all(there, now) if each[1].promised <= plan.start]
             self._add(self._members.gangs[key], plan, joining)
             if joining:
                 self._backfilled[gang.key] = None
@@ -291,20 +292,8 @@ class Reserving:
             for uid, claim in self._cluster.ledger.claims.items()
             if claim.counts and uid not in promised and (everywhere or (claim.node in rows and pool[rows[claim.node]]))
         )
-        departing = Departing(claims, partial(self._end_of, now=now, passed=self._plans.pace.passed(now)))
+        departing = Departing(claims, partial(self._ends.of, now=now, passed=self._plans.pace.passed(now)))
         return _Running(gang.wait.asked, self._cluster.node_changes, departing)
-
-    def _end_of(self, claim: Claim, *, now: float, passed: Collection[str]) -> End:
-        """When the pod ends, as it counts here: who was passed over a short time ago is not taken at its word."""
-        members, pod = self._members, claim.pod
-        gang, trusted = members.gang_of(pod.uid), self._by_promises and members.ours(pod)
-        if trusted and passed:
-            trusted = name_of(pod) not in passed and (gang is None or str(gang.key) not in passed)
-        return end_of(pod, gang, members.foreign, now, ours=trusted)
-
-    def _ends_of(self, claims: Iterable[Claim], now: float) -> list[tuple[Claim, End]]:
-        passed = self._plans.pace.passed(now)
-        return [(claim, self._end_of(claim, now=now, passed=passed)) for claim in claims]
 
     def _use(self, gang: Gang, found: Later, ends: Mapping[str, End], now: float) -> None:
         """Reserve what was found, unless the group fits already, or starts no later with what it has."""

@@ -71,6 +71,7 @@ _WHY_MOVED = {
     "Overtaken": "a group before it in the order has taken some of them",
     "RoomLost": "another scheduler has taken some of them",
     "Expired": "some pods there have not ended in time",
+    "Unkept": "a pod there has lasted longer than declared, and may not be evicted",
     "Refused": "a pod there has not ended in time, and cannot be evicted",
     "Changed": "it asks for something else now, or less has to end than was thought",
     "Yielded": "a group before it in the order had reserved nodes that it needs",

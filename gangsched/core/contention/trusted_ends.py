@@ -1,0 +1,44 @@
+"""When pods end, as reservations count on it: some are not taken at their word."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.cluster.claims import Claim
+from gangsched.core.contention.ends import End, end_of
+from gangsched.core.contention.pace import Pace
+from gangsched.core.contention.units import name_of
+from gangsched.core.membership.members import Members
+from gangsched.core.objects.pod import Pod
+
+
+class TrustedEnds:
+    """Only those are taken at their word who can be evicted when they overstay; nobody is without `by_promises`."""
+
+    def __init__(self, cluster: Cluster, members: Members, pace: Pace, *, by_promises: bool) -> None:
+        self._cluster = cluster
+        self._members = members
+        self._pace = pace
+        self._by_promises = by_promises
+
+    def of_all(self, claims: Iterable[Claim], now: float) -> list[tuple[Claim, End]]:
+        """These claims, each with when it ends."""
+        passed = self._pace.passed(now)
+        return [(claim, self.of(claim, now=now, passed=passed)) for claim in claims]
+
+    def of(self, claim: Claim, *, now: float, passed: Collection[str]) -> End:
+        """When the pod ends; those `passed` over, by the names of their units, could not be evicted lately."""
+        members, pod = self._members, claim.pod
+        gang, trusted = members.gang_of(pod.uid), self._by_promises and members.ours(pod)
+        if trusted and passed:
+            trusted = name_of(pod) not in passed and (gang is None or str(gang.key) not in passed)
+        end = end_of(pod, gang, members.foreign, now, ours=trusted)
+        if end.promised < end.certain and end.promised <= now + pod.lifetime.grace_s and self._is_protected(pod):
+            return End(end.certain, end.certain)
+        return end
+
+    def _is_protected(self, pod: Pod) -> bool:
+        """Whether a disruption budget does not allow its eviction at present."""
+        budgets = self._cluster.budgets
+        return any(budgets.allowed.get(each.key, 0) < 1 for each in budgets.of(pod))
