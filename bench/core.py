@@ -11,7 +11,7 @@ from functools import partial
 from msgspec import Raw
 from msgspec.structs import replace
 
-from bench import calls, contended, replays, shapes, telling, victims, volumes
+from bench import calls, contended, replays, reserved, shapes, telling, victims, volumes
 from bench.lab import Figures
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.machine import Machine
@@ -73,6 +73,8 @@ def benchmarks(*, quick: bool) -> Iterator[Benchmark]:
     )
     yield "core: 1,000 groups for which no victims suffice, at rest", contended.resting
     yield "core: victims for 100 groups of 20 at once", contended.at_once
+    yield "core: places for later for a gang of 100 on 5,000 nodes with 50,000 pods", reserved.reserving
+    yield "core: a pod ends where places are reserved, 10,000 groups wait", reserved.beside
     yield "core: simulate 5,000 gangs on 50 nodes", partial(telling.simulated, 5000)
     yield "core: list, explain and page with 10,000 gangs", partial(telling.answered, 10_000)
     yield "core: longest call, 25,000 members of minimum 1", calls.members

@@ -47,12 +47,12 @@ class Evictions:
         if not pod.lifetime.grace_s:
             return None, [*events, PodEvicted(pod.uid), PodGone(pod.uid)]
         leaving = replace(pod, terminating=True, gone_by=now + pod.lifetime.grace_s)
-        self.await_end(leaving)
+        self.await_end(leaving.uid, leaving.gone_by)
         return leaving, [*events, PodEvicted(pod.uid), PodSeen(leaving)]
 
-    def await_end(self, pod: Pod) -> None:
-        """The terminating pod is gone at its deletionTimestamp."""
-        heapq.heappush(self._ends, (pod.gone_by, pod.uid))
+    def await_end(self, uid: str, at: float) -> None:
+        """The pod will be gone then, in epoch seconds."""
+        heapq.heappush(self._ends, (at, uid))
 
     def next_end(self) -> float:
         """When the next pod is gone, in epoch seconds; infinity if none is about to be."""

@@ -2,9 +2,9 @@
 
 Every binding of a pod or a volume succeeds and is observed at once, every requested volume is provisioned, and every
 device is allocated. Evictions are answered as `eviction_api` says, and terminating pods are gone at their
-deletionTimestamps. Nothing else changes: bound pods do not end, and no pod is created again. The clock jumps from one
-deadline to the next until the longest maxScheduleTime has passed, also since the last pod was gone, and since a plan
-of preemption may have been given up.
+deletionTimestamps. Pods without a group end at their activeDeadlineSeconds. Nothing else
+changes: other bound pods do not end, and no pod is created again. The clock jumps from one deadline to the next until
+the longest maxScheduleTime has passed, also since the last pod was gone, and since a plan may have been given up.
 """
 
 from __future__ import annotations
@@ -136,7 +136,9 @@ class _Simulation:
         self._evictions = Evictions(world.budgets.values())
         for pod in world.pods:
             if pod.terminating and pod.gone_by > self._start:
-                self._evictions.await_end(pod)
+                self._evictions.await_end(pod.uid, pod.gone_by)
+            elif pod.node:
+                self._await_limit(pod, pod.lifetime.start or pod.bound_at)
         self._end = self._start
         self._departures = Departures(self._machine)
         self._preempted: dict[GroupKey, Finding] = {}
@@ -151,8 +153,9 @@ class _Simulation:
         while (at := self._next()) <= self._end:
             self._now = max(self._now, at)
             for uid in self._evictions.take_ended(self._now):
-                self._inbox.append(PodGone(uid))
-                self._forget(uid)
+                if uid in self._pods:
+                    self._inbox.append(PodGone(uid))
+                    self._forget(uid)
             self._settle()
         for fault in self._machine.take_faults():
             if isinstance(fault, SetAside):
@@ -203,6 +206,7 @@ class _Simulation:
         if isinstance(effect, BindPod):
             pod = self._pods[effect.uid] = replace(self._pods[effect.uid], node=effect.node, bound_at=self._now)
             self._inbox += (PodBound(effect.uid, effect.node), PodSeen(pod))
+            self._await_limit(pod, self._now)
             gang = self._machine.gang_of(effect.uid)
             if gang is not None and gang.plain:
                 self._bound_alone.append(self._alone(pod))
@@ -218,6 +222,11 @@ class _Simulation:
         elif isinstance(effect, MakeGroup):
             group = Group(effect.key, f"made/{effect.key}", "1", 1, self._now, effect.spec, made=True)
             self._inbox.append(GroupSeen(group))
+
+    def _await_limit(self, pod: Pod, began: float) -> None:
+        """A pod without a group ends at its limit."""
+        if pod.declaration is None and pod.lifetime.deadline_s is not None:
+            self._evictions.await_end(pod.uid, max(self._now, began + pod.lifetime.deadline_s))
 
     def _evict(self, effect: EvictPod) -> None:
         pod = self._pods.get(effect.uid)

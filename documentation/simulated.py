@@ -1,4 +1,4 @@
-"""The example of docs/preemption.md: what `gangsched simulate` prints about files of examples/preemption."""
+"""Examples in pages: what `gangsched simulate` prints about files of `examples`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gangsched.whatif.simulation import simulate
 from gangsched.whatif.world.building import build
 from gangsched.whatif.world.manifests import read
 
-PAGE = Path("docs/preemption.md")
+PAGES = (Path("docs/preemption.md"), Path("docs/backfill.md"))
 _WIDTH = 100
 _BLOCK = re.compile(r"(```text\n\$ gangsched simulate ([^\n]+)\n).*?(```)", re.DOTALL)
 
