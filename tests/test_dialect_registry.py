@@ -1,77 +1,16 @@
-"""A dialect is one row in the registry and one file: everything else is derived from these."""
+"""A dialect is one row in the registry and one file; integration/test_new_dialect.py derives the rest from them."""
 
 from __future__ import annotations
 
-import json
 import pkgutil
 from importlib import import_module
 
 import pytest
-import yaml
 
 from documentation.dialects import with_tables
 from gangsched.config.dialects import DIALECTS, NAMES
 from gangsched.config.settings import Settings
 from gangsched.kube import dialects
-from tests.toy_dialect import run_python, tree_with_a_toy
-
-SCRIPT = """
-import json, sys
-from pathlib import Path
-from gangsched.config.settings import Settings, load
-from gangsched.kube.dialects.dialect_table import chosen
-from gangsched.whatif.world.building import READ
-from documentation.generate import pages
-
-Path("config.yaml").write_text("dialects: [toy]")
-settings = load(Path("config.yaml"))
-said = chosen(settings).declaration({"toy.example/band": "g"}, {"toy.example/size": "3"})
-found = {
-    "pages": {str(path): text for path, text in pages().items()},
-    "default": Settings().dialects,
-    "chosen": settings.dialects,
-    "said": [said.source, said.group, said.min_member, said.keys.kind],
-    "simulated": [version for version, _ in READ if "toy" in version],
-}
-print(json.dumps(found))
-"""
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """The contents of the copy with the toy dialect, by the names in the script."""
-    tree = tree_with_a_toy(tmp_path_factory.mktemp("toy"))
-    return json.loads(run_python(tree, "-c", SCRIPT))
-
-
-@pytest.mark.slow
-def test_a_new_dialect_may_be_configured_is_understood_and_is_among_those_that_are_by_default(made):
-    assert made["chosen"] == ["toy"]
-    assert made["default"] == [*NAMES, "toy"]
-    assert made["said"] == ["toy", "g", 3, "bands.toy.example"]
-    assert made["simulated"] == ["toy.example/v2", "toy.example/v1"]
-
-
-@pytest.mark.slow
-def test_a_new_dialect_is_in_the_charts_schema_values_and_rights(made):
-    chart = {path.rpartition("/")[2]: text for path, text in made["pages"].items() if path.startswith("charts/")}
-    schema = json.loads(chart["values.schema.json"])
-    assert schema["properties"]["dialects"]["items"]["enum"] == [*NAMES, "toy"]
-    assert yaml.safe_load(chart["values.yaml"])["dialects"] == [*(each for each in NAMES if each != "palantir"), "toy"]
-    assert yaml.safe_load(chart["dialects.yaml"])["toy"] == [
-        {"group": "toy.example", "resource": "bands", "verbs": ["list", "watch"]}
-    ]
-
-
-@pytest.mark.slow
-def test_a_new_dialect_is_in_the_docs(made):
-    page = made["pages"]["docs/dialects.md"]
-    assert "| `toy` | Toys, for a test | | list, watch `bands.toy.example` | yes |\n\n" in page
-    assert "| `toy` | label `toy.example/band` | annotation `toy.example/size` | | |\n\n" in page
-    assert "| `toy` | PodGroup of `toy.example/v2`, else `toy.example/v1` |\n\n" in page
-    assert page.endswith("| `toy` | PodGroup | `spec.bandSize` | yes | the minimum |\n")
-    assert "native, toy` | Systems whose labels" in made["pages"]["docs/configuration.md"]
-    assert "native,toy}'\n" in made["pages"]["docs/migrate/palantir.md"]
 
 
 def test_each_row_has_a_file_and_each_file_a_row():

@@ -94,13 +94,13 @@ def test_a_gang_that_only_its_pods_declare_is_told_by_them(pods, phase, reason):
 
 def test_all_of_many_groups_are_seen_and_explained():
     """Regression: one call of the machine is bounded, and with 51 groups `explain` failed with a KeyError."""
-    many = 60
+    many = 120
     groups = [group(f"g{number:03}", min_member=2) for number in range(many)]
     pods = [pod(f"g{number:03}-{each}", group=f"g{number:03}", cpu="9") for number in range(many) for each in range(2)]
     told = events(nodes=[node()], groups=groups, pods=pods)
     assert len(rows(Reading(group=None, events=told), policy=Policy(), now=NOW)) == many
     assert len(list(waiting(told, policy=Policy(), now=NOW))) == many
-    found = from_cluster(told, GroupKey("default", "g059"), policy=Policy(), now=NOW)
+    found = from_cluster(told, GroupKey("default", "g119"), policy=Policy(), now=NOW)
     assert found is not None
     assert found.shortfall is not None
 

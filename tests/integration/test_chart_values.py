@@ -17,7 +17,6 @@ import yaml
 from documentation.generate import ROOT
 from gangsched.config.settings import InvalidConfig, Settings, load
 from testbed import binaries
-from tests.toy_dialect import run_python, tree_with_a_toy
 
 CHART = ROOT / "charts" / "gangsched"
 IMAGE = {"image": {"repository": "registry.invalid/gangsched"}}
@@ -285,24 +284,6 @@ def test_as_a_part_of_another_chart_it_takes_the_global_values_that_helm_adds(he
     taken, refused = made({"repairDeadline": "20s"}), made({"repairDeadlin": "20s"})
     assert configured(taken.stdout)["repairDeadline"] == "20s"
     assert "at '/config': additional properties 'repairDeadlin' not allowed" in refused.stderr
-
-
-def test_a_new_dialect_reaches_role_and_configuration_by_make_docs_though_the_schema_that_stands_there_refuses_it(
-    helm: Helm, tmp_path
-):
-    """Helm validates against the schema beside the chart, so the schema must be written before helm renders."""
-    tree = tree_with_a_toy(tmp_path)
-    chart = tree / "charts" / "gangsched"
-    assert "at '/dialects/0': value must be one of" in helm(values={"dialects": ["toy"]}, chart=chart).stderr
-    run_python(tree, "-m", "documentation.generate")
-
-    done = helm(values={"dialects": ["toy", "kueue"]}, chart=chart)
-    assert done.returncode == 0, done.stderr
-    for text in (done.stdout, (tree / "manifests" / "deployment.yaml").read_text()):
-        rules = [rule for each in yaml.safe_load_all(text) if each for rule in each.get("rules", [])]
-        assert {"apiGroups": ["toy.example"], "resources": ["bands"], "verbs": ["list", "watch"]} in rules
-        assert "toy" in configured(text)["dialects"]
-    assert "kai, tenstack, native, toy], workloads: [" in (tree / "manifests" / "static-pod.yaml").read_text()
 
 
 def test_the_page_is_a_setting_and_adds_no_rights_and_no_ports(helm: Helm):

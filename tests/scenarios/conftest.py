@@ -2,16 +2,14 @@
 
 A story opts out of a course with `@pytest.mark.without("restarts", "disorder", why="…")`; "all" leaves only the plain
 one. Each case of a story that has several runs in the plain course and takes turns in the others, so that the story
-runs in all of them; `make nightly` runs each case in each course. `make check` runs the plain course, and of a story
-with many cases four, evenly spread. `make mutations` adds, for every second case of a quarter of the stories, one other
-course. The story's name decides about both.
+runs in all of them; `make nightly` runs each case in each course. `make check` and `make mutations` run the plain
+course, and of a story with many cases four, evenly spread.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from pathlib import Path
-from random import Random
 from zlib import crc32
 
 import pytest
@@ -20,14 +18,14 @@ from tests import effort
 from tests.harness import Course, Harness
 
 _CASES = 4
+_FOLDER = Path(__file__).parent
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     excepted = {course for mark in metafunc.definition.iter_markers("without") for course in without(mark)}
     others = [course for course in Course if course is not Course.PLAIN and course not in excepted]
     if effort.tries(len(others)) < len(others):
-        draw = Random(metafunc.function.__name__)
-        others = draw.sample(others, draw.random() < 1 / 4)
+        others = []
     courses = [Course.PLAIN, *(pytest.param(course, marks=pytest.mark.another_course) for course in others)]
     metafunc.parametrize("course", courses, ids=lambda course: course.value, indirect=True)
 
@@ -39,7 +37,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     stories: defaultdict[str, list[pytest.Function]] = defaultdict(list)
     for item in items:
-        if isinstance(item, pytest.Function) and item.path.parent == Path(__file__).parent:
+        if isinstance(item, pytest.Function) and item.path.parent == _FOLDER:
             stories[item.nodeid.partition("[")[0]].append(item)
     dropped = {item for story in stories.values() for item in _out_of_turn(story)}
     config.hook.pytest_deselected(items=[item for item in items if item in dropped])

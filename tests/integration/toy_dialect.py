@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 REGISTRY = Path("gangsched/config/dialects.py")
 _END = '    )\n}\n"""All dialects'
 _ROW = """        DialectRow(
