@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import pytest
 
+from gangsched.core.planning import budget
 from tests.effort import seeded
 from tests.streams import LASTS_S, PROMISES, longest_left_s, played, stream
 
@@ -36,3 +39,13 @@ def test_without_any_known_run_time_it_starts_once_what_was_on_its_nodes_has_end
 def test_promises_count_for_nothing_where_only_limits_do(seed):
     large, _ = played(stream(seed, PROMISES), by_promises=False)
     assert large.reserved_s is None
+
+
+@seeded(4)
+def test_what_is_decided_does_not_depend_on_where_calls_end(seed):
+    trace, found = stream(seed, "long", lasts_s=900.0), []
+    for call in (budget.CALL, 60_000, 20_000):
+        with mock.patch.object(budget, "CALL", call):
+            large, gangs = played(trace)
+            found.append((large.reserved_s, [(each.bound_s, each.nodes) for each in gangs]))
+    assert found[0] == found[1] == found[2]

@@ -9,8 +9,7 @@ from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import TimeoutPolicy
 from gangsched.core.objects.record import Phase
-from gangsched.core.objects.selectors import Requirement
-from gangsched.core.objects.shape import HostPort
+from gangsched.core.objects.shape import HostPort, Requirement
 from tests.builders import node, pod
 from tests.preempting import SET, is_whole, record
 from tests.reserving import cluster, finish, gang, places, runs, start, starve
@@ -183,7 +182,8 @@ def test_a_promise_that_is_kept_evicts_nobody():
 
 def test_who_is_overdue_under_a_disruption_budget_stays_and_another_start_is_found():
     harness = cluster(nodes=2)
-    harness.add(*gang("word", 1, expected_s=100.0, pods_with={"labels": {"app": "a"}, "ready": True}), runs("p1", 1, 500))
+    labelled = {"labels": {"app": "a"}, "ready": True}
+    harness.add(*gang("word", 1, expected_s=100.0, pods_with=labelled), runs("p1", 1, 500))
     harness.settle()
     harness.put_budget(DisruptionBudget("default", "b", (Requirement("app", "Exists", ()),), 0))
     starve(harness, *gang("g", 1))
@@ -228,19 +228,18 @@ def test_who_uses_a_host_port_is_waited_for():
 
 def test_the_clock_stands_still_under_retry_and_runs_under_fail():
     harness = cluster(*FULL)
-    limit = {"max_schedule_time_s": 120.0}
-    harness.add(*gang("retried", 3, **limit))
+    harness.add(*gang("retried", 3, max_schedule_time_s=120.0))
     harness.wait(65)
     assert start(harness, "retried") == 300
     harness.wait(120)
     assert record(harness, "retried").timeouts == 0
     assert start(harness, "retried") == 300
     harness = cluster(*FULL)
-    harness.add(*gang("failing", 3, timeout_policy=TimeoutPolicy.FAIL, **limit))
+    harness.add(*gang("failing", 3, timeout_policy=TimeoutPolicy.FAIL, max_schedule_time_s=120.0))
     harness.wait(65)
     assert start(harness, "failing") == 300
     harness.wait(120)
-    assert harness.status("default/failing").record.phase is Phase.FAILED
+    assert record(harness, "failing").phase is Phase.FAILED
     assert not harness.machine.plans
 
 
