@@ -69,6 +69,8 @@ def lines(
         rows.append(("declared", f"by {diagnosis.source}{_object(diagnosis)}"))
     if diagnosis.since:
         rows.append(("since", format_time(diagnosis.since, to_the_second=True)))
+    if diagnosis.aged:
+        rows.append(("priority", f"{diagnosis.place}, {diagnosis.aged} of it by waiting"))
     if diagnosis.shortfall is None:
         rows.append(("why", diagnosis.message))
         rows += [("fits" if not number else "", _fitting(kind)) for number, kind in enumerate(diagnosis.fitting)]

@@ -15,6 +15,7 @@ import yaml
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from gangsched.config.aging_settings import Aging
 from gangsched.config.custom_workloads import Workloads
 from gangsched.config.dialects import NAMES, DialectName
 from gangsched.config.limits import NamespaceLimits
@@ -186,6 +187,9 @@ class Settings(SettingsPart):
         default_factory=Reservation,
         description="For which groups places are reserved for later, so that none starves behind smaller ones.",
     )
+    aging: Aging = Field(
+        default_factory=Aging, description="How waiting raises a group in the order, as a higher priority would."
+    )
     max_hold_time: Duration = Field(
         default="10m",
         description="How long places for members that do not exist yet (roles with templates) are reserved at a time, "
@@ -306,6 +310,7 @@ class Settings(SettingsPart):
             owner_guard=OwnerGuard(self.owner_guard),
             preemption=self.preemption.rules(),
             reservations=self.reservation.rules(),
+            aging=self.aging.rules(),
         )
 
     @property

@@ -56,7 +56,8 @@ class Diagnosis:
 
     `source` says how the group was declared; empty for a pod without a group. `demand` is what new nodes must provide.
     `preemption` is the group's plan, or why it has none; None if it does not wait for room that others could leave.
-    `starts` is when it will probably start; None as well if that was not asked.
+    `starts` is when it will probably start; None as well if that was not asked. It is `aged` by its waiting to the
+    priority `place`; 0 if it is not.
     `since` and `fitting` come from a status alone: when the group began to wait or was scheduled (0.0 if unknown), and
     where members fit, which a `shortfall` says in more detail.
     """
@@ -77,6 +78,8 @@ class Diagnosis:
     fitting: Sequence[Fitting] = ()
     preemption: Prospect | None = None
     starts: ExpectedStart | None = None
+    place: int = 0
+    aged: int = 0
 
     @property
     def resource(self) -> str:

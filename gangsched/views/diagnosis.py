@@ -131,6 +131,8 @@ class _Examination:
             demand=refusal.demand if refusal is not None else (),
             preemption=preemption,
             starts=self._machine.expected_start_of(gang.key, shortfall.ahead) if shortfall is not None else None,
+            place=self._assessment.terms.priority + self._assessment.aged,
+            aged=self._assessment.aged,
         )
 
     def _unreadable_by_operator(self, member: Pod) -> Diagnosis:

@@ -62,6 +62,7 @@ def as_object(
         "helps": list(diagnosis.helps),
         "demand": [_demand_json(demand) for demand in diagnosis.demand],
         "preemption": None if diagnosis.preemption is None else _preemption_json(diagnosis.preemption),
+        "aged": diagnosis.aged,
         "expectedStart": None if diagnosis.starts is None else _starts_json(diagnosis.starts),
         "since": _time(diagnosis.since),
         "fitting": [_fitting_json(kind) for kind in diagnosis.fitting],

@@ -9,10 +9,10 @@ import pytest
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.events import PriorityClassesReplaced, PriorityClassSeen
-from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.policy import Aging, Policy
 from gangsched.core.objects.priority_class import PriorityClass
 from gangsched.core.objects.shape import PodTerm, Requirement
-from tests.builders import group, node, pod, pods
+from tests.builders import group, key, node, pod, pods
 from tests.harness import Harness
 
 
@@ -168,3 +168,32 @@ def test_a_refusal_holds_in_a_call_only_until_something_is_placed():
     harness.add(pod("b", group="", created=2.0, labels={"app": "data"}))
     harness.add(node(labels={"kubernetes.io/hostname": "n1"}))
     assert [effect.name for effect in harness.step() if isinstance(effect, BindPod)] == ["b", "a", "c"]
+
+
+def test_waiting_raises_a_group_above_a_higher_priority_step_by_step_and_preempts_nobody():
+    harness = Harness(Policy(aging=Aging(every_s=60.0, by=10, most=25)))
+    harness.put_class("high", 30)
+    harness.add(node(cpu=1), pod("p", group="", owner=None, priority=5))
+    harness.settle()
+    harness.add(group("old", min_member=1, priority=0, max_schedule_time_s=9999.0), pod("old-0", group="old"))
+    harness.wait(130)
+    assert harness.machine.assessments[key("old")].aged == 20
+    harness.add(group("new", min_member=1, priority=15), pod("new-0", group="new"))
+    harness.wait(5)
+    assert harness.evicted == []
+    harness.delete("default/p")
+    harness.settle()
+    assert harness.bound("default/old") == ["default/old-0"]
+    assert harness.machine.assessments[key("new")].aged == 0
+
+
+def test_aging_ends_at_the_most_and_with_the_wait():
+    harness = Harness(Policy(aging=Aging(every_s=60.0, by=10, most=25)))
+    harness.add(node(cpu=1), pod("p", group=""))
+    harness.settle()
+    harness.add(group("a", min_member=1, max_schedule_time_s=9999.0), pod("a-0"))
+    harness.wait(500)
+    assert harness.machine.assessments[key("a")].aged == 25
+    harness.delete("default/p")
+    harness.settle()
+    assert harness.machine.assessments[key("a")].aged == 0

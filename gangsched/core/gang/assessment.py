@@ -21,8 +21,8 @@ class Assessment(Struct, frozen=True, kw_only=True):
 
     `complete`: the members and placeholders are enough, and nothing keeps the gang from being tried. `surplus` are
     members beyond a maximum. `facts`, `minimum` and `due` are known once the call is over: `due` is when, in epoch
-    seconds, the gang must be reconciled even without an event. `timed_out`: its clock has just run out;
-    `newly_scheduled`: its quorum has just been bound.
+    seconds, the gang must be reconciled even without an event. By `aged` it is ahead of its priority, for its waiting.
+    `timed_out`: its clock has just run out; `newly_scheduled`: its quorum has just been bound.
     """
 
     census: Census
@@ -33,6 +33,7 @@ class Assessment(Struct, frozen=True, kw_only=True):
     minimum: int = 0
     surplus: Sequence[Pod] = ()
     due: float = NEVER
+    aged: int = 0
     timed_out: bool = False
     newly_scheduled: bool = False
 

@@ -16,6 +16,7 @@ from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.resolution import resolve
 from gangsched.core.declarations.waves import lowered_to, wave_of
 from gangsched.core.gang import (
+    aging,
     bindings,
     life,
     making,
@@ -103,6 +104,7 @@ def _advanced(turn: Turn) -> Assessment:
         complete=progress.complete,
         want=want,
         surplus=progress.surplus,
+        aged=aging.raised_by(gang, turn.policy.aging, turn.now),
         timed_out=turn.timed_out,
         newly_scheduled=turn.newly_scheduled,
     )
@@ -209,6 +211,7 @@ def _due(gang: Gang, assessment: Assessment, facts: Facts, policy: Policy, now: 
     # While no member is bound, the group's clock releases reservations, once no binding is in flight.
     due = [
         gang.wait.pause.until,
+        aging.next_raise(gang, policy.aging, now),
         expires if record.scheduled_at or census.bound else NEVER,
         parts.due(gang, policy),
         bindings.next_retry(gang),

@@ -83,6 +83,17 @@ class Reservations(Struct, frozen=True):
     by_promises: bool = True
 
 
+class Aging(Struct, frozen=True):
+    """A group that is complete and waits is placed as if its priority were higher: `by` so much each `every_s` seconds.
+
+    It is at most `most` in all. With `every_s` of 0 waiting changes nothing.
+    """
+
+    every_s: float = 0.0
+    by: int = 10
+    most: int = 100
+
+
 class Policy(Struct, frozen=True):
     """How the machine decides. Times are in seconds.
 
@@ -92,7 +103,8 @@ class Policy(Struct, frozen=True):
     `fifo` says which instance groups have strict FIFO lanes. Placeholders are kept for up to `max_hold_s` at a time,
     and those for lost members for up to `restart_hold_s`; `namespace_limits` keep one namespace from blocking the
     others. A quorum's pre-bindings may take up to `pre_bind_timeout_s`. `preemption` says what leaves for a group of
-    higher priority, `reservations` for whom places are kept until others have ended.
+    higher priority, `reservations` for whom places are kept until others have ended,
+    and `aging` how waiting raises a group in the order.
     """
 
     scheduler_names: tuple[str, ...] = (DEFAULT_NAME,)
@@ -117,6 +129,7 @@ class Policy(Struct, frozen=True):
     owner_guard: OwnerGuard = OwnerGuard.FLAG
     preemption: Preemption = Preemption()
     reservations: Reservations = Reservations()
+    aging: Aging = Aging()
 
     @property
     def kept_as(self) -> str:

@@ -20,16 +20,17 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.priority_class import PriorityClasses
 
 OrderKey = tuple[bool, int, float, str, str]
-"""The sort key of contract rule 6: whether it is no repair, minus the priority, creation in epoch seconds, name."""
+"""The sort key of contract rule 6: whether it is no repair, minus the priority with aging, creation in epoch seconds,
+name."""
 PATIENCE = 64
 """Number of calls that a gang waits behind more urgent ones that keep arriving."""
 _SLACK = 64
 
 
 def order_key(gang: Gang, assessment: Assessment) -> OrderKey:
-    """Repairs first, then priority, then age, then namespace/name (contract rule 6)."""
-    terms = assessment.terms
-    return (not assessment.want.repair, -terms.priority, terms.created, gang.key.namespace, gang.key.name)
+    """Repairs first, then priority with aging, then age, then namespace/name (contract rule 6)."""
+    terms, priority = assessment.terms, assessment.terms.priority + assessment.aged
+    return (not assessment.want.repair, -priority, terms.created, gang.key.namespace, gang.key.name)
 
 
 def earliest(gang: Gang, *, foreign: Foreign, policy: Policy, priority_classes: PriorityClasses) -> OrderKey:
@@ -41,8 +42,9 @@ def earliest(gang: Gang, *, foreign: Foreign, policy: Policy, priority_classes: 
     seen, key = gang.observed, gang.key
     doing = gang.operations
     may_repair = bool(seen.traits.bound or gang.record.scheduled_at or doing.bindings or doing.comes_back)
+    aged = policy.aging.most if policy.aging.every_s else 0
     if seen.traits.objects is None:
-        return (not may_repair, -policy.max_priority, 0.0, key.namespace, key.name)
+        return (not may_repair, -policy.max_priority - aged, 0.0, key.namespace, key.name)
     own = seen.traits.priority
     priority, created = min(own, policy.max_priority), seen.traits.created
     places = [(dialect, GroupKey(key.namespace, name or key.name)) for dialect, name in seen.traits.objects]
@@ -53,7 +55,7 @@ def earliest(gang: Gang, *, foreign: Foreign, policy: Policy, priority_classes: 
         if each.spec is not None:
             priority = max(priority, priority_of(each.spec, own, priority_classes, policy)[0])
         created = min(created, each.created)
-    return (not may_repair, -priority, created, key.namespace, key.name)
+    return (not may_repair, -priority - aged, created, key.namespace, key.name)
 
 
 class Dirty(Collection[GroupKey]):
