@@ -154,7 +154,11 @@ def test_what_is_known_of_a_pod_is_no_reason_to_look_at_anything_unless_somethin
         pytest.param(pod("b-1", group="b", scheduler="other", node="n1"), id="another scheduler's with a group"),
     ],
 )
-@pytest.mark.parametrize("beside", [[], [PodSeen(pod("y", group="", scheduler="other", cpu="1m"))]], ids=["alone", "beside another event"])
+@pytest.mark.parametrize(
+    "beside",
+    [[], [PodSeen(pod("y", group="", scheduler="other", cpu="1m"))]],
+    ids=["alone", "beside another event"],
+)
 def test_a_pod_of_which_only_the_lifetime_changes_is_known_anew_without_a_look_at_its_group(known, beside):
     """Pods become ready and unready all the time."""
     machine = Machine(Policy())
