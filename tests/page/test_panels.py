@@ -578,7 +578,7 @@ async def test_a_tried_manifest_appears_in_the_cluster(
     assert tab.problems == []
 
 
-FRAMES = """
+LONG_TASKS = """
     window.longest = 0;
     new PerformanceObserver((list) => list.getEntries().forEach((entry) => {
         window.longest = Math.max(window.longest, entry.duration);
@@ -587,50 +587,46 @@ FRAMES = """
 """
 
 
+async def spent_ms(tab: Tab) -> float:
+    """The processor time of the page's main thread so far."""
+    found = await tab.devtools.send("Performance.getMetrics")
+    return 1000 * next(float(each["value"]) for each in found["metrics"] if each["name"] == "TaskDuration")
+
+
 @beside_the_browser
 async def test_five_thousand_nodes_stay_fluid(
     tab: Tab, board: tuple[Board, str], record_property: Callable[[str, object], None]
 ) -> None:
-    """First paint after the data, an event, and the longest task while a hundred changes a second come."""
+    """What showing them costs, when a change is visible, and the longest task while a hundred changes a second come."""
     shown, address = board
-    many = view(NODES, 10_000)
-    shown.show(many)
+    shown.show(head(""))
     await tab.page.set_viewport_size({"width": 1440, "height": 900})
-    await tab.page.add_init_script(
-        """
-        const Source = EventSource;
-        window.EventSource = class extends Source {
-            set onmessage(heard) {
-                super.onmessage = (event) => {
-                    window.dataAt ??= performance.now();
-                    heard(event);
-                };
-            }
-        };
-        """
-    )
     await open_(tab, address)
-    painted = await tab.page.evaluate("performance.now() - window.dataAt")
-    assert await tab.page.evaluate("document.querySelectorAll('#line li').length") == 300
-    await tab.page.evaluate(FRAMES)
-    began = time.monotonic()
-    seen_after = []
-    for turn in range(100):
+    await tab.devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
+    before, began = await spent_ms(tab), time.monotonic()
+    shown.show(view(NODES, 10_000))
+    await tab.until("document.querySelectorAll('#line li').length === 300")
+    painted_ms, cost_ms = (time.monotonic() - began) * 1000, await spent_ms(tab) - before
+    await tab.page.evaluate(LONG_TASKS)
+    began, seen_ms = time.monotonic(), []
+    for turn in range(200):
         shown.note(*thing("node", filled(turn, pods=turn)))
-        if turn % 20 == 0:
+        if turn % 40 == 0:
             sent = time.monotonic()
             shown.note(*thing("group", waiting(0, message=f"turn {turn}.")))
             await tab.until(told(f"turn {turn}.")("#line"))
-            seen_after.append(time.monotonic() - sent)
+            seen_ms.append((time.monotonic() - sent) * 1000)
         await tab.page.wait_for_timeout(max(0.0, began + turn / 100 - time.monotonic()) * 1000)
     longest = await tab.page.evaluate("window.longest")
     record_property(
         "measured",
-        f"page with {NODES} nodes and 10,000 groups: {painted:.0f} ms from the data to the paint, a change seen after "
-        f"{max(seen_after) * 1000:.0f} ms, longest task {longest:.0f} ms",
+        f"page with {NODES} nodes and 10,000 groups: shown after {painted_ms:.0f} ms ({cost_ms:.0f} ms of processor "
+        f"time), a change seen after {max(seen_ms):.0f} ms, tasks of at most {longest or 50:.0f} ms",
     )
-    # Several times what an idle machine needs: 300, 250 and 50 ms.
-    assert (painted < 3000, max(seen_after) < 2, longest < 300) == (True, True, True)
+    # The bars of an idle machine are 300, 250 and 50 ms. Processor time depends least on what else it does.
+    assert cost_ms < 600
+    assert max(seen_ms) < 2000
+    assert longest < 300
     assert tab.problems == []
 
 
