@@ -560,7 +560,9 @@ async def test_a_tried_manifest_appears_in_the_cluster(
     await open_(tab, address)
     group = {"namespace": "nlp", "name": "tried", "whole": True, "nodes": {"gpu-a1": 2}, "reason": "", "message": ""}
     leaving = {"pods": 3, "groups": 1, "nodes": {"gpu-a1": 2, "gpu-a2": 1}}
+    other = {"strategy": "Spread", "whole": 1, "after": 0, "nodes": {"gpu-b1": 1, "gpu-b2": 1}}
     answer = {"groups": [{**group, "after": 30}], "more": 0, "elsewhere": {}, "ignored": {}, "leaving": leaving}
+    answer["strategies"] = [other]
     picture = "document.getElementById('grid').toDataURL()"
     before = await tab.page.evaluate(picture)
     await tab.page.fill("#manifest", json.dumps(answer))
@@ -569,6 +571,10 @@ async def test_a_tried_manifest_appears_in_the_cluster(
     await tab.until(told(said)("#trying"))
     await tab.until(f"{picture} !== {json.dumps(before)}")
     assert await texts(tab, "#tried li") == ["nlp/tried would be bound in 30 son gpu-a1 (2)"]
+    assert await texts(tab, "#strategies td") == ["Spread", "1", "2", "now"]
+    drawn = await tab.page.evaluate(picture)
+    await tab.page.click("#strategies button")
+    await tab.until(f"![{json.dumps(drawn)}, {json.dumps(before)}].includes({picture})")
     await tab.page.click("#forget")
     await tab.page.mouse.move(1, 1)
     await tab.until(f"{picture} === {json.dumps(before)}")

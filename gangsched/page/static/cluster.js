@@ -66,7 +66,7 @@ function layOut(nodes) {
   byId("view").style.maxHeight = `${height}px`;
 }
 
-export function drawSoon() {
+function drawSoon() {
   if (!due) requestAnimationFrame(drawNow);
   due = true;
 }

@@ -3,7 +3,7 @@
 import * as address from "./address.js";
 import { group as groupNamed, versionOf, waits } from "./store.js";
 import { asked, byId, count, exact, full, make, say, setHidden } from "./text.js";
-import { belongs, keepMarked } from "./mark.js";
+import { keepMarked } from "./mark.js";
 import { MOST, showRows } from "./rows.js";
 import { opener, showChip } from "./gangs.js";
 import { askWhatHelps, askNoMore } from "./helps.js";

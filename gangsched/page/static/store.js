@@ -94,7 +94,7 @@ export function waits(found) {
   return Boolean(found && found.waitingSince);
 }
 
-export function neverFits(found) {
+function neverFits(found) {
   return found.reason === "NeverFits";
 }
 
