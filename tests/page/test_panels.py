@@ -258,8 +258,28 @@ async def test_the_drawer_says_what_members_do_and_why_they_do_not_start(
     await tab.page.evaluate("location.hash = 'group=nlp/dpo-llama-70b'")
     await tab.until("document.querySelectorAll('#victims li').length === 2")
     assert await texts(tab, "#victims li") == ["nlp/rerank-train 2 pods", "vision/yolo-search 16 pods"]
+    assert await tab.page.evaluate("document.getElementById('course-box').hidden")
     await tab.until(told("1 of 4 members fit now.")("#fits"))
     assert re.fullmatch(r"Expected to start in (1 h|59 min) to 2 h (10|9) min\.", (await texts(tab, "#expected"))[0])
+    assert tab.problems == []
+
+
+@beside_the_browser
+async def test_the_drawer_says_what_a_gang_did_before_its_present_run(
+    tab: Tab, board: tuple[Board, str], cluster: dict[str, bytes]
+) -> None:
+    """The stages are those of the present run; a gang that was preempted has begun another one."""
+    shown, address = board
+    shown.show(cluster)
+    await open_(tab, address)
+    await tab.page.evaluate("location.hash = 'group=vision/yolo-search'")
+    await tab.until("!document.getElementById('course-box').hidden")
+    assert (await texts(tab, "#course b"))[-2:] == ["running", "preempted"]
+    assert (await texts(tab, "#course li > span:last-child"))[-2] == "for 24 min"
+    await tab.page.evaluate("location.hash = 'group=infra/nccl-burnin'")
+    await tab.until(told("ended")("#moments"))
+    assert (await texts(tab, "#moments li"))[-1].startswith("ended")
+    assert "then" not in (await texts(tab, "#moments li"))[-1]
     assert tab.problems == []
 
 
@@ -410,7 +430,8 @@ async def test_a_screen_reader_meets_the_parts_in_their_order(
     shown, address = board
     shown.show(cluster)
     await open_(tab, address)
-    heads = await texts(tab, "h1, main h2, main h3")
+    visible = "[...document.querySelectorAll('h1, main h2, main h3')].filter(each => each.checkVisibility())"
+    heads = await tab.page.evaluate(f"{visible}.map(each => each.textContent)")
     beside = ["Bound, but does not start", "Can never fit on these nodes"]
     assert heads == ["gangsched", "Cluster", "Line", *beside, "What happened", "What if?", "All groups"]
     assert await tab.page.evaluate("document.querySelector('a').id") == "skip"

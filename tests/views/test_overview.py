@@ -112,6 +112,15 @@ def test_a_group_says_what_it_asks_for_and_what_its_members_do():
     ]
 
 
+def test_the_timeline_of_a_gang_ends_with_it():
+    """A finished gang was shown as if it ran until now."""
+    record = Record(phase=Phase.SUCCEEDED, scheduled_at=NOW + 1, running_at=NOW + 2)
+    ended = group("a", min_member=1, created=NOW, status=GroupStatus(record, finished_at=NOW + 9))
+    [row] = group_rows.rows(machine(groups=[ended]))
+    stages = [(moment.stage.value, moment.at - NOW) for moment in row.moments]
+    assert stages == [("created", 0), ("scheduled", 1), ("running", 2), ("ended", 9)]
+
+
 def test_labels_that_name_a_place_are_told_and_no_others():
     said = {
         "topology.kubernetes.io/zone": "z1",

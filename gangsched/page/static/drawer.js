@@ -7,7 +7,7 @@ import { keepMarked } from "./mark.js";
 import { MOST, showRows } from "./rows.js";
 import { opener, showChip } from "./gangs.js";
 import { askWhatHelps, askNoMore } from "./helps.js";
-import { showTimeline } from "./timeline.js";
+import { showCourse, showTimeline } from "./timeline.js";
 
 const PLAIN = /^[\w./=-]+$/;
 let openedFrom = null,
@@ -59,7 +59,8 @@ function fill(name, group) {
   if (waits(group)) askWhatHelps(group);
   else askNoMore();
   showMembers(group);
-  showTimeline(byId("timeline"), byId("moments"), group);
+  showTimeline(group);
+  showCourse(name);
   showPlan(group);
   showCommands(group);
 }

@@ -61,6 +61,10 @@ export function group(name) {
   return kinds.group.get(name);
 }
 
+export function courseOf(name) {
+  return kinds.past.get(name);
+}
+
 export function node(name) {
   return kinds.node.get(name);
 }
