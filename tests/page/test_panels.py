@@ -94,6 +94,13 @@ async def test_what_is_bound_and_does_not_start_is_beside_the_line(
     assert await texts(tab, "#stuck .name, #stuck .chip") == ["vision/depth-est", "ImagePullBackOff"]
     [message] = await texts(tab, "#stuck p")
     assert message.startswith("1 of 2 bound members run; not depth-est-1 on gpu-")
+    # What every pod waits for at first is no trouble.
+    begins = waiting(
+        1, roster=[["a", "n1", "Starting", "ContainerCreating"], ["b", "n1", "Starting", "PodInitializing"]]
+    )
+    shown.show(head("", trouble="seen") | dict([thing("group", begins)]))
+    await tab.until(told("seen")("#trouble"))
+    assert await texts(tab, "#stuck .name") == []
 
 
 @beside_the_browser
@@ -459,6 +466,29 @@ async def test_a_change_does_not_take_the_keyboard_away(tab: Tab, board: tuple[B
     await tab.until(told("last")("#line"))
     await tab.page.click("#gang-close")
     await tab.until(focused)
+    assert tab.problems == []
+
+
+@beside_the_browser
+async def test_changes_do_not_shift_the_page(tab: Tab, board: tuple[Board, str], cluster: dict[str, bytes]) -> None:
+    """The layout shift, as browsers score it, while figures, phases and a node change."""
+    shown, address = board
+    shown.show(cluster)
+    await tab.page.set_viewport_size({"width": 1440, "height": 900})
+    await open_(tab, address)
+    await tab.page.wait_for_timeout(500)
+    await tab.page.evaluate(
+        "window.shift = 0; new PerformanceObserver(list => list.getEntries().forEach(each => {"
+        " window.shift += each.value; })).observe({type: 'layout-shift'}); true"
+    )
+    totals = json.loads(cluster["head"])["totals"]
+    for turn in range(10):
+        totals = {**totals, "running": turn * 37, "starting": turn * 411}
+        node = {**json.loads(cluster["node/gpu-a1"]), "closed": "cordoned" if turn % 2 else None}
+        changed = {"node/gpu-a1": json.dumps(node).encode()}
+        shown.show(cluster | changed | head("", totals=totals))
+        await tab.until(f"document.getElementById('running').textContent === '{turn * 37}'")
+    assert await tab.page.evaluate("window.shift") < 0.02
     assert tab.problems == []
 
 
