@@ -262,6 +262,10 @@ async def test_the_drawer_says_what_members_do_and_why_they_do_not_start(
         "kubectl -n vision describe podgroup.gangsched.io depth-est",
         "kubectl -n vision describe pod depth-est-1",
     ]
+    await tab.page.click("#commands button")
+    # A browser that does not permit it selects the command.
+    copied = "document.querySelector('#commands button').textContent === 'Copied'"
+    await tab.until(f"{copied} || getSelection().toString() === 'gangsched explain vision/depth-est'")
     await tab.page.evaluate("location.hash = 'group=nlp/dpo-llama-70b'")
     await tab.until("document.querySelectorAll('#victims li').length === 2")
     assert await texts(tab, "#victims li") == ["nlp/rerank-train 2 pods", "vision/yolo-search 16 pods"]

@@ -150,15 +150,23 @@ function showCommands(group) {
 
 function madeCommand(command) {
   const item = make("li"),
+    code = make("code", command),
     button = make("button", "Copy", "copy");
   button.type = "button";
   button.setAttribute("aria-label", `Copy: ${command}`);
-  button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(command);
-    say(button, "Copied");
-  });
-  item.append(make("code", command), button);
+  button.addEventListener("click", () => copy(code, button));
+  item.append(code, button);
   return item;
+}
+
+async function copy(code, button) {
+  try {
+    await navigator.clipboard.writeText(code.textContent);
+    say(button, "Copied");
+  } catch {
+    // The browser does not permit it: what is selected can be copied by hand.
+    getSelection().selectAllChildren(code);
+  }
 }
 
 export function startDrawer() {
