@@ -285,8 +285,19 @@ async def test_the_drawer_says_what_a_gang_did_before_its_present_run(
     await open_(tab, address)
     await tab.page.evaluate("location.hash = 'group=vision/yolo-search'")
     await tab.until("!document.getElementById('course-box').hidden")
-    assert (await texts(tab, "#course b"))[-2:] == ["running", "preempted"]
+    assert await texts(tab, "#course b") == ["starting", "running", "preempted"]
     assert (await texts(tab, "#course li > span:last-child"))[-2] == "for 24 min"
+    # It has not waited since it was created.
+    assert await texts(tab, "#moments b") == ["created", "waiting again"]
+    spent = await texts(tab, "#moments li > span:last-child")
+    assert spent[0] == "then an earlier run for 26 min"
+    assert re.fullmatch(r"then waiting for (4|5)\d s", spent[1])
+    # Nothing says so of one that has only waited, even if an operator came late.
+    late = waiting(1, timeline=[{"stage": "created", "time": "2025-12-31T00:00:00Z"}])
+    shown.show(cluster | dict([thing("group", late)]))
+    await tab.page.evaluate("location.hash = 'group=team/gang-1'")
+    await tab.until(told("team/gang-1")("#gang-head"))
+    assert await texts(tab, "#moments b") == ["created"]
     await tab.page.evaluate("location.hash = 'group=infra/nccl-burnin'")
     await tab.until(told("ended")("#moments"))
     assert (await texts(tab, "#moments li"))[-1].startswith("ended")
