@@ -25,6 +25,8 @@ LEAST_MEMORY = 256 << 20
 """With less memory, in bytes, the child is not started."""
 CPU_S = 60
 """Limit of its processor time, in seconds."""
+COMPARED_CPU_S = 4.0
+"""Strategies are compared if a decision took less processor time, in seconds: there are five of them."""
 WITHIN_S = 90.0
 """Limit of the time, in seconds, until it has answered."""
 TURN_S = 2.0

@@ -84,7 +84,7 @@ class History:
         course = self._present.get(row.key)
         if course is not None and course.row is row:
             return course
-        if course is not None and course.row is not None and course.row.created != row.created:
+        if course is not None and course.row is not None and _is_another(course.row, row):
             self._end(row.key, now)
             course = None
         if course is None:
@@ -122,6 +122,11 @@ class History:
     def _forget(self, now: float) -> None:
         while self._over and (self.size > self._most or now - self._over[0].ended > KEPT_S):
             self.size -= self._over.popleft().size
+
+
+def _is_another(before: GroupRow, row: GroupRow) -> bool:
+    """Whether a PodGroup was created anew under the name. A gang without one is as old as its oldest pod."""
+    return before.declared and row.declared and before.created != row.created
 
 
 def _sample(totals: Totals, now: float) -> Thing:

@@ -13,13 +13,14 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.plan import Plan
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.pod import Pod, PodPhase
+from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.quantity import format_amount
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.shape import PODS, Amounts
 from gangsched.core.queueing.order import OrderKey, order_key
 from gangsched.core.status.ahead import holds_up
+from gangsched.views.member_rows import Member, member, runs
 from gangsched.views.resource_names import OWN, resource_of
 from gangsched.views.timeline import Moment, moments
 
@@ -27,19 +28,6 @@ _WAITING = frozenset({"", "Pending", "Queued", "Reserved", "Binding", "TimedOut"
 """Phases of a group that waits. Empty is the phase of a PodGroup that no operator has seen."""
 MOST_ASKS = 8
 """Maximum number of different requests of a group's members that are listed; the largest number of members first."""
-
-
-class Member(NamedTuple):
-    """A pod of a gang. `node` is empty before it is bound.
-
-    `phase` is that of the pod, Terminating if it is being deleted, or Starting if its containers are not ready yet.
-    `why` is why they do not start, or why the pod has no node: the reason of its condition. Empty if nothing is wrong.
-    """
-
-    name: str
-    node: str
-    phase: str
-    why: str
 
 
 class Ask(NamedTuple):
@@ -96,7 +84,7 @@ class GroupRow:
     @property
     def pods(self) -> Sequence[str]:
         """The names of its members."""
-        return [member.name for member in self.roster]
+        return [each.name for each in self.roster]
 
     @property
     def resource(self) -> str:
@@ -129,24 +117,14 @@ def row(gang: Gang, assessment: Assessment) -> GroupRow:
     return replace(
         group_row,
         turn=turn,
-        running=sum(bool(pod.node) and pod.phase is PodPhase.RUNNING for pod in live),
+        running=sum(bool(pod.node) and runs(pod) for pod in live),
         priority=assessment.terms.priority,
         preemptions=gang.record.preemptions,
-        roster=tuple(map(_member, gang.observed.pods.values())),
+        roster=tuple(map(member, gang.observed.pods.values())),
         asks=_asks(live),
         moments=tuple(moments(gang, minimum)),
         plan=_leaving(plan) if plan is not None else None,
     )
-
-
-def _member(pod: Pod) -> Member:
-    if pod.terminating:
-        return Member(pod.name, pod.node, "Terminating", pod.lifetime.not_started)
-    if not pod.node:
-        return Member(pod.name, "", pod.phase.value, "SchedulingGated" if pod.gated else pod.condition_reason)
-    failed = pod.failure.said if pod.failure is not None else ""
-    starting = pod.phase is PodPhase.PENDING or (pod.phase is PodPhase.RUNNING and not pod.lifetime.ready)
-    return Member(pod.name, pod.node, "Starting" if starting else pod.phase.value, pod.lifetime.not_started or failed)
 
 
 def _asks(members: Iterable[Pod]) -> Sequence[Ask]:

@@ -13,10 +13,11 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.node import Node
-from gangsched.core.objects.pod import Pod, PodPhase
+from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.quantity import format_amount
 from gangsched.core.objects.shape import PODS, Amounts
-from gangsched.core.objects.status import PREEMPTION, Place
+from gangsched.core.objects.status import Place
+from gangsched.views.member_rows import runs
 from gangsched.views.node_groups import topology
 
 _TAKES_NONE = ("NoSchedule", "NoExecute")
@@ -28,7 +29,7 @@ class State(StrEnum):
 
     RUNNING = "running"
     STARTING = "starting"
-    """They are bound, and their containers do not run yet."""
+    """They are bound, and a container of theirs has yet to start, perhaps again."""
     LEAVING = "leaving"
     """They terminate."""
     HELD = "held"
@@ -141,7 +142,7 @@ def places(gangs: Iterable[Gang]) -> Mapping[str, Sequence[Held]]:
     for gang in gangs:
         reservation = gang.observed.group.status.reservation if gang.observed.group is not None else None
         for place in reservation.placements if reservation is not None else ():
-            planned = reservation is not None and reservation.kind == PREEMPTION
+            planned = reservation is not None and bool(reservation.kind)
             by_node.setdefault(place.node, []).append(Held(gang.key, place, planned))
     return by_node
 
@@ -201,7 +202,7 @@ def as_object(usage: Usage) -> dict[str, object]:
 def _state(pod: Pod) -> State:
     if pod.terminating:
         return State.LEAVING
-    return State.RUNNING if pod.phase is PodPhase.RUNNING else State.STARTING
+    return State.RUNNING if runs(pod) else State.STARTING
 
 
 def _part(held: Held) -> Occupant:

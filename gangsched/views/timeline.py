@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gangsched.core.gang.gang import Gang
+from gangsched.core.objects.record import FINISHED
 
 
 class Stage(StrEnum):
@@ -24,6 +25,8 @@ class Stage(StrEnum):
     """The last of the present members was bound."""
     RUNNING = "running"
     """The minimum was first seen running."""
+    ENDED = "ended"
+    """The run succeeded or failed."""
 
 
 _ORDER = list(Stage)
@@ -61,3 +64,5 @@ def _moments(gang: Gang, minimum: int) -> Iterator[Moment]:
         yield Moment(Stage.SCHEDULED, status.scheduled_time)
     if status is not None and status.running_time:
         yield Moment(Stage.RUNNING, status.running_time)
+    if status is not None and status.finished_at and status.phase in FINISHED:
+        yield Moment(Stage.ENDED, status.finished_at)

@@ -11,7 +11,7 @@ import pickle
 import sys
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -21,7 +21,8 @@ from gangsched.page import child
 if TYPE_CHECKING:
     from gangsched.core.objects.declaration import GroupKey
     from gangsched.views.findings import Finding
-    from gangsched.whatif.simulation import Decision
+    from gangsched.whatif.simulation import Decision, Outcome
+    from gangsched.whatif.world.contents import World
 
 
 class Request(NamedTuple):
@@ -72,6 +73,7 @@ def tried(manifests: bytes, events: Sequence[Any], settings: Any, now: float) ->
     """The outcome of the manifests, as a JSON object; `error` says in a sentence why there is none."""
     from gangsched.kube.workloads.workload_table import chosen  # noqa: PLC0415
     from gangsched.whatif.simulation import simulate  # noqa: PLC0415
+    from gangsched.whatif.strategy_variants import by_strategy  # noqa: PLC0415
     from gangsched.whatif.world.building import build  # noqa: PLC0415
     from gangsched.whatif.world.manifests import ManifestError, manifests_of  # noqa: PLC0415
     from gangsched.whatif.world.observed_world import applied, observed  # noqa: PLC0415
@@ -84,14 +86,14 @@ def tried(manifests: bytes, events: Sequence[Any], settings: Any, now: float) ->
         return {"error": child.NOT_TEXT}
     except ManifestError as error:
         return {"error": " ".join(f"{problem.rstrip('.')}." for problem in error.problems[: child.MOST_GROUPS])}
-    outcome = simulate(applied(new, before), settings.policy(), today=time.time())
-    uids = {pod.uid for pod in new.pods}
-    mine = {outcome.group_of[uid] for uid in uids if uid in outcome.group_of} | {group.key for group in new.groups}
-    results = _results_by_group(
-        decision
-        for decision in outcome.decisions
-        if decision.finding.key in mine or decision.finding.key.pod_uid in uids
-    )
+    began, today, policy = time.process_time(), time.time(), settings.policy()
+    outcome = simulate(applied(new, before), policy, today=today)
+    took_s = time.process_time() - began
+    mine, results = _own_results(outcome, new)
+    compared = [
+        {"strategy": name, **_summed(_own_results(simulate(applied(variant, before), policy, today=today), variant)[1])}
+        for name, variant in (by_strategy(new) if took_s < child.COMPARED_CPU_S else ())
+    ]
     return {
         "groups": results[: child.MOST_GROUPS],
         "more": max(0, len(results) - child.MOST_GROUPS),
@@ -99,7 +101,26 @@ def tried(manifests: bytes, events: Sequence[Any], settings: Any, now: float) ->
         "ignored": dict(new.ignored),
         "nodes": len(new.nodes),
         "leaving": _leaving(outcome.decisions, mine),
+        "strategies": compared,
     }
+
+
+def _own_results(outcome: Outcome, new: World) -> tuple[set[GroupKey], list[dict[str, Any]]]:
+    """The groups of the manifests, and the result of each of them and of each pod without a group."""
+    uids = {pod.uid for pod in new.pods}
+    mine = {outcome.group_of[uid] for uid in uids if uid in outcome.group_of} | {group.key for group in new.groups}
+    decisions = (each for each in outcome.decisions if each.finding.key in mine or each.finding.key.pod_uid in uids)
+    return mine, _results_by_group(decisions)
+
+
+def _summed(results: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+    """How many groups are bound, after how many seconds the last of them, and where all of their members are."""
+    whole = [result for result in results if result["whole"]]
+    nodes: Counter[str] = Counter()
+    for result in whole:
+        nodes.update(result["nodes"])
+    after = max((result["after"] for result in whole), default=0.0)
+    return {"whole": len(whole), "after": after, "nodes": dict(sorted(nodes.items()))}
 
 
 def helping(namespace: str, name: str, events: Sequence[Any], settings: Any, now: float) -> dict[str, object]:  # noqa: ANN401
@@ -116,7 +137,7 @@ def helping(namespace: str, name: str, events: Sequence[Any], settings: Any, now
     return {name: found[name] for name in ("helps", "besides", "shortfall", "expectedStart")}
 
 
-def _results_by_group(decisions: Iterable[Decision]) -> list[dict[str, object]]:
+def _results_by_group(decisions: Iterable[Decision]) -> list[dict[str, Any]]:
     """For each group, the decision that bound it completely, else the first one: `after` is in seconds from now."""
     by_group: dict[GroupKey, Decision] = {}
     for decision in decisions:

@@ -147,7 +147,7 @@ statuses = st.builds(
         Reservation,
         expires=moments,
         placements=st.lists(places, max_size=4).map(tuple),
-        kind=st.sampled_from(["", PREEMPTION]),
+        kind=st.sampled_from(["", PREEMPTION, TIME]),
     ),
     attempts=counts,
     source=st.just("") | names,

@@ -13,7 +13,7 @@ from testbed.control_plane import ControlPlane
 from tests.integration import pictures, why_pending
 from tests.integration.pictures import Camera
 
-ALIKE = 0.1
+ALIKE = 0.05
 """Largest permitted fraction of different pixels. Other machines render letters differently, which changes less than
 this; boxes that are filled differently, or a sentence more or less, change more."""
 

@@ -121,6 +121,16 @@ def test_a_gang_that_is_created_anew_begins_anew():
     assert steps(found) == [("waiting", NOW + 9)]
 
 
+def test_a_gang_without_a_podgroup_stays_the_same_while_its_oldest_pod_is_replaced():
+    """It counts as created with its oldest pod."""
+    history, gang = History(), replace(row(phase=Phase.RUNNING), declared=False)
+    noted(history, gang)
+    found = noted(history, replace(gang, created=NOW + 9, bound=1), now=NOW + 9)
+    assert [name for name in found if name.startswith("past/")] == ["past/team/a"]
+    declared = replace(gang, created=NOW + 10, declared=True)
+    assert steps(noted(history, declared, now=NOW + 10)) == [("running", NOW)]
+
+
 def test_the_past_is_bounded():
     """By the size of all gangs, by the steps of each, and by the number of samples."""
     history = History(most_bytes=20_000)

@@ -94,6 +94,13 @@ async def test_what_is_bound_and_does_not_start_is_beside_the_line(
     assert await texts(tab, "#stuck .name, #stuck .chip") == ["vision/depth-est", "ImagePullBackOff"]
     [message] = await texts(tab, "#stuck p")
     assert message.startswith("1 of 2 bound members run; not depth-est-1 on gpu-")
+    # What every pod waits for at first is no trouble.
+    begins = waiting(
+        1, roster=[["a", "n1", "Starting", "ContainerCreating"], ["b", "n1", "Starting", "PodInitializing"]]
+    )
+    shown.show(head("", trouble="seen") | dict([thing("group", begins)]))
+    await tab.until(told("seen")("#trouble"))
+    assert await texts(tab, "#stuck .name") == []
 
 
 @beside_the_browser
@@ -255,11 +262,46 @@ async def test_the_drawer_says_what_members_do_and_why_they_do_not_start(
         "kubectl -n vision describe podgroup.gangsched.io depth-est",
         "kubectl -n vision describe pod depth-est-1",
     ]
+    await tab.page.click("#commands button")
+    # A browser that does not permit it selects the command.
+    copied = "document.querySelector('#commands button').textContent === 'Copied'"
+    await tab.until(f"{copied} || getSelection().toString() === 'gangsched explain vision/depth-est'")
     await tab.page.evaluate("location.hash = 'group=nlp/dpo-llama-70b'")
     await tab.until("document.querySelectorAll('#victims li').length === 2")
     assert await texts(tab, "#victims li") == ["nlp/rerank-train 2 pods", "vision/yolo-search 16 pods"]
+    assert await tab.page.evaluate("document.getElementById('course-box').hidden")
     await tab.until(told("1 of 4 members fit now.")("#fits"))
     assert re.fullmatch(r"Expected to start in (1 h|59 min) to 2 h (10|9) min\.", (await texts(tab, "#expected"))[0])
+    assert tab.problems == []
+
+
+@beside_the_browser
+async def test_the_drawer_says_what_a_gang_did_before_its_present_run(
+    tab: Tab, board: tuple[Board, str], cluster: dict[str, bytes]
+) -> None:
+    """The stages are those of the present run; a gang that was preempted has begun another one."""
+    shown, address = board
+    shown.show(cluster)
+    await open_(tab, address)
+    await tab.page.evaluate("location.hash = 'group=vision/yolo-search'")
+    await tab.until("!document.getElementById('course-box').hidden")
+    assert await texts(tab, "#course b") == ["starting", "running", "preempted"]
+    assert (await texts(tab, "#course li > span:last-child"))[-2] == "for 24 min"
+    # It has not waited since it was created.
+    assert await texts(tab, "#moments b") == ["created", "waiting again"]
+    spent = await texts(tab, "#moments li > span:last-child")
+    assert spent[0] == "then an earlier run for 26 min"
+    assert re.fullmatch(r"then waiting for (4|5)\d s", spent[1])
+    # Nothing says so of one that has only waited, even if an operator came late.
+    late = waiting(1, timeline=[{"stage": "created", "time": "2025-12-31T00:00:00Z"}])
+    shown.show(cluster | dict([thing("group", late)]))
+    await tab.page.evaluate("location.hash = 'group=team/gang-1'")
+    await tab.until(told("team/gang-1")("#gang-head"))
+    assert await texts(tab, "#moments b") == ["created"]
+    await tab.page.evaluate("location.hash = 'group=infra/nccl-burnin'")
+    await tab.until(told("ended")("#moments"))
+    assert (await texts(tab, "#moments li"))[-1].startswith("ended")
+    assert "then" not in (await texts(tab, "#moments li"))[-1]
     assert tab.problems == []
 
 
@@ -410,7 +452,8 @@ async def test_a_screen_reader_meets_the_parts_in_their_order(
     shown, address = board
     shown.show(cluster)
     await open_(tab, address)
-    heads = await texts(tab, "h1, main h2, main h3")
+    visible = "[...document.querySelectorAll('h1, main h2, main h3')].filter(each => each.checkVisibility())"
+    heads = await tab.page.evaluate(f"{visible}.map(each => each.textContent)")
     beside = ["Bound, but does not start", "Can never fit on these nodes"]
     assert heads == ["gangsched", "Cluster", "Line", *beside, "What happened", "What if?", "All groups"]
     assert await tab.page.evaluate("document.querySelector('a').id") == "skip"
@@ -438,6 +481,29 @@ async def test_a_change_does_not_take_the_keyboard_away(tab: Tab, board: tuple[B
     await tab.until(told("last")("#line"))
     await tab.page.click("#gang-close")
     await tab.until(focused)
+    assert tab.problems == []
+
+
+@beside_the_browser
+async def test_changes_do_not_shift_the_page(tab: Tab, board: tuple[Board, str], cluster: dict[str, bytes]) -> None:
+    """The layout shift, as browsers score it, while figures, phases and a node change."""
+    shown, address = board
+    shown.show(cluster)
+    await tab.page.set_viewport_size({"width": 1440, "height": 900})
+    await open_(tab, address)
+    await tab.page.wait_for_timeout(500)
+    await tab.page.evaluate(
+        "window.shift = 0; new PerformanceObserver(list => list.getEntries().forEach(each => {"
+        " window.shift += each.value; })).observe({type: 'layout-shift'}); true"
+    )
+    totals = json.loads(cluster["head"])["totals"]
+    for turn in range(10):
+        totals = {**totals, "running": turn * 37, "starting": turn * 411}
+        node = {**json.loads(cluster["node/gpu-a1"]), "closed": "cordoned" if turn % 2 else None}
+        changed = {"node/gpu-a1": json.dumps(node).encode()}
+        shown.show(cluster | changed | head("", totals=totals))
+        await tab.until(f"document.getElementById('running').textContent === '{turn * 37}'")
+    assert await tab.page.evaluate("window.shift") < 0.02
     assert tab.problems == []
 
 
@@ -560,7 +626,9 @@ async def test_a_tried_manifest_appears_in_the_cluster(
     await open_(tab, address)
     group = {"namespace": "nlp", "name": "tried", "whole": True, "nodes": {"gpu-a1": 2}, "reason": "", "message": ""}
     leaving = {"pods": 3, "groups": 1, "nodes": {"gpu-a1": 2, "gpu-a2": 1}}
+    other = {"strategy": "Spread", "whole": 1, "after": 0, "nodes": {"gpu-b1": 1, "gpu-b2": 1}}
     answer = {"groups": [{**group, "after": 30}], "more": 0, "elsewhere": {}, "ignored": {}, "leaving": leaving}
+    answer["strategies"] = [other]
     picture = "document.getElementById('grid').toDataURL()"
     before = await tab.page.evaluate(picture)
     await tab.page.fill("#manifest", json.dumps(answer))
@@ -569,6 +637,10 @@ async def test_a_tried_manifest_appears_in_the_cluster(
     await tab.until(told(said)("#trying"))
     await tab.until(f"{picture} !== {json.dumps(before)}")
     assert await texts(tab, "#tried li") == ["nlp/tried would be bound in 30 son gpu-a1 (2)"]
+    assert await texts(tab, "#strategies td") == ["Spread", "1", "2", "now"]
+    drawn = await tab.page.evaluate(picture)
+    await tab.page.click("#strategies button")
+    await tab.until(f"![{json.dumps(drawn)}, {json.dumps(before)}].includes({picture})")
     await tab.page.click("#forget")
     await tab.page.mouse.move(1, 1)
     await tab.until(f"{picture} === {json.dumps(before)}")
@@ -578,7 +650,7 @@ async def test_a_tried_manifest_appears_in_the_cluster(
     assert tab.problems == []
 
 
-FRAMES = """
+LONG_TASKS = """
     window.longest = 0;
     new PerformanceObserver((list) => list.getEntries().forEach((entry) => {
         window.longest = Math.max(window.longest, entry.duration);
@@ -587,50 +659,46 @@ FRAMES = """
 """
 
 
+async def spent_ms(tab: Tab) -> float:
+    """The processor time of the page's main thread so far."""
+    found = await tab.devtools.send("Performance.getMetrics")
+    return 1000 * next(float(each["value"]) for each in found["metrics"] if each["name"] == "TaskDuration")
+
+
 @beside_the_browser
 async def test_five_thousand_nodes_stay_fluid(
     tab: Tab, board: tuple[Board, str], record_property: Callable[[str, object], None]
 ) -> None:
-    """First paint after the data, an event, and the longest task while a hundred changes a second come."""
+    """What showing them costs, when a change is visible, and the longest task while a hundred changes a second come."""
     shown, address = board
-    many = view(NODES, 10_000)
-    shown.show(many)
+    shown.show(head(""))
     await tab.page.set_viewport_size({"width": 1440, "height": 900})
-    await tab.page.add_init_script(
-        """
-        const Source = EventSource;
-        window.EventSource = class extends Source {
-            set onmessage(heard) {
-                super.onmessage = (event) => {
-                    window.dataAt ??= performance.now();
-                    heard(event);
-                };
-            }
-        };
-        """
-    )
     await open_(tab, address)
-    painted = await tab.page.evaluate("performance.now() - window.dataAt")
-    assert await tab.page.evaluate("document.querySelectorAll('#line li').length") == 300
-    await tab.page.evaluate(FRAMES)
-    began = time.monotonic()
-    seen_after = []
-    for turn in range(100):
+    await tab.devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
+    before, began = await spent_ms(tab), time.monotonic()
+    shown.show(view(NODES, 10_000))
+    await tab.until("document.querySelectorAll('#line li').length === 300")
+    painted_ms, cost_ms = (time.monotonic() - began) * 1000, await spent_ms(tab) - before
+    await tab.page.evaluate(LONG_TASKS)
+    began, seen_ms = time.monotonic(), []
+    for turn in range(200):
         shown.note(*thing("node", filled(turn, pods=turn)))
-        if turn % 20 == 0:
+        if turn % 40 == 0:
             sent = time.monotonic()
             shown.note(*thing("group", waiting(0, message=f"turn {turn}.")))
             await tab.until(told(f"turn {turn}.")("#line"))
-            seen_after.append(time.monotonic() - sent)
+            seen_ms.append((time.monotonic() - sent) * 1000)
         await tab.page.wait_for_timeout(max(0.0, began + turn / 100 - time.monotonic()) * 1000)
     longest = await tab.page.evaluate("window.longest")
     record_property(
         "measured",
-        f"page with {NODES} nodes and 10,000 groups: {painted:.0f} ms from the data to the paint, a change seen after "
-        f"{max(seen_after) * 1000:.0f} ms, longest task {longest:.0f} ms",
+        f"page with {NODES} nodes and 10,000 groups: shown after {painted_ms:.0f} ms ({cost_ms:.0f} ms of processor "
+        f"time), a change seen after {max(seen_ms):.0f} ms, tasks of at most {longest or 50:.0f} ms",
     )
-    # Several times what an idle machine needs: 300, 250 and 50 ms.
-    assert (painted < 3000, max(seen_after) < 2, longest < 300) == (True, True, True)
+    # The bars of an idle machine are 300, 250 and 50 ms. Processor time depends least on what else it does.
+    assert cost_ms < 600
+    assert max(seen_ms) < 2000
+    assert longest < 300
     assert tab.problems == []
 
 

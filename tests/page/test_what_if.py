@@ -140,6 +140,22 @@ def test_it_is_counted_who_would_leave_for_what_fits_nowhere_else(answer):
     assert new["after"] >= 30
 
 
+def test_strategies_are_compared_side_by_side(answer, monkeypatch):
+    """Each puts the two members of a PodGroup elsewhere; without a PodGroup nothing names a strategy."""
+    nodes = (node("n1", cpu="4"), node("n2", cpu="16"))
+    known = list(pieces([NodesReplaced(nodes) if isinstance(fact, NodesReplaced) else fact for fact in facts()]))
+    found = answer(JOB.replace("CPU", "1").replace("high", "gentle"), known)
+    by_name = {each["strategy"]: each for each in found["strategies"]}
+    assert list(by_name) == ["Pack", "Spread", "MinimalFragmentation", "BestFit", "MostUsed"]
+    assert by_name["Pack"]["nodes"] == found["groups"][0]["nodes"]
+    assert by_name["Spread"]["nodes"] == {"n1": 1, "n2": 1}
+    assert {each["whole"] for each in found["strategies"]} == {1}
+    job = JOB.partition("---")[2].replace("    metadata: {labels: {gangsched.io/pod-group: new}}\n", "")
+    assert answer(job.replace("CPU", "1"))["strategies"] == []
+    monkeypatch.setattr(child, "COMPARED_CPU_S", 0.0)
+    assert answer(JOB.replace("CPU", "1"))["strategies"] == []
+
+
 def test_new_nodes_in_the_manifest_count(answer):
     more = "apiVersion: v1\nkind: Node\nmetadata: {name: n2}\nstatus: {allocatable: {cpu: 64, pods: 110}}\n---"
     found = answer(more + JOB.replace("CPU", "2"))

@@ -41,17 +41,18 @@ def test_pods_of_a_gang_are_told_apart_by_what_they_do():
         pod("a-0", group="a", node="n1", gpu=1, phase="Running", ready=True),
         pod("a-1", group="a", node="n1", gpu=1),
         pod("a-2", group="a", node="n1", gpu=1, phase="Running", terminating=True),
+        pod("a-3", group="a", node="n1", gpu=1, phase="Running", not_started="CrashLoopBackOff"),
         pod("x", node="n1", gpu=2, group="", phase="Running"),
         nodes=[node("n1", cpu="64", gpu=8)],
     )
     assert parts(seen) == [
         ("default/a", State.RUNNING, 1, 1),
-        ("default/a", State.STARTING, 1, 1),
+        ("default/a", State.STARTING, 2, 2),
         ("default/a", State.LEAVING, 1, 1),
         ("None", State.RUNNING, 1, 2),
     ]
     [usage] = node_usage.usages(seen)
-    assert (usage.pods, usage.gangs) == (4, {("default", "a", ""): 3})
+    assert (usage.pods, usage.gangs) == (5, {("default", "a", ""): 4})
 
 
 @pytest.mark.parametrize(("kind", "state", "free"), [("", State.HELD, 4), (PREEMPTION, State.RESERVED, 4)])
@@ -90,6 +91,7 @@ def test_a_group_says_what_it_asks_for_and_what_its_members_do():
         pod("a-2", group="a", node="n1", phase="Running", not_started="CrashLoopBackOff"),
         pod("a-3", group="a", cpu=99, condition_reason="Unschedulable"),
         pod("a-4", group="a", cpu=99, gated=True),
+        pod("a-5", group="a", node="n1", phase="Running"),
         nodes=[node("n1", cpu="4")],
         groups=[group("a", min_member=4)],
     )
@@ -100,13 +102,23 @@ def test_a_group_says_what_it_asks_for_and_what_its_members_do():
         ("a-2", "n1", "Starting", "CrashLoopBackOff"),
         ("a-3", "", "Pending", "Unschedulable"),
         ("a-4", "", "Pending", "SchedulingGated"),
+        ("a-5", "n1", "Running", "NotReady"),
     ]
-    assert (row.bound, row.running) == (3, 2)
-    assert row.asks == (Ask(3, amounts({"cpu": "1"})), Ask(1, amounts({"cpu": "99"})))
+    assert (row.bound, row.running) == (4, 2)
+    assert row.asks == (Ask(4, amounts({"cpu": "1"})), Ask(1, amounts({"cpu": "99"})))
     assert group_rows.as_object(row)["asks"] == [
-        {"members": 3, "requests": {"cpu": "1"}},
+        {"members": 4, "requests": {"cpu": "1"}},
         {"members": 1, "requests": {"cpu": "99"}},
     ]
+
+
+def test_the_timeline_of_a_gang_ends_with_it():
+    """A finished gang was shown as if it ran until now."""
+    record = Record(phase=Phase.SUCCEEDED, scheduled_at=NOW + 1, running_at=NOW + 2)
+    ended = group("a", min_member=1, created=NOW, status=GroupStatus(record, finished_at=NOW + 9))
+    [row] = group_rows.rows(machine(groups=[ended]))
+    stages = [(moment.stage.value, moment.at - NOW) for moment in row.moments]
+    assert stages == [("created", 0), ("scheduled", 1), ("running", 2), ("ended", 9)]
 
 
 def test_labels_that_name_a_place_are_told_and_no_others():

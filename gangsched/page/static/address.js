@@ -10,7 +10,7 @@ export function get(name) {
   return read().get(name) || "";
 }
 
-export function hrefWith(name, value) {
+function hrefWith(name, value) {
   const values = read();
   if (value) values.set(name, value);
   else values.delete(name);

@@ -66,7 +66,7 @@ function layOut(nodes) {
   byId("view").style.maxHeight = `${height}px`;
 }
 
-export function drawSoon() {
+function drawSoon() {
   if (!due) requestAnimationFrame(drawNow);
   due = true;
 }
@@ -232,7 +232,12 @@ export function startCluster() {
   const grid = byId("grid"),
     view = byId("view");
   byId("by").addEventListener("change", (event) => address.set("by", event.target.value));
-  grid.addEventListener("pointermove", (event) => mark(gangOf(boxAt(event)?.part)));
+  grid.addEventListener("pointermove", (event) => {
+    const found = boxAt(event),
+      node = found && nodeNamed(found.name);
+    mark(gangOf(found?.part));
+    grid.title = node ? described(node) : "";
+  });
   grid.addEventListener("pointerleave", () => mark(""));
   grid.addEventListener("click", (event) => {
     const found = boxAt(event);

@@ -3,11 +3,11 @@
 import * as address from "./address.js";
 import { group as groupNamed, versionOf, waits } from "./store.js";
 import { asked, byId, count, exact, full, make, say, setHidden } from "./text.js";
-import { belongs, keepMarked } from "./mark.js";
+import { keepMarked } from "./mark.js";
 import { MOST, showRows } from "./rows.js";
 import { opener, showChip } from "./gangs.js";
 import { askWhatHelps, askNoMore } from "./helps.js";
-import { showTimeline } from "./timeline.js";
+import { showCourse, showTimeline } from "./timeline.js";
 
 const PLAIN = /^[\w./=-]+$/;
 let openedFrom = null,
@@ -59,7 +59,8 @@ function fill(name, group) {
   if (waits(group)) askWhatHelps(group);
   else askNoMore();
   showMembers(group);
-  showTimeline(byId("timeline"), byId("moments"), group);
+  showTimeline(group);
+  showCourse(name);
   showPlan(group);
   showCommands(group);
 }
@@ -149,15 +150,23 @@ function showCommands(group) {
 
 function madeCommand(command) {
   const item = make("li"),
+    code = make("code", command),
     button = make("button", "Copy", "copy");
   button.type = "button";
   button.setAttribute("aria-label", `Copy: ${command}`);
-  button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(command);
-    say(button, "Copied");
-  });
-  item.append(make("code", command), button);
+  button.addEventListener("click", () => copy(code, button));
+  item.append(code, button);
   return item;
+}
+
+async function copy(code, button) {
+  try {
+    await navigator.clipboard.writeText(code.textContent);
+    say(button, "Copied");
+  } catch {
+    // The browser does not permit it: what is selected can be copied by hand.
+    getSelection().selectAllChildren(code);
+  }
 }
 
 export function startDrawer() {

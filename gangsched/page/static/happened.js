@@ -5,6 +5,7 @@ import { all, versionOf } from "./store.js";
 import { belongs } from "./mark.js";
 import { byId, clock, count, draw, duration, exact, full, make, now, resource, say, setHidden } from "./text.js";
 import { opener } from "./gangs.js";
+import { spansOf } from "./courses.js";
 import { pathOf, samplesSince } from "./samples.js";
 import { showRows } from "./rows.js";
 
@@ -78,19 +79,10 @@ function keyed(name, dashes, text) {
 
 // The bars
 
-function spans(course, until) {
-  return course.steps
-    .map(([does, at], number) => {
-      const next = course.steps[number + 1];
-      return { does, at, ends: next ? next[1] : course.ended || until };
-    })
-    .filter((span) => span.does !== "ended");
-}
-
 // Gangs that did something in this time, those that changed last first.
 function recent(from, until) {
   const found = all("past")
-    .map((course) => ({ course, spans: spans(course, until) }))
+    .map((course) => ({ course, spans: spansOf(course, until) }))
     .filter((each) => each.spans.length && each.spans.at(-1).ends >= from);
   return found.sort((one, other) => changedAt(other.course) - changedAt(one.course));
 }

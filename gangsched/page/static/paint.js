@@ -19,6 +19,7 @@ const NAMES = [
   "other",
 ];
 const SHADES = 3;
+const CROSSED = 7; // minimum size of a box that has room for a cross
 const FAINT = 0.25; // how visible the others are while a gang is marked
 
 export function palette() {
@@ -63,6 +64,7 @@ export function paintNode(pen, box, node, { colours, marked, ghosts, named, chos
   const cells = high > 10 ? cellsOf(node) : null;
   if (cells) paintCells(pen, inner, cells, { colours, marked });
   else paintBar(pen, inner, node, { colours, marked });
+  if (node.closed && high <= 10) strike(pen, box, colours.text);
   if (ghosts.comes || ghosts.leaves) paintGhost(pen, inner, ghosts, colours);
   if (chosen) outline(pen, { left, top, wide, high }, colours.focus, 2);
 }
@@ -153,6 +155,7 @@ const PATTERNS = {
   },
   leaving(pen, { left, top, wide, high }, colours) {
     fill(pen, { left, top, wide, high }, colours.leaving);
+    if (Math.min(wide, high) < CROSSED) return;
     pen.strokeStyle = colours.panel;
     pen.lineWidth = 1.5;
     pen.beginPath();
@@ -193,6 +196,15 @@ function paintGhost(pen, inner, { comes, leaves }, colours) {
   );
   pen.fillStyle = colours.text;
   pen.fillText(text, inner.left + (inner.wide - wide) / 2 + 3, inner.top + inner.high / 2 + 4);
+}
+
+function strike(pen, { left, top, wide, high }, colour) {
+  pen.strokeStyle = colour;
+  pen.lineWidth = 1;
+  pen.beginPath();
+  pen.moveTo(left, top + high);
+  pen.lineTo(left + wide, top);
+  pen.stroke();
 }
 
 function fill(pen, { left, top, wide, high }, colour) {

@@ -61,6 +61,10 @@ export function group(name) {
   return kinds.group.get(name);
 }
 
+export function courseOf(name) {
+  return kinds.past.get(name);
+}
+
 export function node(name) {
   return kinds.node.get(name);
 }
@@ -94,7 +98,7 @@ export function waits(found) {
   return Boolean(found && found.waitingSince);
 }
 
-export function neverFits(found) {
+function neverFits(found) {
   return found.reason === "NeverFits";
 }
 

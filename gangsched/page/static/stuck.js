@@ -6,6 +6,7 @@ import { byId, full, list, make, say, setHidden } from "./text.js";
 import { opener } from "./gangs.js";
 import { MOST, showRows } from "./rows.js";
 
+const USUAL = ["ContainerCreating", "PodInitializing"]; // what every pod waits for at first
 let shown = "";
 
 export function showStuck() {
@@ -19,7 +20,7 @@ export function showStuck() {
 }
 
 function doesNotStart([, node, phase, why]) {
-  return node && why && phase === "Starting";
+  return node && phase === "Starting" && why && !USUAL.includes(why);
 }
 
 function madeEntry({ group }) {

@@ -32,20 +32,39 @@ function clear() {
   byId("tried").replaceChildren();
   showGhosts();
   setHidden(byId("forget"), true);
+  setHidden(byId("compared"), true);
 }
 
-function showAnswer({ groups, leaving }) {
+function showAnswer({ groups, leaving, strategies }) {
   byId("tried").replaceChildren(...groups.map(tried));
   const numbers = new Map();
   groups
     .filter((group) => group.whole)
-    .forEach((group) =>
-      Object.entries(group.nodes).forEach(([node, number]) => {
-        numbers.set(node, (numbers.get(node) || 0) + number);
-      }),
-    );
+    .forEach((group) => {
+      Object.entries(group.nodes).forEach(([node, number]) => numbers.set(node, (numbers.get(node) || 0) + number));
+    });
   showGhosts(numbers, new Map(Object.entries(leaving.nodes)));
+  showStrategies(strategies);
   setHidden(byId("forget"), false);
+}
+
+// What each strategy would do, side by side; the chosen one is drawn into the cluster.
+function showStrategies(strategies) {
+  setHidden(byId("compared"), !strategies.length);
+  byId("strategies").tBodies[0].replaceChildren(
+    ...strategies.map((found) => {
+      const row = make("tr"),
+        button = make("button", found.strategy, "choice"),
+        name = make("td");
+      button.type = "button";
+      button.addEventListener("click", () => showGhosts(new Map(Object.entries(found.nodes))));
+      name.append(button);
+      const nodes = Object.keys(found.nodes).length;
+      row.append(name, make("td", String(found.whole), "number"), make("td", String(nodes), "number"));
+      row.append(make("td", found.whole ? when(found) : "–"));
+      return row;
+    }),
+  );
 }
 
 function when(group) {
