@@ -127,7 +127,7 @@ def _inputs_of_group(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
         assessment.facts.complete,
         holds_up(gang.wait),
         gang.operations.plan,
-        gang.operations.plan is not None and gang.operations.plan.evicting_since,
+        gang.operations.plan is not None and (gang.operations.plan.evicting_since, len(gang.operations.plan.ends)),
         *gang.observed.pods.values(),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import NamedTuple
 
 from gangsched.api.times import format_time
@@ -50,6 +51,17 @@ class Leaving:
     expires: float
 
 
+class ReservedLater(NamedTuple):
+    """Places on so many `nodes` are reserved from `start` on, in epoch seconds; 0.0 if nobody knows when.
+
+    Until then so many `pods` there are to end.
+    """
+
+    start: float
+    nodes: int
+    pods: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRow:
     """One gang. `declared`: it has a PodGroup, whose status counts.
@@ -58,7 +70,8 @@ class GroupRow:
     It was preempted `preemptions` times. `roster` are its members, with those that have ended, and `asks` what the
     others request. `turn` sorts gangs that wait for room in the order in which they are tried; empty for all others,
     such as incomplete ones and those that the present nodes could never take. `moments` are the stages that it is known
-    to have reached, in chronological order. `plan` is open for it, if others leave.
+    to have reached, in chronological order. `plan` is open for it, if others are evicted; places may be `reserved` for
+    later.
     """
 
     key: GroupKey
@@ -80,6 +93,7 @@ class GroupRow:
     turn: OrderKey | tuple[()] = ()
     moments: Sequence[Moment] = ()
     plan: Leaving | None = None
+    reserved: ReservedLater | None = None
 
     @property
     def pods(self) -> Sequence[str]:
@@ -123,7 +137,8 @@ def row(gang: Gang, assessment: Assessment) -> GroupRow:
         roster=tuple(map(member, gang.observed.pods.values())),
         asks=_asks(live),
         moments=tuple(moments(gang, minimum)),
-        plan=_leaving(plan) if plan is not None else None,
+        plan=_leaving(plan) if plan is not None and (plan.start is None or plan.victims) else None,
+        reserved=_reserved(plan) if plan is not None and plan.start is not None else None,
     )
 
 
@@ -140,6 +155,11 @@ def _leaving(plan: Plan) -> Leaving:
     if plan.loose:
         pods[None] = len(plan.loose)
     return Leaving(pods=pods, since=plan.evicting_since, expires=plan.expires)
+
+
+def _reserved(plan: Plan) -> ReservedLater:
+    start = plan.start if plan.start is not None and isfinite(plan.start) else 0.0
+    return ReservedLater(start, len(plan.nodes), len(plan.ends))
 
 
 def of_declared(group: Group, gang: Gang | None = None, minimum: int = 0) -> GroupRow:
@@ -218,6 +238,7 @@ def as_object(row: GroupRow) -> dict[str, object]:
         ],
         "turn": list(row.turn) or None,
         "plan": _plan_as_object(row.plan) if row.plan is not None else None,
+        "reserved": _reserved_as_object(row.reserved) if row.reserved is not None else None,
         "timeline": [{"stage": moment.stage.value, "time": format_time(moment.at)} for moment in row.moments],
     }
 
@@ -228,3 +249,8 @@ def _plan_as_object(plan: Leaving) -> dict[str, object]:
         "since": format_time(plan.since) if plan.since else None,
         "expires": format_time(plan.expires),
     }
+
+
+def _reserved_as_object(reserved: ReservedLater) -> dict[str, object]:
+    start = format_time(reserved.start) if reserved.start else None
+    return {"start": start, "nodes": reserved.nodes, "pods": reserved.pods}

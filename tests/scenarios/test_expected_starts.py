@@ -153,3 +153,10 @@ def test_the_question_changes_nothing():
     before = start(harness)
     assert harness.machine.validate() == []
     assert start(harness) == before
+
+
+def test_a_group_with_reserved_places_starts_at_the_reserved_time_at_the_latest():
+    harness = full(*(runs(f"p{at}", at, 4000 * (at + 1)) for at in range(4)))
+    harness.add(*wanting(3), *wanting(1, "first", priority=5))
+    harness.wait(1801)
+    assert start(harness) == ExpectedStart(12000, 12000, Basis.LIMITS)

@@ -74,7 +74,7 @@ class Prospects:
     def of(self, gang: Gang, assessment: Assessment, classes: PriorityClasses, now: float) -> Prospect | None:
         """The prospect of the group; None if it does not wait for room, or nobody is there who could leave."""
         plan, refusal = gang.operations.plan, refused(gang, assessment)
-        if plan is not None:
+        if plan is not None and plan.start is None:
             return Prospect(plan=self._opened(plan))
         if refusal is None or refusal.never or refusal.paused:
             return None

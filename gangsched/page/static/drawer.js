@@ -110,18 +110,28 @@ function fillMember(row, [name, node, phase, why]) {
 }
 
 function showPlan(group) {
-  setHidden(byId("plan"), !group.plan);
-  if (!group.plan) return;
-  const { since, expires, leaving } = group.plan;
-  const told = since
-    ? `They were told to leave at ${exact(Date.parse(since))}`
-    : "They are told to leave once the plan is written";
-  say(byId("plan-times"), `${told}. The plan is given up at ${exact(Date.parse(expires))}.`);
-  showRows(byId("victims"), leaving, {
+  const { plan, reserved } = group;
+  setHidden(byId("plan"), !plan && !reserved);
+  say(byId("plan-times"), [reserved && reservation(reserved), plan && eviction(plan)].filter(Boolean).join(" "));
+  showRows(byId("victims"), plan ? plan.leaving : [], {
     key: (each) => each.group || "",
     make: madeVictim,
     fill: (item, each) => say(item.lastChild, ` ${count(each.pods, "pod")}`),
   });
+}
+
+function reservation({ start, nodes, pods }) {
+  const where = `Places on ${count(nodes, "node")} are reserved`;
+  return start
+    ? `${where} from ${exact(Date.parse(start))} on; until then ${count(pods, "pod")} there will have ended.`
+    : `${where}; it is not known when ${count(pods, "pod")} there will have ended.`;
+}
+
+function eviction({ since, expires }) {
+  const told = since
+    ? `They were told to leave at ${exact(Date.parse(since))}`
+    : "They are told to leave once the plan is written";
+  return `${told}. The plan is given up at ${exact(Date.parse(expires))}.`;
 }
 
 function madeVictim(each) {
