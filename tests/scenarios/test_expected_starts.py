@@ -155,8 +155,12 @@ def test_the_question_changes_nothing():
     assert start(harness) == before
 
 
-def test_a_group_with_reserved_places_starts_at_the_reserved_time_at_the_latest():
-    harness = full(*(runs(f"p{at}", at, 4000 * (at + 1)) for at in range(4)))
-    harness.add(*wanting(3), *wanting(1, "first", priority=5))
+def test_a_group_with_reserved_places_starts_by_then_even_if_that_relies_on_promises():
+    """Who overstays is evicted."""
+    harness = full(runs("p0", 0, expected_s=5000.0), runs("p1", 1, 3000), nodes=2)
+    harness.add(*wanting(2))
+    harness.settle()
+    before = start(harness)
     harness.wait(1801)
-    assert start(harness) == ExpectedStart(12000, 12000, Basis.LIMITS)
+    assert (before.earliest, before.latest) == (4000 + GRACE_S, 0)
+    assert start(harness) == ExpectedStart(4000 + GRACE_S, 4000 + GRACE_S, Basis.DECLARED)

@@ -125,10 +125,10 @@ class Expectations:
     ) -> tuple[float, Unknown | None, GroupKey | None]:
         """The latest start, after those ahead have been placed one by one where and when they fit first, and stayed.
 
-        With places that are reserved for it, it starts when these are free.
+        With places that are reserved for it and nobody ahead, it starts when these are free.
         """
         plan = gang.operations.plan
-        if plan is not None and plan.start is not None and plan.start < _NEVER:
+        if not ahead and plan is not None and plan.start is not None and plan.start < _NEVER:
             return plan.start, None, None
         if len(ahead) > MOST_AHEAD:
             return 0.0, Unknown.AHEAD, None
