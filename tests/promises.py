@@ -163,7 +163,7 @@ class RuleOne:
         """
         told = self._ledger.told
         for effect in effects:
-            if isinstance(effect, EvictPod) and effect.cause != PREEMPTION:
+            if isinstance(effect, EvictPod) and effect.cause not in (PREEMPTION, "Overdue"):
                 pod = told.pods[effect.uid]
                 key = key_of(pod)
                 there = (told.pods[uid] for uid in self._ledger.unanswered.keys() & told.pods.keys())

@@ -253,11 +253,14 @@ class Machine:
             idle=usage.idle(self.gangs.values()),
             partial=sum(bool(gang.operations.partial_since) for gang in self.gangs.values()),
             set_aside=self._parts.quarantine.number(),
-            plans=len(self._state.plans.holders),
+            plans=sum(plan.start is None for plan in self.plans.values()),
             ended=self._state.plans.ended,
             evictions=self._state.evictions,
             lost=self._state.plans.news.lost_work,
             trials=self._state.searching.trials,
+            reservations=sum(plan.start is not None for plan in self.plans.values()),
+            reserved_idle=usage.reserved_idle(self.cluster),
+            backfilled=self._state.reserving.backfilled,
         )
 
     def gang_of(self, uid: str) -> Gang | None:

@@ -52,6 +52,11 @@ class MachineNumbers(Collector):
                 stats and stats.partial,
             ),
             ("gangsched_plans_open", "Open plans of preemption.", stats and stats.plans),
+            (
+                "gangsched_reservations_open",
+                "Groups for which places are reserved for later.",
+                stats and stats.reservations,
+            ),
         ):
             yield GaugeMetricFamily(name, text, value=number or 0)
         yield from _capacity(stats)
@@ -91,14 +96,15 @@ def _preemption(stats: Stats | None) -> Iterator[Metric]:
     """What has come of plans of preemption."""
     ended = CounterMetricFamily(
         "gangsched_plans_ended",
-        "Plans of preemption that have ended, by how: see docs/preemption.md.",
+        "Plans of preemption and reservations that have ended, by how: see docs/preemption.md and docs/backfill.md.",
         labels=["ending"],
     )
     for ending, number in (stats.ended if stats is not None else {}).items():
         ended.add_metric([ending], number)
     evictions = CounterMetricFamily(
         "gangsched_evictions_decided",
-        "Evictions that were decided, by cause: Rollback, Restart or Preemption. gangsched_evictions counts results.",
+        "Evictions that were decided, by cause: Rollback, Restart, Preemption or Overdue. gangsched_evictions counts"
+        " results.",
         labels=["cause"],
     )
     for cause, number in (stats.evictions if stats is not None else {}).items():
@@ -119,6 +125,11 @@ def _preemption(stats: Stats | None) -> Iterator[Metric]:
         "How often searches for pods to preempt have tried to place a group.",
         value=stats.trials if stats is not None else 0,
     )
+    yield CounterMetricFamily(
+        "gangsched_backfilled",
+        "Groups and single pods that were placed on nodes that are reserved for later, because they end before.",
+        value=stats.backfilled if stats is not None else 0,
+    )
 
 
 def _capacity(stats: Stats | None) -> Iterator[Metric]:
@@ -136,6 +147,11 @@ def _capacity(stats: Stats | None) -> Iterator[Metric]:
             "gangsched_idle_capacity",
             "Capacity of bound members whose group has fewer members bound than its minimum, by resource.",
             stats.idle if stats is not None else {},
+        ),
+        (
+            "gangsched_reserved_idle_capacity",
+            "Capacity that is kept free on nodes that are reserved for later, by resource.",
+            stats.reserved_idle if stats is not None else {},
         ),
     ):
         family = GaugeMetricFamily(name, text, labels=["resource"])

@@ -6,11 +6,13 @@ import pytest
 
 from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.disruption_budget import DisruptionBudget
+from gangsched.core.objects.effects import EvictPod
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import TimeoutPolicy
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.shape import HostPort, Requirement
 from tests.builders import node, pod
+from tests.harness import Course
 from tests.preempting import SET, is_whole, record
 from tests.reserving import cluster, finish, gang, places, runs, start, starve
 
@@ -269,3 +271,28 @@ def test_a_group_that_no_end_would_help_reserves_nothing_and_keeps_nobody_off():
     harness = cluster(*FULL)
     starve(harness, *gang("large", 5, priority=5), *gang("g", 3))
     assert [start(harness, name) for name in ("large", "g")] == [None, 300]
+
+
+def test_what_is_kept_free_and_who_uses_it_meanwhile_is_counted():
+    harness = cluster(*FULL)
+    starve(harness, *gang("g", 3))
+    finish(harness, "default/p0")
+    harness.wait(1)
+    stats = harness.machine.stats()
+    assert (stats.plans, stats.reservations, stats.reserved_idle["cpu"]) == (0, 1, 1000)
+    harness.add(pod("short", group="", deadline_s=60))
+    harness.settle()
+    stats = harness.machine.stats()
+    assert stats.reserved_idle["cpu"] == 0
+    assert stats.backfilled == 1 or harness.course is not Course.PLAIN
+
+
+@pytest.mark.without("restarts", "standbys", why="an Event is lost with the process that was to send it")
+def test_the_cause_of_an_eviction_tells_that_a_promise_was_broken():
+    harness = cluster(nodes=1)
+    harness.add(*gang("word", 1, expected_s=100.0))
+    harness.settle()
+    starve(harness, *gang("g", 1))
+    harness.wait(100)
+    assert [effect.cause for effect in harness.effects if isinstance(effect, EvictPod)][:1] == ["Overdue"]
+    assert "declared" in harness.events("Preempted")[0].note

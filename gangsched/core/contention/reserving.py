@@ -72,7 +72,7 @@ class _Running:
 
 
 class Reserving:
-    """The groups that may reserve, in order, and their searches."""
+    """The groups that may reserve, in order, and their searches. `backfilled` counts those that used their nodes."""
 
     def __init__(
         self,
@@ -86,6 +86,7 @@ class Reserving:
         policy: Policy,
     ) -> None:
         self.unfinished = False
+        self.backfilled = 0
         self._cluster = cluster
         self._members = members
         self._assessments = assessments
@@ -249,7 +250,8 @@ class Reserving:
             there = [claims[pod.uid] for pod, node in places if node in nodes and pod.uid in claims]
             joining = [each for each in self._ends.of_all(there, now) if each[1].promised <= plan.start]
             self._add(self._members.gangs[key], plan, joining)
-            if joining:
+            if joining and gang.key not in self._backfilled:
+                self.backfilled += 1
                 self._backfilled[gang.key] = None
 
     def take_backfilled(self) -> list[GroupKey]:

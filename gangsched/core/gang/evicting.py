@@ -33,6 +33,8 @@ class Cause(StrEnum):
     """The group fell below its minimum, and onDegraded is Restart."""
     PREEMPTION = "Preemption"
     """A group of higher priority needs their nodes."""
+    OVERDUE = "Overdue"
+    """They have lasted longer than declared, on nodes that are reserved for a group."""
 
     @property
     def spares(self) -> bool:

@@ -90,6 +90,12 @@ def is_awaited(gang: Gang) -> bool:
     return bool(gang.record.preempted_at) and not has_begun(gang)
 
 
+def is_overdue(gang: Gang) -> bool:
+    """Whether its members are being evicted because they have overstayed; that is known until the last has left."""
+    doing = gang.operations.rollback
+    return gang.operations.overstayed if doing is None else doing.evictions.cause is Cause.OVERDUE
+
+
 def has_begun(gang: Gang) -> bool:
     """Whether members are being evicted for another group."""
     return rollback.is_preemption(gang.operations.rollback)
@@ -117,7 +123,8 @@ def is_marked(gang: Gang) -> bool:
 def leave(turn: Turn) -> None:
     """Evict all members that are bound; others have come since."""
     gang = turn.gang
-    rollback.begin_preemption(gang, NOTE, turn.now, frozenset(pod.uid for pod in turn.census.bound))
+    cause = Cause.OVERDUE if gang.record.preempted_by == OVERDUE else Cause.PREEMPTION
+    rollback.begin_preemption(gang, NOTE, turn.now, frozenset(pod.uid for pod in turn.census.bound), cause)
 
 
 def is_over(turn: Turn) -> bool:

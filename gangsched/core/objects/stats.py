@@ -44,7 +44,9 @@ class Stats:
     fewer than the minimum bound: by resource, in the core's units. `partial` is the number of partly bound quorums.
     `plans` is the number of open plans of preemption, `ended` counts those that have ended, by how, and `evictions` the
     evictions that were decided, by cause; `lost` are the resource-seconds of pods that were told to leave for others,
-    in the core's units, and `trials` is how often searches for them have tried to place a group.
+    in the core's units, and `trials` is how often searches for them have tried to place a group. For `reservations`
+    groups places are reserved for later; `reserved_idle` is what is kept free for them, and `backfilled` counts groups
+    that have used such nodes until then.
     `set_aside` are the numbers of objects, by kind, over which an exception occurred that concerns no gang.
     """
 
@@ -66,3 +68,6 @@ class Stats:
     evictions: Mapping[str, int] = field(default_factory=dict)
     lost: Mapping[str, float] = field(default_factory=dict)
     trials: int = 0
+    reservations: int = 0
+    reserved_idle: Mapping[str, int] = field(default_factory=dict)
+    backfilled: int = 0

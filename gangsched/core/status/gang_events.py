@@ -119,8 +119,7 @@ def events_of(gang: Gang, assessment: Assessment, reason: Reason, message: str, 
         effects += _on_foreign_pod(gang, assessment, pod, scheduler)
     if _is_newly_preempted(gang):
         gang.written.preemption_reported(gang.record.preemptions)
-        overdue = gang.record.preempted_by == preempted.OVERDUE
-        note = preempted_note(gang.key, gang.operations.preempted_for, overdue=overdue)
+        note = preempted_note(gang.key, gang.operations.preempted_for, overdue=preempted.is_overdue(gang))
         effects += emit(gang, assessment, Reason.PREEMPTED, note)
     # Once for the same owners, until all members are gone.
     if not assessment.census.live:

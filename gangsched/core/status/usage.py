@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
+from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.record import Phase
+from gangsched.core.planning.guests import withheld
 
 
 def held(gangs: Iterable[Gang], placeholders: Collection[str], pods: Mapping[str, Pod]) -> Counter[str]:
@@ -31,6 +33,16 @@ def idle(gangs: Iterable[Gang]) -> Counter[str]:
             for pod in gang.live():
                 if pod.node:
                     _add(found, pod)
+    return found
+
+
+def reserved_idle(cluster: Cluster) -> Counter[str]:
+    """Amounts, by resource, that are kept free where places are reserved for later."""
+    found: Counter[str] = Counter()
+    for reserved in cluster.ledger.reserved.values():
+        if reserved.start is not None:
+            kept = withheld(cluster, reserved, frozenset())
+            found.update(dict(zip(kept.resources, kept.amounts.sum(axis=0).tolist(), strict=True)))
     return found
 
 
