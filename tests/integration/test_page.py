@@ -203,6 +203,8 @@ async def test_the_cluster_is_seen_without_a_reload_and_a_manifest_that_is_dropp
     await drop(tab, textwrap.dedent(manifest).replace("cpu: 2", "cpu: 0"))
     await tab.until(told("job.yaml: 1 of 1 would be bound now.")("#trying"))
     assert await tab.page.evaluate(told("on n1 (1)")("#tried"))
+    assert {each[-1] for each in zip(*[iter(await texts(tab, "#strategies td"))] * 4, strict=True)} == {"now"}
+    assert len(await texts(tab, "#strategies button")) == 5
     await drop(tab, "kind: [")
     await tab.until(told("the manifest")("#trying"))
     assert not await tab.page.evaluate(told("tried")("#groups"))
