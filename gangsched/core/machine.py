@@ -98,7 +98,6 @@ class Machine:
         """Go through the gangs in order within the budget, and write status."""
         state, upkeep = self._state, self._upkeep
         state.holders.renew(now)
-        state.viewers.note_time(now)
         for key in state.members.take_dropped():
             upkeep.forget_decided(key)
         budget = Budget(units.CALL)
@@ -126,12 +125,13 @@ class Machine:
             self._go_on_with_plans(effects, budget, now)
         state.note_sent(effects)
         state.searching.go_on(budget, now, contain)
-        if state.reserving:
+        reserves = bool(state.reserving)
+        if reserves:
             state.reserving.go_on(budget, now, contain)
             self._tell_of_reservations(effects)
         self._passed(Stage.PLAN)
         self._write(effects, upkeep.unwritten(now), budget, now)
-        searches = state.searching.unfinished or (state.reserving.unfinished and bool(state.reserving))
+        searches = state.searching.unfinished or (reserves and state.reserving.unfinished)
         waiting = (state.dirty, state.queue.waits, state.unserved.waits, searches)
         unfinished = any(waiting) or state.cluster.relief or state.cluster.worsened
         self._due = now if unfinished else max(now, state.agenda.next())
@@ -171,11 +171,14 @@ class Machine:
             # They took the place of gangs that left in this call, and are tried in the next one, which is due at once.
             state.agenda.hasten(Due.RECONCILE, key, now)
         effects += state.leftovers.take_back(state.cluster, now)
+        plans_due = min(state.plans.next_due(), state.searching.next_due())
+        if state.reserving:
+            plans_due = min(plans_due, state.reserving.next_due())
         for what, at in (
             (Due.LEFTOVERS, state.leftovers.next_due()),
             (Due.AVOIDED, self._avoidance.next_end()),
             (Due.KEPT, state.restarts.next_end()),
-            (Due.PLANS, min(state.plans.next_due(), state.searching.next_due(), state.reserving.next_due())),
+            (Due.PLANS, plans_due),
         ):
             state.agenda.set(what, ALL, at)
         effects += state.unserved.decide(now, budget)

@@ -268,7 +268,8 @@ class Placing:
         gang.roster.choose(pod.uid for pod, _ in found if pod.name)
         asked = prebindings(self.snapshot, found)
         self._outcome.decide(bindings.begin(gang, self._cluster, found, above=above, prebindings=asked))
-        self._state.reserving.join(gang, found, self._now)
+        if self._state.plans:
+            self._state.reserving.join(gang, found, self._now)
         self._changes = self._cluster.changes
 
     def _place(self, ask: Ask) -> Placement | Refusal | Unfinished:

@@ -9,7 +9,16 @@ from gangsched.config.pfnet_settings import Pfnet
 from gangsched.config.preemption_settings import Preemption as PreemptionSettings
 from gangsched.config.settings import Backoff, InvalidConfig, LeaderElection, Settings, load
 from gangsched.config.spark_settings import Fifo, PrioritizedNodeLabel, Spark
-from gangsched.core.objects.policy import FifoRules, NamespaceLimits, OwnerGuard, Policy, Preemption, PriorityFrom
+from gangsched.core.objects.policy import (
+    Aging,
+    FifoRules,
+    NamespaceLimits,
+    OwnerGuard,
+    Policy,
+    Preemption,
+    PriorityFrom,
+    Reservations,
+)
 
 
 def written(folder: Path, text: str) -> Path:
@@ -39,6 +48,8 @@ def test_every_key_is_read(tmp_path):
         restartHold: 20s
         namespaceLimits: {heldPercent: 10, heldPlaces: 50, freePlaces: 0, waitingGroups: 20}
         backoff: {initial: 1s, max: 1h}
+        reservation: {starvationAge: 5m, backfillBy: Limits}
+        aging: {every: 10m, by: 5, most: 50}
         repairDeadline: 45s
         preBindTimeout: 20m
         bindConcurrency: 8
@@ -100,6 +111,8 @@ def test_every_key_is_read(tmp_path):
         gpu_strategy="MostUsed",
         fifo=FifoRules(label="pool", groups=frozenset({"batch"}), after_s=60.0, after_s_by_group={"batch": 5.0}),
         owner_guard=OwnerGuard.OFF,
+        reservations=Reservations(starvation_age_s=300.0, by_promises=False),
+        aging=Aging(every_s=600.0, by=5, most=50),
         preemption=Preemption(
             enabled=False,
             delay_s=120.0,
@@ -191,10 +204,10 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
         (
             "schedulerName: a",
             (
-                "schedulerName is not a known key: correct or remove it; known keys are backoff, "
+                "schedulerName is not a known key: correct or remove it; known keys are aging, backoff, "
                 "bindConcurrency, defaultMaxScheduleTime, dialects, fifo, gpuStrategy, leaderElection, listen, "
                 "logFormat, logLevel, maxHoldTime, maxPriority, namespace, namespaceLimits, native, ownerGuard, page, "
-                "pfnet, podGroups, preBindTimeout, preemption, priorityFrom, repairDeadline, restartHold, "
+                "pfnet, podGroups, preBindTimeout, preemption, priorityFrom, repairDeadline, reservation, restartHold, "
                 "schedulerNames, spark, volcano, workloads"
             ),
         ),

@@ -329,7 +329,7 @@ def test_groups_ahead_are_named_in_the_own_namespace_and_counted_elsewhere(befor
     queue = Queue(Cluster().capacity, line)
     for priority, each in enumerate([key("a"), *reversed(before)]):
         terms = SimpleNamespace(priority=priority, created=0.0, instance_group="")
-        assessment: Any = SimpleNamespace(terms=terms, want=Want(quorum=Ask(members=members(1), need=1)))
+        assessment: Any = SimpleNamespace(terms=terms, aged=0, want=Want(quorum=Ask(members=members(1), need=1)))
         queue.file(Gang(each), assessment)
     own, number = line.first(key("a"), lambda _: True, most=NAMED)
     assert ahead_of(own, number - len(own)) == said

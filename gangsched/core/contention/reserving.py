@@ -113,7 +113,9 @@ class Reserving:
 
     def note(self, gang: Gang, assessment: Assessment) -> None:
         """Note whether the group, which was just brought up to date or tried, may reserve places."""
-        if not (self._age_s or gang.operations.plan) or (not gang.wait.parked and gang.key not in self._line):
+        if not gang.wait.parked and gang.key not in self._line:
+            return
+        if not self._age_s and gang.operations.plan is None:
             return
         refusal = gang.wait.refusal if gang.wait.parked and assessment.want.quorum is not None else None
         waits = refusal is not None and not (refusal.never or refusal.paused or refusal.start)
@@ -243,7 +245,7 @@ class Reserving:
 
     def join(self, gang: Gang, places: Sequence[tuple[Pod, str]], now: float) -> None:
         """Let members of a gang that were just placed join those who leave, if they will have ended by then."""
-        for key, plan in self._plans.opened().items() if self._plans.holders else ():
+        for key, plan in self._plans.opened().items():
             if plan.start is None or plan.start == _NEVER or plan.former or key == gang.key:
                 continue
             claims, nodes = self._cluster.ledger.claims, plan.nodes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.claims import Viewer
 from gangsched.core.cluster.ledger import Ledger
 from gangsched.core.contention.ends import last_end
@@ -28,17 +29,14 @@ class Viewers:
         assessments: Mapping[GroupKey, Assessment],
         foreign: Foreign,
         policy: Policy,
+        avoidance: Avoidance,
     ) -> None:
         self._ledger = ledger
         self._gangs = gangs
         self._assessments = assessments
         self._foreign = foreign
+        self._avoidance = avoidance
         self._by_promises = policy.reservations.by_promises
-        self._now = 0.0
-
-    def note_time(self, now: float) -> None:
-        """Groups that are placed from now on begin at this time."""
-        self._now = now
 
     def of(self, key: GroupKey, assessment: Assessment, *, above: bool = False) -> Viewer:
         """Who asks when this group is placed, or its members `above` its minimum.
@@ -74,7 +72,7 @@ class Viewers:
     def _end(self, gang: Gang, assessment: Assessment) -> float:
         """When all will have ended that the group wants to be bound now."""
         members = assessment.want.members()
-        return last_end(members, gang, self._foreign, self._now, by_promises=self._by_promises)
+        return last_end(members, gang, self._foreign, self._avoidance.now, by_promises=self._by_promises)
 
     def _is_older(self, holder: GroupKey, own: Plan | None) -> bool:
         """Whether this group's plan is not later than one's own, which may count on the same room."""
