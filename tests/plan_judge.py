@@ -172,6 +172,7 @@ class Batch:
     drawn: Counter[str]
     finishing: frozenset[GroupKey]
     leaving: Mapping[str, Sequence[GroupKey]]
+    asked_under: Mapping[str, Sequence[Promise]]
     victims: dict[str, Pod] = field(default_factory=dict)
 
     def units(self) -> dict[GroupKey, list[Pod]]:
@@ -184,6 +185,15 @@ class Batch:
     def is_whole(self, key: GroupKey) -> bool:
         """Whether all of a gang leave."""
         return all(pod.uid in self.victims or not pod.node for pod in self.seen.members(key))
+
+    def going_on(self, promise: Promise) -> set[str]:
+        """Pods, by UID, that were told to leave before and still are: for the same plan, or with all of their gang."""
+        found, groups = set[str](), self.seen.groups
+        for uid, under in self.asked_under.items():
+            group = groups.get(key_of(self.seen.pods[uid])) if uid in self.seen.pods else None
+            if any(each is promise for each in under) or (group is not None and _marked(group)):
+                found.add(uid)
+        return found
 
     def candidates(self, key: GroupKey, pods: Iterable[Pod]) -> tuple[GroupKey, ...]:
         """The groups for which these may leave: those with places reserved on their nodes."""
@@ -223,6 +233,7 @@ class PlanJudge:
         self._promises: dict[GroupKey, Promise] = {}
         self._asked: dict[str, tuple[GroupKey, ...]] = {}
         self._asked_at: dict[str, float] = {}
+        self._asked_under: dict[str, Sequence[Promise]] = {}
         self._unanswered: set[str] = set()
         self._binding: dict[str, float] = {}
         self._refused: set[str] = set()
@@ -309,11 +320,13 @@ class PlanJudge:
                 self._drawn({pod.uid}),
                 self._finishing,
                 dict(self._asked),
+                dict(self._asked_under),
             )
         self._batch.promises = {**self._promises, **self._batch.promises}
         self._batch.victims[pod.uid] = pod
         self._asked[pod.uid] = self._batch.candidates(key_of(pod), [pod])
         self._asked_at[pod.uid] = self._harness.now
+        self._asked_under[pod.uid] = self._promises_on(pod)
         self._victims.add(key_of(pod))
 
     def _is_asked_anew(self, pod: Pod) -> bool:
@@ -322,8 +335,13 @@ class PlanJudge:
         record = group.status.record if group is not None else None
         if record is not None and 0 < record.preempted_at <= self._asked_at[pod.uid]:
             return False
-        later = (each.at >= self._asked_at[pod.uid] and pod.node in each.nodes for each in self._promises.values())
-        return self._asked_at[pod.uid] < self._harness.now and any(later)
+        under = self._asked_under[pod.uid]
+        later = any(all(each is not other for other in under) for each in self._promises_on(pod))
+        return self._asked_at[pod.uid] < self._harness.now and later
+
+    def _promises_on(self, pod: Pod) -> Sequence[Promise]:
+        """What is reserved on the pod's node."""
+        return [each for each in self._promises.values() if pod.node in each.nodes]
 
     def _drawn(self, but: Collection[str]) -> Counter[str]:
         """Evictions under way that budgets do not show yet."""
@@ -471,7 +489,7 @@ class PlanJudge:
         gone = {pod.uid for pods in units.values() for pod in pods}
         if any(len(of[key]) > 1 for key in units):
             return
-        if self._fits(batch, holder, gone, others=False) is False:
+        if self._fits(batch, holder, gone | batch.going_on(opened), others=False) is False:
             raise AssertionError(f"{sorted(map(str, units))} leave in vain for {holder}, which does not fit then")
         self.found["proven"] += 1
         if opened.since != batch.number or not self.exact:

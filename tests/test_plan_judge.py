@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.effects import EvictPod, PatchStatus
+from gangsched.core.objects.events import GroupSeen
 from gangsched.core.objects.policy import Policy, Preemption
 from gangsched.core.objects.status import PREEMPTION, Place, Reservation
 from tests.builders import node
@@ -28,10 +29,10 @@ def there(*things, asked: int = 2) -> Playing:
     return harness
 
 
-def preempt(harness: Playing, *names: str, reserved: bool = True, where: str = "n1") -> None:
+def preempt(harness: Playing, *names: str, reserved: bool = True, holder: str = "h") -> None:
     """Act as a machine that reserves a node for the group and evicts these."""
-    held = Reservation(0.0, (Place(where, "", 1, ("h-0",), ()),), PREEMPTION)
-    found = harness.group("default/h")
+    held = Reservation(0.0, (Place("n1", "", 1, (f"{holder}-0",), ()),), PREEMPTION)
+    found = harness.group(f"default/{holder}")
     effect = PatchStatus(found.key, found.uid, replace(found.status, reservation=held))
     if reserved:
         harness.judge.decided([effect])
@@ -39,6 +40,22 @@ def preempt(harness: Playing, *names: str, reserved: bool = True, where: str = "
     evictions = [EvictPod(harness.pod(f"default/{name}").uid, "default", name, PREEMPTION) for name in names]
     harness.judge.decided(evictions)
     harness.judge.rest()
+
+
+def give_up(harness: Playing) -> None:
+    """Act as a machine that reserves nothing for the group any more."""
+    found = harness.group("default/h")
+    harness.judge.decided([PatchStatus(found.key, found.uid, replace(found.status, reservation=None))])
+
+
+def mark(harness: Playing) -> None:
+    """Note in the status of `low` that it is to leave."""
+    found = harness.group("default/low")
+    record = found.status.record
+    assert record is not None
+    status = replace(found.status, record=replace(record, preempted_at=harness.now))
+    harness.groups[found.key] = replace(found, status=status)
+    harness.judge.hear([GroupSeen(harness.groups[found.key])])
 
 
 def on(where: str, *names: str, **fields) -> list:
@@ -97,13 +114,35 @@ def test_a_budget_that_two_exceed_together_is_found():
 
 def test_a_group_that_is_left_in_part_is_found():
     harness = there(*FULL, *low(2, 2), asked=1)
-    marked = harness.group("default/low")
-    record = marked.status.record
-    assert record is not None
-    status = replace(marked.status, record=replace(record, preempted_at=harness.now))
-    harness.groups[marked.key] = replace(marked, status=status)
+    mark(harness)
     with pytest.raises(AssertionError, match="left with 1 of 2"):
         preempt(harness, "low-0")
+
+
+def test_who_is_asked_again_for_the_same_plan_leaves_with_all_that_were_asked_for_it():
+    """A gang and a pod are told to leave at the moment at which the places are reserved, are refused, and are told once
+    more. Only the pod was taken for one that a later plan asks, so that it seemed to leave without the gang.
+    """
+    harness = there(*FULL, *low(1, 1), *on("n1", "a"))
+    harness.wait(2)
+    mark(harness)
+    preempt(harness, "low-0", "a")
+    harness.wait(1)
+    preempt(harness, "low-0", "a")
+    assert harness.judge.found["proven"] == 1
+
+
+def test_a_gang_that_goes_on_leaving_is_gone_for_a_later_plan():
+    """The group for which it is told to leave gives its places up, and another plan needs them and a pod more."""
+    harness = there(*FULL, *low(1, 1), *on("n1", "a", priority=20), asked=1)
+    harness.add(*gang("i", 1, priority_class="high", pods_with={"cpu": 2}))
+    harness.settle()
+    mark(harness)
+    preempt(harness, "low-0")
+    give_up(harness)
+    harness.wait(1)
+    preempt(harness, "low-0", "a", holder="i")
+    assert harness.judge.found["proven"] == 2
 
 
 def test_a_group_for_which_others_have_left_and_that_is_not_bound_is_found():
