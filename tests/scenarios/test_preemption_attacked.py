@@ -61,6 +61,22 @@ def test_a_machine_rests_after_a_refusal_that_was_lifted():
     assert is_whole(harness, "high", 1)
 
 
+@pytest.mark.without("all", why="the story is about one leader")
+def test_a_member_whose_eviction_is_refused_only_after_its_plan_has_ended_stays():
+    """A member above the minimum of its gang is to leave, and its eviction is under way while the plan ends. The API
+    server refuses it then. The gang goes on to ask for ever, for nobody, until a disruption budget allows it."""
+    harness = cluster(node(cpu=2), *gang("low", 2, least=1))
+    harness.refuse_eviction = lambda effect: EvictionRefused(effect.uid, Spared.BUDGET, "no")
+    assert victims(harness, *holder(1), wait_s=70) == []
+    assert harness.machine.stats().ended == {"Refused": 1}
+    harness.delete("default/high-0")
+    harness.delete_group("default/high")
+    harness.wait(1)
+    harness.refuse_eviction = lambda _: None
+    harness.wait(60)
+    assert evicted(harness) == []
+
+
 def test_a_plain_holder_that_vanishes_before_the_evictions_preempts_nobody():
     """The pod for which a gang was marked is deleted before the mark could be written. Nobody spares the gang, because
     the holder is dropped before its plan ends: the gang is evicted in vain as soon as its status can be written."""

@@ -33,8 +33,9 @@ from gangsched.core.contention.pace import Pace
 from gangsched.core.contention.plan_news import PlanNews
 from gangsched.core.contention.pool import OVERDUE_S, Victim
 from gangsched.core.contention.refusals import REFUSED_S, Refusals, failed
+from gangsched.core.contention.singles import Singles
 from gangsched.core.contention.surplus import is_leaving
-from gangsched.core.gang import clock, preempted
+from gangsched.core.gang import clock
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.plan import Plan
@@ -77,13 +78,14 @@ class Plans:
         self.news = PlanNews()
         self._ended: dict[GroupKey, str] = {}
         self._marks = Marks(members)
+        self._singles = Singles(members)
         self._overdue = Overdue(cluster, members)
 
     # A plan's life
 
     def __bool__(self) -> bool:
         """Whether a plan is open, or something of one is left to do."""
-        return bool(self.holders or self._loose or self._marks)
+        return bool(self.holders or self._loose or self._marks or self._singles)
 
     def may_open(self, key: GroupKey, now: float) -> bool:
         """Whether others may be preempted for the group now: they are not yet, and it need not wait before that."""
@@ -177,6 +179,7 @@ class Plans:
                 contain(key, error)
         plans = self.opened().values()
         self._marks.keep({key for plan in plans for key in plan.whole})
+        self._keep_singles()
         return self._loose.go_on({uid for plan in plans for uid in plan.loose}, now)
 
     def _go_on(self, key: GroupKey, now: float, proves: Proves) -> None:
@@ -252,8 +255,7 @@ class Plans:
             (pods[uid], holder.key, overdue) for uid in sorted(loose.union(*single.values())) if uid in pods
         ]
         for key, uids in single.items():
-            preempted.part_with(gangs[key], uids, now)
-            self._members.dirty.note(key)
+            self._singles.evict(key, uids, now)
         self._loose.evict(sorted(loose))
 
     def _pause_clock(self, holder: Gang, plan: Plan, now: float) -> None:
@@ -285,16 +287,17 @@ class Plans:
             self._ended[key] = ending.name
         elif ending.name in (REFUSED, ROOM_LOST):
             self.news.lost.append((key, self._refusals.why(plan)))
-        for other, uids in plan.single.items():
-            if other in self._members.gangs:
-                preempted.keep(self._members.gangs[other], uids)
-                self._members.dirty.note(other)
         self._loose.keep(plan.loose)
         clock.go_on_after(gang, clock.paused_s(gang, plan, now))
         gang.operations.wait_for(None)
         self.holders.pop(key, None)
+        self._keep_singles()
         self._cluster.ledger.unreserve(key)
         self._members.dirty.note(key)
+
+    def _keep_singles(self) -> None:
+        """Let members stay that no open plan wants to leave."""
+        self._singles.keep({uid for plan in self.opened().values() for uids in plan.single.values() for uid in uids})
 
     # Results and times
 

@@ -144,12 +144,15 @@ def part_with(gang: Gang, uids: Collection[str], now: float) -> None:
     gang.operations.parting = rollback.begun(now, NOTE, now, part=there | frozenset(uids), cause=Cause.PREEMPTION)
 
 
-def keep(gang: Gang, uids: Collection[str]) -> None:
-    """Of these members those stay after all whose evictions are neither accepted nor on their way."""
+def keep_all_but(gang: Gang, wanted: Collection[str]) -> bool:
+    """Whether any but the `wanted` members stays after all: its eviction is neither accepted nor on its way."""
     parting = gang.operations.parting
-    if parting is not None and parting.part is not None:
-        there = {pod.uid for pod in gang.live() if not parting.evictions.is_asked(pod.uid)}
-        parting.part -= there.intersection(uids)
+    if parting is None or parting.part is None:
+        return False
+    there = {pod.uid for pod in gang.live() if not parting.evictions.is_asked(pod.uid)}
+    staying = parting.part & there.difference(wanted)
+    parting.part -= staying
+    return bool(staying)
 
 
 def have_parted(turn: Turn) -> bool:
