@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 
 import pytest
 from msgspec.structs import replace
@@ -91,18 +90,6 @@ def test_what_is_wrong_at_an_eviction_is_found(things, asked, evicted, said):
     harness = there(*FULL, *things, asked=asked)
     with pytest.raises(AssertionError, match=said):
         preempt(harness, *evicted)
-
-
-@pytest.mark.parametrize("where", [(), ("n2", "n1")], ids=["the same plan", "a later plan of the same moment"])
-def test_whom_only_a_later_plan_asks_again_is_judged_anew(where):
-    """The first refusal of an eviction is an ordinary event: the plan that asked goes on to ask."""
-    harness = there(*FULL, *on("n1", "a", "b"))
-    preempt(harness, "a", "b")
-    for name in where:
-        preempt(harness, where=name)
-    harness.now += 1
-    with pytest.raises(AssertionError, match="in vain") if where else nullcontext():
-        preempt(harness, "a", reserved=False)
 
 
 def test_an_eviction_before_the_reservation_is_written_is_found():
