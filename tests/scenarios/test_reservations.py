@@ -159,9 +159,9 @@ def test_what_is_used_by_who_is_let_in_is_not_kept_twice():
     harness.add(pod("short", group="", deadline_s=60))
     harness.settle()
     finish(harness, "default/p2")
-    harness.add(pod("any", group=""))
+    harness.add(pod("other", group=""))
     harness.settle()
-    assert harness.bound() == ["default/any", "default/p1", "default/short"]
+    assert harness.bound() == ["default/other", "default/p1", "default/short"]
 
 
 def test_a_run_time_that_a_pod_declares_counts_from_when_it_was_bound():
