@@ -194,10 +194,9 @@ def test_while_places_are_reserved_the_time_of_an_attempt_stands_still():
     assert is_whole(harness, "g", 3)
 
 
-@pytest.mark.without("restarts", why="a new leader counts from its start how long a group has waited")
 def test_a_group_starves_over_all_its_attempts():
     harness = cluster(*FULL)
-    starve(harness, *gang("g", 3, max_schedule_time_s=40.0))
+    starve(harness, *gang("g", 3, max_schedule_time_s=40.0, pods_with={"created": START}))
     assert start(harness, "g") == 300
     harness.wait(160)
     assert start(harness, "g") == 300
