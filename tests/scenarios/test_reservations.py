@@ -9,12 +9,12 @@ from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.effects import EvictPod
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import TimeoutPolicy
-from gangsched.core.objects.record import Phase
+from gangsched.core.objects.record import Outcome, Phase
 from gangsched.core.objects.shape import HostPort, Requirement
 from tests.builders import node, pod
-from tests.harness import Course
+from tests.harness import START, Course
 from tests.preempting import SET, is_whole, record
-from tests.reserving import cluster, finish, gang, places, runs, start, starve
+from tests.reserving import GRACE_S, cluster, finish, gang, places, runs, start, starve
 
 FULL = tuple(runs(f"p{at}", at, 100 * (at + 1)) for at in range(4))
 
@@ -296,3 +296,68 @@ def test_the_cause_of_an_eviction_tells_that_a_promise_was_broken():
     harness.wait(100)
     assert [effect.cause for effect in harness.effects if isinstance(effect, EvictPod)][:1] == ["Overdue"]
     assert "declared" in harness.events("Preempted")[0].note
+
+
+def test_what_is_used_by_who_is_let_in_is_not_kept_twice():
+    """Of three CPUs the group needs two. One is used until then by who is let in, and the third is anybody's."""
+    harness = cluster(*(runs(f"p{at}", 0, 100 * (at + 1)) for at in range(3)), nodes=1, cpu=3)
+    starve(harness, *gang("g", 1, pods_with={"cpu": 2}))
+    assert start(harness, "g") == 200
+    harness.wait(15)
+    finish(harness, "default/p0")
+    harness.add(pod("short", group="", deadline_s=60))
+    harness.settle()
+    finish(harness, "default/p2")
+    harness.add(pod("other", group=""))
+    harness.settle()
+    assert harness.bound() == ["default/other", "default/p1", "default/short"]
+
+
+def test_a_run_time_that_a_pod_declares_counts_from_when_it_was_bound():
+    harness = cluster(pod("p", group="", node="n0", bound_at=START - 100, expected_s=400), nodes=1)
+    starve(harness, *gang("g", 1))
+    assert start(harness, "g") == 300 + GRACE_S
+
+
+def test_who_should_have_ended_long_ago_is_not_counted_on():
+    """Its kubelet may be gone: nobody can tell when it ends."""
+    harness = cluster(runs("lost", 0, -100), runs("p1", 1, 200), nodes=2)
+    starve(harness, *gang("g", 1))
+    assert (start(harness, "g"), places(harness, "g")) == (200, ["n1"])
+
+
+def test_services_are_waited_for_last():
+    harness = cluster(runs("web", 0, owner=SET), *(runs(f"p{at}", at) for at in (1, 2, 3)))
+    starve(harness, *gang("g", 3))
+    assert places(harness, "g") == ["n1", "n2", "n3"]
+
+
+def test_while_places_are_reserved_the_time_of_an_attempt_stands_still():
+    harness = cluster(*FULL)
+    starve(harness, *gang("g", 3, max_schedule_time_s=90.0))
+    harness.wait(160)
+    assert start(harness, "g") == 300
+    assert record(harness, "g").timeouts == 0
+    finish(harness, "default/p0", "default/p1", "default/p2")
+    harness.wait(5)
+    assert is_whole(harness, "g", 3)
+
+
+def test_a_group_starves_over_all_its_attempts():
+    harness = cluster(*FULL)
+    starve(harness, *gang("g", 3, max_schedule_time_s=40.0, pods_with={"created": START}))
+    assert start(harness, "g") == 300
+    harness.wait(160)
+    assert start(harness, "g") == 300
+    assert record(harness, "g").timeouts == 1
+
+
+def test_a_group_with_the_policy_fail_fails_after_its_time_though_places_are_reserved():
+    """Its clock runs on, also under a new leader, to which it stood still."""
+    harness = cluster(*FULL)
+    starve(harness, *gang("g", 3, max_schedule_time_s=90.0, timeout_policy=TimeoutPolicy.FAIL))
+    assert start(harness, "g") == 300
+    harness.wait(40)
+    assert start(harness, "g") is None
+    assert harness.status("default/g").reservation is None
+    assert record(harness, "g").outcome is Outcome.OUT_OF_TIME

@@ -67,8 +67,6 @@ class Opening:
         ends: Mapping[str, End],
         start: float,
         now: float,
-        *,
-        stops_clock: bool,
     ) -> Plan:
         """These end by themselves until the `start`."""
         return Plan(
@@ -76,7 +74,6 @@ class Opening:
             start=start,
             ends={uid: end.promised for uid, end in ends.items()},
             promises={uid for uid, end in ends.items() if end.promised < end.certain},
-            stops_clock=stops_clock,
             opened_at=now,
             expires=min(start, now + LONGEST_S) + OVERDUE_S,
             asked=gang.wait.asked,

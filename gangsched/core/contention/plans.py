@@ -43,7 +43,6 @@ from gangsched.core.membership.members import Members
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.podgroup import TimeoutPolicy
 from gangsched.core.objects.results import EvictionRefused, PodEvicted
 
 _ANY = 1 << 40
@@ -131,8 +130,7 @@ class Plans:
         self, gang: Gang, places: Sequence[tuple[Pod, str]], ends: Mapping[str, End], start: float, now: float
     ) -> None:
         """Reserve these places for the group from `start` on; until then those there end by themselves (`Plan`)."""
-        stops = self._assessments[gang.key].terms.spec.timeout_policy is TimeoutPolicy.RETRY
-        self._begin(gang, self._opening.reserving(gang, places, ends, start, now, stops_clock=stops), now)
+        self._begin(gang, self._opening.reserving(gang, places, ends, start, now), now)
         if gang.key in self._ended:
             self.news.moved.append((gang.key, self._ended.pop(gang.key)))
 
@@ -288,7 +286,8 @@ class Plans:
         elif ending.name in (REFUSED, ROOM_LOST):
             self.news.lost.append((key, self._refusals.why(plan)))
         self._loose.keep(plan.loose)
-        clock.go_on_after(gang, clock.paused_s(gang, plan, now))
+        if key in self._assessments:
+            clock.go_on_after(gang, clock.paused_s(gang, plan, self._assessments[key].terms, now))
         gang.operations.wait_for(None)
         self.holders.pop(key, None)
         self._keep_singles()

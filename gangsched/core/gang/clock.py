@@ -10,6 +10,7 @@ from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang.gang import Census, Gang
 from gangsched.core.gang.plan import Plan
 from gangsched.core.gang.writes import BindState
+from gangsched.core.objects.podgroup import TimeoutPolicy
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import Outcome
 from gangsched.core.objects.retry import doubled
@@ -58,18 +59,21 @@ def runs_out(gang: Gang, census: Census, terms: Terms, policy: Policy) -> float:
         return NEVER
     longer_s = int(_jitter(gang, policy.seed, gang.record.timeouts) * terms.jitter_s) if terms.jitter_s else 0
     plan = gang.operations.plan
-    stood_s = paused_s(gang, plan, NEVER) if plan is not None else 0.0
+    stood_s = paused_s(gang, plan, terms, NEVER) if plan is not None else 0.0
     return gang.record.clock_start + terms.max_schedule_time_s + longer_s + stood_s
 
 
-def paused_s(gang: Gang, plan: Plan, now: float) -> float:
+def paused_s(gang: Gang, plan: Plan, terms: Terms, now: float) -> float:
     """How many seconds the clock has stood still because of the plan until then.
 
-    Its places are reserved for later, or its victims end (`Plan.paused_s`).
+    Its places are reserved for later, which does not stop the clock under timeoutPolicy Fail, or its victims end
+    (`Plan.paused_s`).
     """
     if plan.start is None:
         return plan.paused_s(gang.record.timeouts, now)
-    return max(0.0, now - max(plan.opened_at, gang.record.clock_start)) if plan.stops_clock else 0.0
+    if terms.spec.timeout_policy is TimeoutPolicy.FAIL:
+        return 0.0
+    return max(0.0, now - max(plan.opened_at, gang.record.clock_start))
 
 
 def go_on_after(gang: Gang, paused_s: float) -> None:

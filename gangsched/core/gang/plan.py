@@ -38,8 +38,6 @@ class Plan:
     """Those that end by themselves until then, by UID, and when, in epoch seconds; after a grace period if need be."""
     promises: set[str] = field(default_factory=set)
     """Of those the ones, by UID, that nothing ends but their word."""
-    stops_clock: bool = True
-    """The group's clock stands still until its `start`."""
     leaving: frozenset[str] = field(init=False)
     """The UIDs of all pods that leave."""
     former: bool = False

@@ -22,7 +22,7 @@ from gangsched.core.gang.plan import Plan
 from gangsched.core.gang.runs import leads
 from gangsched.core.gang.wants import placed_of
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
-from gangsched.core.objects.podgroup import GroupSpec, OnDegraded, TimeoutPolicy
+from gangsched.core.objects.podgroup import GroupSpec, OnDegraded
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Outcome
@@ -106,9 +106,7 @@ def _resume_plan(gang: Gang, cluster: Cluster, reservation: Reservation, spec: G
         places += [(pod, each.node) for pod in placeholders.again(gang, spec, each, each.count - len(each.pods))]
     if reservation.expires > now and places:
         start = (reservation.start or clock.NEVER) if reservation.kind == TIME else None
-        stops = spec is None or spec.timeout_policy is TimeoutPolicy.RETRY
-        expires = reservation.expires
-        plan = Plan(places=places, start=start, stops_clock=stops, opened_at=now, expires=expires, former=True)
+        plan = Plan(places=places, start=start, opened_at=now, expires=reservation.expires, former=True)
         gang.operations.wait_for(plan)
         cluster.ledger.reserve(gang.key, places, (), start=start)
         gang.durability.found((pod.uid for pod, _ in places), asked_at=now)
