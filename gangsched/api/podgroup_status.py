@@ -100,7 +100,8 @@ class PreemptedStatus(StatusPart):
 
     at: Time = Field(description="When it was decided.")
     cause: Annotated[str, Field(min_length=1, max_length=_LONGEST_WORD)] = Field(
-        description="Why, in one word for programs. Priority: the other group has a higher priority."
+        description="Why, in one word for programs. Priority: the other group has a higher priority. Overdue: the "
+        "declared run time is over, and the other group has waited for long."
     )
 
 
