@@ -100,7 +100,7 @@ def commands() -> Iterator[tuple[str, Mistake]]:
             command=("run", "--config", "{folder}/config.yaml"),
             told={
                 Where.ERROR: "config.yaml: defaultMaxScheduleTim is not a known key: correct or remove it; known keys "
-                "are backoff, …"
+                "are aging, …"
             },
         ),
     )
