@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Generator, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -23,6 +24,8 @@ from gangsched.core.planning.trial import Placement
 
 _LEAVES = 100
 """Cost, in units of the budget, of each pod that leaves for a trial or comes back."""
+_SORTED, _READ = 15, 30
+"""The same of each pod that is put in its place, and whose amounts are read for the sums."""
 
 _GROWS = 4
 
@@ -49,7 +52,8 @@ class Earliest:
 
     def __init__(self, ask: Ask, departures: Sequence[Departure], now: float) -> None:
         self._ask = ask
-        self._departures = sorted(departures, key=lambda each: (each.end, each.claim.pod.uid))
+        # Who ends at the same time leaves together.
+        self._departures = sorted(departures, key=itemgetter(0))
         self._ends = [each.end for each in self._departures]
         self._now = now
         self._running: Generator[None, None, Later] | None = None
@@ -74,7 +78,10 @@ class Earliest:
         moments = [self._now, *dict.fromkeys(end for end in self._ends if end > self._now)]
         # Before that the sums exclude it. From there on it is searched in steps that grow, because who leaves late is
         # costly to let leave.
+        self._snapshot.budget.charge(_SORTED * len(self._departures))
+        yield from self._pause()
         sums = FreedSums(self._snapshot, self._ask, [each.claim for each in self._departures])
+        self._snapshot.budget.charge(_READ * len(self._departures))
         yield from self._pause()
         first = bisect_left(moments, True, key=lambda at: sums.could(bisect_right(self._ends, at)))
         if first == len(moments):

@@ -8,14 +8,11 @@ import numpy as np
 
 from gangsched.core.cluster.claims import Claim
 from gangsched.core.objects.arrays import IntArray
-from gangsched.core.objects.shape import PODS, Shape
+from gangsched.core.objects.shape import PODS, Amounts
 from gangsched.core.planning.ask import Ask
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.counted import Counted
 from gangsched.core.planning.removable import MOST, Removable
-
-_READ = 20
-"""Cost, in units of the budget, of each claim."""
 
 
 class FreedSums:
@@ -27,13 +24,13 @@ class FreedSums:
         self._size = snapshot.size
         known = cluster.capacity.rows
         rows: IntArray = np.array([known.get(claim.node, -1) for claim in claims], dtype=np.int64)
-        kinds: dict[Shape, int] = {}
-        shapes = np.array([kinds.setdefault(claim.pod.shape, len(kinds)) for claim in claims], dtype=np.int64)
-        freed = [dict((*shape.requests, (PODS, 1))) for shape in kinds]
+        kinds: dict[Amounts, int] = {}
+        requests = (claim.pod.shape.requests for claim in claims)
+        kind = np.array([kinds.setdefault(each, len(kinds)) for each in requests], dtype=np.int64)
+        freed = [dict((*each, (PODS, 1))) for each in kinds]
         table = [[min(MOST, amounts.get(name, 0)) for name in counted.resources] for amounts in freed]
-        self._amounts: IntArray = np.array(table, dtype=np.int64).reshape(len(kinds), len(counted.resources))[shapes]
+        self._amounts: IntArray = np.array(table, dtype=np.int64).reshape(len(kinds), len(counted.resources))[kind]
         self._rows = rows
-        snapshot.budget.charge(_READ * len(claims))
 
     def could(self, number: int) -> bool:
         """Whether the sums do not exclude that the ask is placed once the first so many have left."""
