@@ -17,6 +17,7 @@ from gangsched.core.objects.podgroup import OnDegraded, TimeoutPolicy
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import Outcome, Phase
 from gangsched.core.objects.results import OwnerSeen
+from gangsched.core.objects.status import TIME
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Refusal
@@ -298,7 +299,8 @@ class Faults(Story):
             if key in harness.groups and harness.now >= gang.reason_since + POLICY.fold_s:
                 status = harness.groups[key].status
                 assert status.phase == gang.record.phase, "the status is out of date"
-                assert status.reservation is None
+                kept, plan = status.reservation, gang.operations.plan
+                assert kept is None or (kept.kind == TIME and plan is not None and plan.start is not None)
         if self.replays:
             self.check_replay()
 
