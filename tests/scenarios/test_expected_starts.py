@@ -145,6 +145,13 @@ def test_a_start_beyond_the_horizon_is_not_told():
     assert start(harness) == ExpectedStart(why=Unknown.HORIZON)
 
 
+def test_a_latest_start_beyond_the_horizon_is_not_told():
+    harness = full(runs("p0", 0, HORIZON_S + 60, expected_s=1070.0), nodes=1)
+    harness.add(*wanting(1))
+    harness.settle()
+    assert start(harness) == ExpectedStart(100, 0, Basis.DECLARED, Unknown.HORIZON)
+
+
 def test_the_question_changes_nothing():
     harness = full(*(runs(f"p{at}", at, 100 * (at + 1)) for at in range(4)))
     harness.add(*wanting(2, "first", priority=5))

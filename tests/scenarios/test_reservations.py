@@ -64,6 +64,21 @@ def test_who_will_have_ended_by_then_uses_reserved_places():
     assert is_whole(harness, "g", 3)
 
 
+def test_who_uses_reserved_room_until_then_leaves_it_to_the_holder_and_the_rest_to_others():
+    harness = cluster(nodes=0)
+    harness.add(node("n0", cpu=3), node("n1", cpu=2))
+    harness.add(runs("p0", 0, 100, cpu=3), runs("p1", 1, 300, cpu=2))
+    starve(harness, *gang("g", 2, pods_with={"cpu": 2}))
+    assert start(harness, "g") == 300
+    finish(harness, "default/p0")
+    harness.add(pod("short", group="", cpu=2, deadline_s=60))
+    harness.wait(2)
+    assert harness.bound("default/short") == ["default/short"]
+    harness.add(pod("late", group="", deadline_s=900))
+    harness.wait(2)
+    assert harness.bound("default/late") == ["default/late"]
+
+
 def test_who_is_kept_off_is_told_by_when_it_must_end():
     harness = cluster(*FULL)
     starve(harness, *gang("g", 3))
@@ -99,6 +114,20 @@ def test_a_start_moves_only_to_an_earlier_time():
     assert start(harness, "g") == 200
 
 
+@pytest.mark.without("restarts", why="a new leader looks at it again, but only after some seconds")
+def test_a_start_does_not_move_while_others_stay_longer_than_their_limits():
+    harness = cluster(*FULL, runs("p4", 4), nodes=5)
+    starve(harness, *gang("g", 3))
+    finish(harness, "default/p0", "default/p1")
+    harness.wait(260)
+    harness.add(runs("p5", 4, cpu=0))
+    harness.wait(15)
+    assert start(harness, "g") == 300
+    finish(harness, "default/p2")
+    harness.wait(5)
+    assert is_whole(harness, "g", 3)
+
+
 def test_a_promise_that_is_overdue_is_called_in_whole_once_nothing_else_is_waited_for():
     harness = cluster(nodes=4)
     harness.add(*gang("word", 2, expected_s=300.0, priority=50))
@@ -117,6 +146,28 @@ def test_a_promise_that_is_overdue_is_called_in_whole_once_nothing_else_is_waite
     harness.end_terminating()
     harness.wait(5)
     assert is_whole(harness, "g", 3)
+
+
+def test_the_declared_run_time_of_a_pod_is_counted_from_when_it_was_bound():
+    harness = cluster(*(runs(f"p{at}", at, expected_s=1000.0 + 100 * (at + 1)) for at in range(4)))
+    starve(harness, *gang("g", 3))
+    assert start(harness, "g") == 330
+
+
+def test_a_pod_that_is_still_there_long_after_its_limit_is_not_counted_on():
+    harness = cluster(runs("stuck", 0, -100), *FULL[1:])
+    starve(harness, *gang("g", 3))
+    assert start(harness, "g") == 400
+    assert places(harness, "g") == ["n1", "n2", "n3"]
+
+
+@pytest.mark.parametrize(("policy", "kept"), [(TimeoutPolicy.RETRY, True), (TimeoutPolicy.FAIL, False)])
+def test_a_reservation_outlasts_the_clock_unless_the_group_is_to_fail(policy, kept):
+    harness = cluster(*FULL)
+    starve(harness, *gang("g", 3, max_schedule_time_s=100.0, timeout_policy=policy))
+    harness.wait(200)
+    assert (start(harness, "g") == 300) is kept
+    assert record(harness, "g").timeouts == (0 if kept else 1)
 
 
 def test_places_are_reserved_where_nobody_knows_when_others_end():

@@ -237,7 +237,7 @@ class Reserving:
         if plan.former and plan.start == _NEVER:
             self._add(gang, plan, enough(self._cluster, plan, ends))
         elif plan.start is not None:
-            self._add(gang, plan, [each for each in ends if each[1].promised <= plan.start < _NEVER])
+            self._add(gang, plan, [each for each in ends if each[1].promised <= max(plan.start, now) < _NEVER])
         if plan.former:
             plan.former, plan.asked = False, gang.wait.asked
         if not is_covered(self._cluster, gang.key, plan):
