@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.policy import Policy, Reservations
+from gangsched.whatif import trace_replay
 from gangsched.whatif.played import Played
-from gangsched.whatif.trace_replay import replay
 from gangsched.whatif.traces.run_limits import KINDS
 from gangsched.whatif.traces.trace_values import GPU, Gang, Trace, TraceRole
 
@@ -41,26 +42,15 @@ def _gang(name: str, at_s: float, run_s: float, *, members: int, each: int) -> G
 
 def _declared(gang: Gang, kind: str, random: Random) -> Gang:
     if kind != PROMISES:
-        return _with(gang, limit_s=KINDS[kind](gang, random))
+        return replace(gang, limit_s=KINDS[kind](gang, random))
     overstays = random.random() < 0.2
-    return _with(gang, expected_s=float(int(gang.run_s / (random.uniform(1, 2) if overstays else 1)) + 1))
-
-
-def _with(gang: Gang, *, limit_s: int | None = None, expected_s: float | None = None) -> Gang:
-    return Gang(
-        name=gang.name,
-        arrival_s=gang.arrival_s,
-        run_s=gang.run_s,
-        parts=gang.parts,
-        limit_s=limit_s,
-        expected_s=expected_s,
-    )
+    return replace(gang, expected_s=float(int(gang.run_s / (random.uniform(1, 2) if overstays else 1)) + 1))
 
 
 def played(trace: Trace, *, age_s: float = AGE_S, by_promises: bool = True) -> tuple[Played, list[Played]]:
     """What becomes of the large gang, and of all."""
     policy = Policy(reservations=Reservations(starvation_age_s=age_s, by_promises=by_promises))
-    gangs = [*replay(trace, NODES, policy).gangs]
+    gangs = [*trace_replay.replay(trace, NODES, policy).gangs]
     return next(each for each in gangs if each.gang.name == "large"), gangs
 
 

@@ -128,7 +128,7 @@ class Cycle:
             return
         gang, snapshot = self._state.gangs[key], self._placing.snapshot
         try:
-            snapshot.stand_for(self._state.viewers.of(key, self._state.assessments[key], above=above))
+            snapshot.stand_for(self._state.viewers.of(key, self._state.assessments[key], self._now, above=above))
             if not queue.worth_a_try(candidate, snapshot):
                 return
             if candidate.bucket is not None:

@@ -240,6 +240,7 @@ class Machine:
     def stats(self) -> Stats:
         """The present state in numbers, for metrics."""
         queue = self._state.queue
+        starts = [plan.start for plan in self.plans.values()]
         return Stats(
             pods=len(self.cluster.pods)
             - sum(len(gang.operations.placeholders()) for gang in self.gangs.values())
@@ -256,12 +257,12 @@ class Machine:
             idle=usage.idle(self.gangs.values()),
             partial=sum(bool(gang.operations.partial_since) for gang in self.gangs.values()),
             set_aside=self._parts.quarantine.number(),
-            plans=sum(plan.start is None for plan in self.plans.values()),
+            plans=starts.count(None),
             ended=self._state.plans.ended,
             evictions=self._state.evictions,
             lost=self._state.plans.news.lost_work,
             trials=self._state.searching.trials,
-            reservations=sum(plan.start is not None for plan in self.plans.values()),
+            reservations=len(starts) - starts.count(None),
             reserved_idle=usage.reserved_idle(self.cluster),
             backfilled=self._state.reserving.backfilled,
         )

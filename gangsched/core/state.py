@@ -68,9 +68,7 @@ class State:
         self.admission = Admission(policy.namespace_limits.waiting_groups)
         self.agenda = Agenda()
         self.evictions: Counter[str] = Counter() if former is None else former.evictions
-        self.viewers = Viewers(
-            self.cluster.ledger, self.gangs, self.assessments, self.members.foreign, policy, avoidance
-        )
+        self.viewers = Viewers(self.cluster.ledger, self.gangs, self.assessments, self.members.foreign, policy)
         self.plans = Plans(
             self.cluster,
             self.members,

@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from testbed import binaries, crds
+from testbed import binaries, chromium, crds
 from testbed.api import ApiError, unless_gone
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
 from tests.faults.proxy import ProxyProcess
+from tests.integration import pictures
 from tests.integration.admission import BindingPolicy
 from tests.integration.cluster import Cluster
+from tests.integration.pictures import Camera
 from tests.integration.waiting import until
 from tests.judge import Judge
 
@@ -163,3 +165,12 @@ def refuse_bindings(cluster: Cluster) -> Iterator[BindingPolicy]:
     policy = BindingPolicy(cluster)
     yield policy
     policy.allow()
+
+
+@pytest.fixture
+def camera() -> Iterator[Camera]:
+    if not chromium.find():
+        message = f"NOT COMPARED with what a browser shows: {chromium.MISSING}"
+        pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
+    with pictures.camera() as made:
+        yield made

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
-from testbed import chromium
 from tests.browsing import remembered, scene, seen
-from tests.integration import pictures
 from tests.integration.pictures import IMAGES, SHOTS, Camera
 
 ALIKE = 0.04
 """Greatest fraction of differing pixels: ages count up, and fonts differ between machines."""
-
-
-@pytest.fixture
-def camera() -> Iterator[Camera]:
-    if not chromium.find():
-        message = f"NOT COMPARED with what a browser shows: {chromium.MISSING}"
-        pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
-    with pictures.camera() as made:
-        yield made
 
 
 @pytest.mark.timeout(180)

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from documentation.waiting import KINDS, NAMESPACE
-from testbed import chromium
 from testbed.control_plane import ControlPlane
-from tests.integration import pictures, why_pending
+from tests.integration import why_pending
 from tests.integration.pictures import Camera
 
 ALIKE = 0.05
 """Largest permitted fraction of different pixels. Other machines render letters differently, which changes less than
 this; boxes that are filled differently, or a sentence more or less, change more."""
-
-
-@pytest.fixture
-def camera() -> Iterator[Camera]:
-    if not chromium.find():
-        message = f"NOT COMPARED with what a browser shows: {chromium.MISSING}"
-        pytest.fail(message) if os.environ.get("CI") == "true" else pytest.skip(message)
-    with pictures.camera() as made:
-        yield made
 
 
 @pytest.mark.timeout(900)

@@ -9,7 +9,7 @@ from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.effects import EvictPod
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import TimeoutPolicy
-from gangsched.core.objects.record import Outcome, Phase
+from gangsched.core.objects.record import Outcome
 from gangsched.core.objects.shape import HostPort, Requirement
 from tests.builders import node, pod
 from tests.harness import START, Course
@@ -62,21 +62,6 @@ def test_who_will_have_ended_by_then_uses_reserved_places():
     finish(harness, "default/short")
     harness.wait(5)
     assert is_whole(harness, "g", 3)
-
-
-def test_who_uses_reserved_room_until_then_leaves_it_to_the_holder_and_the_rest_to_others():
-    harness = cluster(nodes=0)
-    harness.add(node("n0", cpu=3), node("n1", cpu=2))
-    harness.add(runs("p0", 0, 100, cpu=3), runs("p1", 1, 300, cpu=2))
-    starve(harness, *gang("g", 2, pods_with={"cpu": 2}))
-    assert start(harness, "g") == 300
-    finish(harness, "default/p0")
-    harness.add(pod("short", group="", cpu=2, deadline_s=60))
-    harness.wait(2)
-    assert harness.bound("default/short") == ["default/short"]
-    harness.add(pod("late", group="", deadline_s=900))
-    harness.wait(2)
-    assert harness.bound("default/late") == ["default/late"]
 
 
 def test_who_is_kept_off_is_told_by_when_it_must_end():
@@ -146,28 +131,6 @@ def test_a_promise_that_is_overdue_is_called_in_whole_once_nothing_else_is_waite
     harness.end_terminating()
     harness.wait(5)
     assert is_whole(harness, "g", 3)
-
-
-def test_the_declared_run_time_of_a_pod_is_counted_from_when_it_was_bound():
-    harness = cluster(*(runs(f"p{at}", at, expected_s=1000.0 + 100 * (at + 1)) for at in range(4)))
-    starve(harness, *gang("g", 3))
-    assert start(harness, "g") == 330
-
-
-def test_a_pod_that_is_still_there_long_after_its_limit_is_not_counted_on():
-    harness = cluster(runs("stuck", 0, -100), *FULL[1:])
-    starve(harness, *gang("g", 3))
-    assert start(harness, "g") == 400
-    assert places(harness, "g") == ["n1", "n2", "n3"]
-
-
-@pytest.mark.parametrize(("policy", "kept"), [(TimeoutPolicy.RETRY, True), (TimeoutPolicy.FAIL, False)])
-def test_a_reservation_outlasts_the_clock_unless_the_group_is_to_fail(policy, kept):
-    harness = cluster(*FULL)
-    starve(harness, *gang("g", 3, max_schedule_time_s=100.0, timeout_policy=policy))
-    harness.wait(200)
-    assert (start(harness, "g") == 300) is kept
-    assert record(harness, "g").timeouts == (0 if kept else 1)
 
 
 def test_places_are_reserved_where_nobody_knows_when_others_end():
@@ -279,23 +242,6 @@ def test_who_uses_a_host_port_is_waited_for():
     assert is_whole(harness, "g", 1)
 
 
-def test_the_clock_stands_still_under_retry_and_runs_under_fail():
-    harness = cluster(*FULL)
-    harness.add(*gang("retried", 3, max_schedule_time_s=120.0))
-    harness.wait(65)
-    assert start(harness, "retried") == 300
-    harness.wait(120)
-    assert record(harness, "retried").timeouts == 0
-    assert start(harness, "retried") == 300
-    harness = cluster(*FULL)
-    harness.add(*gang("failing", 3, timeout_policy=TimeoutPolicy.FAIL, max_schedule_time_s=120.0))
-    harness.wait(65)
-    assert start(harness, "failing") == 300
-    harness.wait(120)
-    assert record(harness, "failing").phase is Phase.FAILED
-    assert not harness.machine.plans
-
-
 def test_it_is_turned_off_with_an_age_of_zero():
     harness = cluster(*FULL, starvation_age_s=0.0)
     starve(harness, *gang("g", 3))
@@ -375,12 +321,6 @@ def test_who_should_have_ended_long_ago_is_not_counted_on():
     harness = cluster(runs("lost", 0, -100), runs("p1", 1, 200), nodes=2)
     starve(harness, *gang("g", 1))
     assert (start(harness, "g"), places(harness, "g")) == (200, ["n1"])
-
-
-def test_services_are_waited_for_last():
-    harness = cluster(runs("web", 0, owner=SET), *(runs(f"p{at}", at) for at in (1, 2, 3)))
-    starve(harness, *gang("g", 3))
-    assert places(harness, "g") == ["n1", "n2", "n3"]
 
 
 def test_while_places_are_reserved_the_time_of_an_attempt_stands_still():

@@ -78,7 +78,7 @@ class Avoidance:
     def __init__(self) -> None:
         self.counted = 0
         self.failures = Failures()
-        self.now = 0.0
+        self._now = 0.0
         self._prune_at = 0.0
         self._by_all: dict[str, _Note] = {}
         self._kubelets: set[str] = set()
@@ -90,7 +90,7 @@ class Avoidance:
 
     def note_time(self, now: float) -> None:
         """Set the present time, in epoch seconds: expired entries have no effect, and are dropped later."""
-        self.now = now
+        self._now = now
         self.failures.note_time(now)
         if now < self._prune_at:
             return
@@ -113,7 +113,7 @@ class Avoidance:
 
     def next_end(self) -> float:
         """When the next node stops being avoided by all gangs, in epoch seconds; infinity if there is none."""
-        return min((note.until for note in self._by_all.values() if note.until > self.now), default=float("inf"))
+        return min((note.until for note in self._by_all.values() if note.until > self._now), default=float("inf"))
 
     def refused(self, key: GroupKey, uid: str, node: str, said: str, *, by_kubelet: bool = False) -> Tries:
         """The node has permanently refused a pod of the gang, for a reason that may be the node's fault."""
@@ -123,10 +123,10 @@ class Avoidance:
         cases = self._cases.setdefault(uid, {})
         case = cases.get(node)
         if case is None or not self._is_fresh(case):
-            case = cases[node] = _Case(key.namespace, self.now, said, by_kubelet)
+            case = cases[node] = _Case(key.namespace, self._now, said, by_kubelet)
             self._on.setdefault(node, {})[uid] = case
         case.times += 1
-        case.at, case.said = self.now, said
+        case.at, case.said = self._now, said
         tries = Tries(case.times, len(cases))
         if by_kubelet:
             self._kubelets.add(node)
@@ -201,21 +201,21 @@ class Avoidance:
     def _grow(self, notes: dict[str, _Note], node: str) -> bool:
         """Avoid the node, unless it is avoided already. Returns whether that is new."""
         note = notes.pop(node, None)
-        if note is not None and note.until > self.now:
+        if note is not None and note.until > self._now:
             notes[node] = note
             return False
         times = 1 if note is None else note.times + 1
-        notes[node] = _Note(self.now + doubled(FIRST_S, times, longest=LONGEST_S), times)
+        notes[node] = _Note(self._now + doubled(FIRST_S, times, longest=LONGEST_S), times)
         return True
 
     def _report(self, node: str, cases: Sequence[_Case]) -> None:
-        self._reported_at = [at for at in self._reported_at if at + _MINUTE_S > self.now]
+        self._reported_at = [at for at in self._reported_at if at + _MINUTE_S > self._now]
         if len(self._reported_at) >= EVENTS_A_MINUTE:
             return
-        self._reported_at.append(self.now)
+        self._reported_at.append(self._now)
         number, namespaces = len(cases), len({case.namespace for case in cases})
         pods = "1 pod was" if number == 1 else f"{number} pods of {namespaces} namespaces were"
-        lasts = format_duration(round(self._by_all[node].until - self.now))
+        lasts = format_duration(round(self._by_all[node].until - self._now))
         who = "its kubelet" if cases[0].by_kubelet else "the API server"
         self._events.append(
             EmitEvent(
@@ -233,13 +233,13 @@ class Avoidance:
         )
 
     def _active(self, notes: dict[str, _Note]) -> frozenset[str]:
-        return frozenset(node for node, note in notes.items() if note.until > self.now)
+        return frozenset(node for node, note in notes.items() if note.until > self._now)
 
     def _remembered(self, notes: dict[str, _Note]) -> dict[str, _Note]:
-        return {node: note for node, note in notes.items() if note.until + LONGEST_S > self.now}
+        return {node: note for node, note in notes.items() if note.until + LONGEST_S > self._now}
 
     def _is_fresh(self, case: _Case) -> bool:
-        return case.at + EVIDENCE_S > self.now
+        return case.at + EVIDENCE_S > self._now
 
     def _drop_pod(self, uid: str) -> None:
         for node in list(self._cases.get(uid, ())):

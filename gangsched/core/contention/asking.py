@@ -84,7 +84,7 @@ class Asking:
         """A search among all that may leave, in this state; with `exceeds` disruption budgets do not count."""
         priority, allowed = self._assessments[gang.key].terms.priority, self._plans.allowed(exceeds=exceeds)
         passed = self._plans.pace.passed(now, gang.key)
-        later = self.promised_to_others(self.viewer(gang), later=True)
+        later = self.promised_to_others(self.viewer(gang, now), later=True)
         if later:
             # What they leave is reserved.
             passed |= {name for name, victim in pool.victims.items() if not later.isdisjoint(victim.uids)}
@@ -96,13 +96,13 @@ class Asking:
         ask, found = self.of(gang, self._assessments[gang.key]), None
         for exceeds in (False, True) if self._policy.preemption.exceeds_budgets else (False,):
             if ask is not None and not isinstance(found, After):
-                snapshot, _ = self.snapshot(gang, self._assessments[gang.key], self.leaving(pool, now), Budget(_PLENTY))
+                snapshot, _ = self.snapshot(gang, self.leaving(pool, now), Budget(_PLENTY), now)
                 found = self.search(gang, ask, pool, (), now, exceeds=exceeds).search.go_on(snapshot)
         self.rest()
         return found
 
     def snapshot(
-        self, gang: Gang, assessment: Assessment, leaving: Iterable[Claim], budget: Budget
+        self, gang: Gang, leaving: Iterable[Claim], budget: Budget, now: float
     ) -> tuple[Snapshot, Sequence[Claim]]:
         """The cluster as the group sees it, without pods that leave; and their claims. It is good until the next one.
 
@@ -116,7 +116,7 @@ class Asking:
         snapshot.undo(0)
         claims = self._cluster.ledger.claims
         gone = [claims[uid] for uid in (each.pod.uid for each in leaving) if uid in claims and claims[uid].counts]
-        snapshot.stand_for(self._viewers.of(gang.key, assessment), gone=frozenset(each.pod.uid for each in gone))
+        snapshot.stand_for(self.viewer(gang, now), gone=frozenset(each.pod.uid for each in gone))
         snapshot.leave(gone)
         return snapshot, gone
 
@@ -129,9 +129,9 @@ class Asking:
         """Nobody asks any more in this call."""
         self._snapshot = None
 
-    def viewer(self, gang: Gang) -> Viewer:
+    def viewer(self, gang: Gang, now: float) -> Viewer:
         """Who asks when the group's quorum is placed."""
-        return self._viewers.of(gang.key, self._assessments[gang.key])
+        return self._viewers.of(gang.key, self._assessments[gang.key], now)
 
     def promised_to_others(self, viewer: Viewer, *, later: bool = False) -> set[str]:
         """The pods, by UID, that leave places which are not this one's; `later`: only those that nobody evicts."""
@@ -166,11 +166,11 @@ class Asking:
             return False
         leaving = [claims[uid] for uid in plan.leaving if uid in claims]
         on_their_way = [claim for claim in leaving if is_leaving(claim, self._members.gang_of(claim.pod.uid))]
-        snapshot, _ = self.snapshot(gang, assessment, on_their_way, budget)
+        snapshot, _ = self.snapshot(gang, on_their_way, budget, now)
         if fits(snapshot, ask):
             # Nobody more has to leave.
             return False
-        snapshot, _ = self.snapshot(gang, assessment, leaving, budget)
+        snapshot, _ = self.snapshot(gang, leaving, budget, now)
         return fits(snapshot, ask)
 
     def _levels(self, plan: Plan, now: float) -> dict[str, int]:

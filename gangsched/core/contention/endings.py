@@ -41,10 +41,13 @@ class Look(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """A way in which a plan ends: it `pauses` the group's next plan, or `passes` over those who could not leave."""
+    """A way in which a plan ends: once `fact` is true, or, without one, when it is told to.
+
+    It `pauses` the group's next plan, or `passes` over those who could not leave.
+    """
 
     name: str
-    fact: Callable[[Look], bool]
+    fact: Callable[[Look], bool] = lambda _: False
     pauses: bool = False
     passes: bool = False
 
@@ -102,11 +105,11 @@ def _has_expired(look: Look) -> bool:
 STARTED, REFUSED, ROOM_LOST = "Started", "Refused", "RoomLost"
 CHANGED = Ending("Changed", _has_changed)
 """Also if the plan turns out to be wrong before anybody is evicted."""
-MOVED = Ending("Moved", lambda _: False)
+MOVED = Ending("Moved")
 """The group has another plan by which it starts earlier."""
-YIELDED = Ending("Yielded", lambda _: False)
+YIELDED = Ending("Yielded")
 """A group before this one reserves nodes that it needs, or none may reserve any."""
-UNKEPT = Ending("Unkept", lambda _: False, passes=True)
+UNKEPT = Ending("Unkept", passes=True)
 """Who has lasted longer than declared may not be evicted at present."""
 NODE_LOST = Ending("NodeLost", _has_lost_a_node)
 """Also if a node that was reserved accepts the members no longer."""

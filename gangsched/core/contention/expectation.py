@@ -17,6 +17,7 @@ from gangsched.core.contention.asking import Asking
 from gangsched.core.contention.ends import ENDLESS, UNKNOWN, End, end_of
 from gangsched.core.contention.viewers import Viewers
 from gangsched.core.gang.assessment import Assessment
+from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Gang
 from gangsched.core.membership.members import Members
 from gangsched.core.objects.declaration import GroupKey
@@ -31,7 +32,6 @@ MOST_AHEAD = 64
 HORIZON_S = 7 * 24 * 3600.0
 """A start later than this from now is not told."""
 _ALL = 1 << 50
-_NEVER = float("inf")
 
 
 class Basis(StrEnum):
@@ -98,7 +98,7 @@ class Expectations:
         ends = [(claim, self._end_of(claim, now)) for claim in self._cluster.ledger.claims.values() if claim.counts]
         promised = [Departure(end.promised, claim) for claim, end in ends]
         certain = [Departure(end.certain, claim) for claim, end in ends]
-        first = _searched(ask, self._snapshot(gang), promised, now)
+        first = _searched(ask, self._snapshot(gang, now), promised, now)
         if first.placement is None:
             return ExpectedStart(why=Unknown.NEVER)
         by_uid = {claim.pod.uid: end for claim, end in ends}
@@ -113,9 +113,9 @@ class Expectations:
         pod, members = claim.pod, self._members
         return end_of(pod, members.gang_of(pod.uid), members.foreign, now, ours=members.ours(pod))
 
-    def _snapshot(self, gang: Gang) -> Snapshot:
+    def _snapshot(self, gang: Gang, now: float) -> Snapshot:
         """The cluster without regard to what is reserved for later: those who have it are placed like others ahead."""
-        snapshot = self._asking.snapshot(gang, self._assessments[gang.key], (), Budget(_ALL))[0]
+        snapshot = self._asking.snapshot(gang, (), Budget(_ALL), now)[0]
         if snapshot.viewer is not None:
             snapshot.stand_for(self._viewers.reserved_until(snapshot.viewer)[0])
         return snapshot
@@ -128,11 +128,11 @@ class Expectations:
         With places that are reserved for it and nobody ahead, it starts when these are free.
         """
         plan = gang.operations.plan
-        if not ahead and plan is not None and plan.start is not None and plan.start < _NEVER:
+        if not ahead and plan is not None and plan.start is not None and plan.start < NEVER:
             return plan.start, None, None
         if len(ahead) > MOST_AHEAD:
             return 0.0, Unknown.AHEAD, None
-        snapshot = self._snapshot(gang)
+        snapshot = self._snapshot(gang, now)
         for key in ahead:
             other = self._members.gangs.get(key)
             before = self._asking.of(other, self._assessments[key]) if other is not None else None

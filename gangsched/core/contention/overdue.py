@@ -12,6 +12,7 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.contention.pool import OVERDUE_S
 from gangsched.core.contention.surplus import is_in_flight
 from gangsched.core.contention.units import name_of
+from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.plan import Plan
 from gangsched.core.membership.members import Members
@@ -40,7 +41,7 @@ class Overdue:
     def due(self, plan: Plan) -> float:
         """When all who are still to end will be overdue, in epoch seconds; infinity if somebody may be waited for."""
         said = [self._promised(plan, pod) for pod in self._there(plan)]
-        return max(said, default=_NEVER)
+        return max(said, default=NEVER)
 
     def called_in(self, holder: Gang, plan: Plan, now: float) -> CalledIn | None:
         """Who is evicted for the plan from now on, once nobody else is to end; None if nobody is.
@@ -70,7 +71,4 @@ class Overdue:
     def _promised(self, plan: Plan, pod: Pod) -> float:
         """When the pod will be overdue. One that a limit ends is waited for."""
         at = plan.ends[pod.uid] - pod.lifetime.grace_s
-        return at if pod.uid in plan.promises else _NEVER
-
-
-_NEVER = float("inf")
+        return at if pod.uid in plan.promises else NEVER

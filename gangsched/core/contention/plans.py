@@ -9,7 +9,7 @@ in one of the ways of `ENDINGS`; whoever has not begun to leave stays.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.contention.batches import drawn_by, next_batch
@@ -24,14 +24,13 @@ from gangsched.core.contention.endings import (
     Ending,
     Look,
 )
-from gangsched.core.contention.ends import End
 from gangsched.core.contention.loose import Loose
 from gangsched.core.contention.marks import Marks
 from gangsched.core.contention.opening import Opening
 from gangsched.core.contention.overdue import CalledIn, Overdue
 from gangsched.core.contention.pace import Pace
 from gangsched.core.contention.plan_news import PlanNews
-from gangsched.core.contention.pool import OVERDUE_S, Victim
+from gangsched.core.contention.pool import OVERDUE_S
 from gangsched.core.contention.refusals import REFUSED_S, Refusals, failed
 from gangsched.core.contention.singles import Singles
 from gangsched.core.contention.surplus import is_leaving
@@ -68,7 +67,7 @@ class Plans:
         self._members = members
         self._assessments = assessments
         self._is_foreign = is_foreign
-        self._opening = Opening(cluster, is_foreign=is_foreign)
+        self.opening = Opening(cluster, is_foreign=is_foreign)
         self.pace = Pace(a_minute)
         self.holders: dict[GroupKey, None] = {}
         self.ended: Counter[str] = Counter()
@@ -110,31 +109,9 @@ class Plans:
         drawn = drawn_by(self._cluster, victims if self._cluster.budgets.allowed else ())
         return {name: number - drawn[name] for name, number in self._cluster.budgets.allowed.items()}
 
-    def open(
-        self,
-        gang: Gang,
-        places: Sequence[tuple[Pod, str]],
-        victims: Mapping[str, Victim],
-        leaving: Sequence[Pod],
-        now: float,
-    ) -> None:
-        """Open a plan: reserve these places for the group.
-
-        These units leave them, by their names, and so do these pods, which leave already.
-        """
-        plan = self._opening.preempting(gang, places, victims, leaving, now)
+    def open(self, gang: Gang, plan: Plan, now: float) -> None:
+        """Reserve the plan's places for the group, instead of those that it has."""
         self.pace.tokens.take(len(plan.victims))
-        self._begin(gang, plan, now)
-
-    def reserve(
-        self, gang: Gang, places: Sequence[tuple[Pod, str]], ends: Mapping[str, End], start: float, now: float
-    ) -> None:
-        """Reserve these places for the group from `start` on; until then those there end by themselves (`Plan`)."""
-        self._begin(gang, self._opening.reserving(gang, places, ends, start, now), now)
-        if gang.key in self._ended:
-            self.news.moved.append((gang.key, self._ended.pop(gang.key)))
-
-    def _begin(self, gang: Gang, plan: Plan, now: float) -> None:
         former = gang.operations.plan
         if former is not None and not former.former:
             self._end(gang, former, MOVED, (), now)
@@ -148,6 +125,8 @@ class Plans:
         self.holders[gang.key] = None
         self._cluster.ledger.reserve(gang.key, plan.places, plan.leaving, start=plan.start)
         self._members.dirty.note(gang.key)
+        if plan.start is not None and gang.key in self._ended:
+            self.news.moved.append((gang.key, self._ended.pop(gang.key)))
 
     def leave_for(self, gang: Gang, plan: Plan) -> None:
         """Others leave for the plan of this group than did so far."""

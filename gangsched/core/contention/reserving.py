@@ -28,6 +28,7 @@ from gangsched.core.contention.plans import Plans
 from gangsched.core.contention.searching import REPEATED_S, Searching
 from gangsched.core.contention.trusted_ends import TrustedEnds
 from gangsched.core.gang.assessment import Assessment
+from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.plan import Plan
 from gangsched.core.membership.members import Members
@@ -38,7 +39,6 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.ask import Ask
 from gangsched.core.planning.budget import Budget
-from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.earliest import Earliest, Later
 from gangsched.core.planning.filling import classify
 from gangsched.core.queueing.order import order_key
@@ -49,14 +49,13 @@ MOST_IN_LINE = 256
 """Of so many groups, the first in the order, it is found out whether they reserve beside others."""
 _EARLIER_S = 1.0
 """A start is earlier if it is by more than so many seconds."""
-_NEVER = float("inf")
 
 
 class _Looked(NamedTuple):
     """What was found `at` this time in this `state` for what the group had `asked`; `could`: it has a start."""
 
     at: float
-    state: tuple[int, int]
+    state: int
     asked: tuple[object, ...]
     could: bool
 
@@ -101,9 +100,9 @@ class Reserving:
         self._pools: dict[GroupKey, tuple[tuple[object, ...], int, Mask]] = {}
         self._running: dict[GroupKey, _Running] = {}
         self._backfilled: dict[GroupKey, None] = {}
-        self._passed_in = (-1, -1)
+        self._passed_in = -1
         self._has_news = False
-        self._due = _NEVER
+        self._due = NEVER
 
     def __bool__(self) -> bool:
         """Whether a group may reserve places, or something is to be told."""
@@ -130,7 +129,7 @@ class Reserving:
 
     def next_due(self) -> float:
         """When a search is due without an event, in epoch seconds; infinity if none is."""
-        return self._due if self._line else _NEVER
+        return self._due if self._line else NEVER
 
     # Searching
 
@@ -139,7 +138,7 @@ class Reserving:
         has_news = self._has_news or self.unfinished or self._state != self._passed_in
         self.unfinished = self._has_news = False
         if has_news or now >= self._due:
-            self._due = _NEVER
+            self._due = NEVER
             try:
                 self._go_on(budget, now, contain)
             finally:
@@ -178,7 +177,7 @@ class Reserving:
         ask = self._asking.of(gang, self._assessments[key])
         if ask is None:
             return
-        pool = self._pool(gang, ask, budget)
+        pool = self._pool(gang, ask, budget, now)
         if not self._age_s or bool((pool & taken).any()):
             self._plans.give_up(gang, YIELDED, now)
             return
@@ -197,8 +196,8 @@ class Reserving:
         self._due = min(self._due, at)
 
     @property
-    def _state(self) -> tuple[int, int]:
-        return self._cluster.changes, self._cluster.node_changes
+    def _state(self) -> int:
+        return self._cluster.changes
 
     def _is_due(self, gang: Gang, now: float) -> bool:
         looked, plan = self._looked.get(gang.key), gang.operations.plan
@@ -209,17 +208,16 @@ class Reserving:
         self._await(looked.at + LOOKED_AT_S)
         return now >= looked.at + LOOKED_AT_S
 
-    def _pool(self, gang: Gang, ask: Ask, budget: Budget) -> Mask:
+    def _pool(self, gang: Gang, ask: Ask, budget: Budget, now: float) -> Mask:
         """The rows of nodes that accept members, whatever there is on them."""
         known, nodes = self._pools.get(gang.key), self._cluster.node_changes
         if known is not None and known[0] is gang.wait.asked and known[1] == nodes:
             return known[2]
-        snapshot, _ = self._asking.snapshot(gang, self._assessments[gang.key], (), budget)
+        snapshot, _ = self._asking.snapshot(gang, (), budget, now)
         pool: Mask = np.zeros(len(self._cluster.capacity.names), dtype=np.bool_)
         for member in set(classify(snapshot, ask.members, ask.pause.nodes).values()):
             budget.charge(units.CLASS + len(pool))
-            accepting = self._cluster.accepting(member)
-            pool[: len(accepting)] |= accepting
+            pool |= self._cluster.accepting(member)
         self._pools[gang.key] = (gang.wait.asked, nodes, pool)
         return pool
 
@@ -234,10 +232,10 @@ class Reserving:
             return
         there = [claim for node in plan.nodes for claim in self._cluster.on_node.get(node, {}).values()]
         ends = self._ends.of_all((claim for claim in there if claim.pod.uid not in plan.ends), now)
-        if plan.former and plan.start == _NEVER:
+        if plan.former and plan.start == NEVER:
             self._add(gang, plan, enough(self._cluster, plan, ends))
         elif plan.start is not None:
-            self._add(gang, plan, [each for each in ends if each[1].promised <= max(plan.start, now) < _NEVER])
+            self._add(gang, plan, [each for each in ends if each[1].promised <= max(plan.start, now) < NEVER])
         if plan.former:
             plan.former, plan.asked = False, gang.wait.asked
         if not is_covered(self._cluster, gang.key, plan):
@@ -246,7 +244,7 @@ class Reserving:
     def join(self, gang: Gang, places: Sequence[tuple[Pod, str]], now: float) -> None:
         """Let members of a gang that were just placed join those who leave, if they will have ended by then."""
         for key, plan in self._plans.opened().items():
-            if plan.start is None or plan.start == _NEVER or plan.former or key == gang.key:
+            if plan.start is None or plan.start == NEVER or plan.former or key == gang.key:
                 continue
             claims, nodes = self._cluster.ledger.claims, plan.nodes
             there = [claims[pod.uid] for pod, node in places if node in nodes and pod.uid in claims]
@@ -274,22 +272,21 @@ class Reserving:
             running = self._running[gang.key] = self._begun(gang, ask, pool, now)
         if running.search is None and (departures := running.departing.go_on(budget)) is not None:
             running.search = Earliest(ask, departures, now)
-        found = running.search.go_on(self._snapshot(gang, budget)) if running.search is not None and budget else None
+        found = None
+        if running.search is not None and budget:
+            found = running.search.go_on(self._asking.snapshot(gang, (), budget, now)[0])
         if found is None:
             self.unfinished = True
             return
         self._running.pop(gang.key, None)
-        could = found.placement is not None
-        self._looked[gang.key] = _Looked(now, self._state, gang.wait.asked, could)
-        if found.placement is not None:
-            self._use(gang, found, running.departing.ends, now)
-
-    def _snapshot(self, gang: Gang, budget: Budget) -> Snapshot:
-        return self._asking.snapshot(gang, self._assessments[gang.key], (), budget)[0]
+        placement = found.placement
+        self._looked[gang.key] = _Looked(now, self._state, gang.wait.asked, placement is not None)
+        if placement is not None:
+            self._use(gang, placement.assignments, found, running.departing.ends, now)
 
     def _begun(self, gang: Gang, ask: Ask, pool: Mask, now: float) -> _Running:
         """A search among all whose end may help, in the order in which they are waited for."""
-        promised, rows = self._asking.promised_to_others(self._asking.viewer(gang)), self._cluster.capacity.rows
+        promised, rows = self._asking.promised_to_others(self._asking.viewer(gang, now)), self._cluster.capacity.rows
         everywhere = any(pod.shape.depends_on_pods for pod in ask.members)
         claims = (
             claim
@@ -299,15 +296,17 @@ class Reserving:
         departing = Departing(claims, partial(self._ends.of, now=now, passed=self._plans.pace.passed(now)))
         return _Running(gang.wait.asked, self._cluster.node_changes, departing)
 
-    def _use(self, gang: Gang, found: Later, ends: Mapping[str, End], now: float) -> None:
+    def _use(
+        self, gang: Gang, places: Sequence[tuple[Pod, str]], found: Later, ends: Mapping[str, End], now: float
+    ) -> None:
         """Reserve what was found, unless the group fits already, or starts no later with what it has."""
         plan = gang.operations.plan
-        if found.placement is None or not found.leaving:
+        if not found.leaving:
             gang.wait.try_again()
             self._members.dirty.note(gang.key)
             return
-        start = found.start if found.start < UNKNOWN else _NEVER
+        start = found.start if found.start < UNKNOWN else NEVER
         if plan is not None and plan.start is not None and start >= plan.start - _EARLIER_S:
             return
-        uids = [each.claim.pod.uid for each in found.leaving]
-        self._plans.reserve(gang, found.placement.assignments, {uid: ends[uid] for uid in uids}, start, now)
+        leaving = {uid: ends[uid] for uid in (each.claim.pod.uid for each in found.leaving)}
+        self._plans.open(gang, self._plans.opening.reserving(gang, places, leaving, start, now), now)

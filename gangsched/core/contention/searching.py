@@ -216,7 +216,7 @@ class Searching:
         if ask is None:
             return
         running = running or self._asking.search(gang, ask, pool, self._state, now)
-        snapshot, leaving = self._asking.snapshot(gang, assessment, self._asking.leaving(pool, now), budget)
+        snapshot, leaving = self._asking.snapshot(gang, self._asking.leaving(pool, now), budget, now)
         before = running.search.trials
         found = running.search.go_on(snapshot)
         self.trials += running.search.trials - before
@@ -276,7 +276,8 @@ class Searching:
         pods = [claim.pod for claim in leaving if claim.node in nodes]
         priority = self._assessments[gang.key].terms.priority
         if names or any(self._priority_of(pod) < priority for pod in pods):
-            self._plans.open(gang, places, {name: pool.victims[name] for name in names}, pods, now)
+            victims = {name: pool.victims[name] for name in names}
+            self._plans.open(gang, self._plans.opening.preempting(gang, places, victims, pods, now), now)
             return
         # Also if it fits by now and is refused all the same, once in this state is enough.
         self._note_looked(gang.key, Looked(self._state, now, self._moment.until, gang.wait.asked))

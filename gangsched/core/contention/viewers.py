@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.claims import Viewer
 from gangsched.core.cluster.ledger import Ledger
 from gangsched.core.contention.ends import last_end
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.gang.assessment import Assessment
+from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.plan import Plan
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.policy import Policy
 from gangsched.core.queueing.order import OrderKey, order_key
-
-_NEVER = float("inf")
 
 
 class Viewers:
@@ -29,16 +27,14 @@ class Viewers:
         assessments: Mapping[GroupKey, Assessment],
         foreign: Foreign,
         policy: Policy,
-        avoidance: Avoidance,
     ) -> None:
         self._ledger = ledger
         self._gangs = gangs
         self._assessments = assessments
         self._foreign = foreign
-        self._avoidance = avoidance
         self._by_promises = policy.reservations.by_promises
 
-    def of(self, key: GroupKey, assessment: Assessment, *, above: bool = False) -> Viewer:
+    def of(self, key: GroupKey, assessment: Assessment, now: float, *, above: bool = False) -> Viewer:
         """Who asks when this group is placed, or its members `above` its minimum.
 
         What is reserved for a group does not count for itself, and not for quorums before it in the order. But one that
@@ -56,8 +52,8 @@ class Viewers:
         hidden = frozenset(each for each in yields if self._is_older(each, own)) | (reserved.keys() & {key})
         later = {each: found.start for each, found in reserved.items() if found.start is not None}
         if later.keys() - hidden:
-            end = self._end(gang, assessment)
-            hidden |= {each for each, start in later.items() if end <= start < _NEVER}
+            end = self._end(gang, assessment, now)
+            hidden |= {each for each, start in later.items() if end <= start < NEVER}
         return Viewer(priority, hidden)
 
     def reserved_until(self, viewer: Viewer) -> tuple[Viewer, float]:
@@ -67,12 +63,12 @@ class Viewers:
         """
         starts = {key: each.start for key, each in self._ledger.reserved.items() if key not in viewer.hidden}
         later = {key: start for key, start in starts.items() if start is not None}
-        return Viewer(viewer.priority, viewer.hidden | later.keys()), min(later.values(), default=_NEVER)
+        return Viewer(viewer.priority, viewer.hidden | later.keys()), min(later.values(), default=NEVER)
 
-    def _end(self, gang: Gang, assessment: Assessment) -> float:
+    def _end(self, gang: Gang, assessment: Assessment, now: float) -> float:
         """When all will have ended that the group wants to be bound now."""
         members = assessment.want.members()
-        return last_end(members, gang, self._foreign, self._avoidance.now, by_promises=self._by_promises)
+        return last_end(members, gang, self._foreign, now, by_promises=self._by_promises)
 
     def _is_older(self, holder: GroupKey, own: Plan | None) -> bool:
         """Whether this group's plan is not later than one's own, which may count on the same room."""

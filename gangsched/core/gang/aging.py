@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Gang
 from gangsched.core.objects.policy import Aging
 
-_NEVER = float("inf")
 _ROUNDING_S = 1e-6
 
 
@@ -21,7 +21,7 @@ def next_raise(gang: Gang, aging: Aging, now: float) -> float:
     """When that changes, in epoch seconds; infinity if it does not."""
     since = gang.operations.complete_since
     if not aging.every_s or not since or gang.record.scheduled_at or raised_by(gang, aging, now) >= aging.most:
-        return _NEVER
+        return NEVER
     return since + (_steps(since, aging, now) + 1) * aging.every_s
 
 

@@ -19,7 +19,7 @@ from gangsched.core.objects.declaration import GroupKey
 if TYPE_CHECKING:
     from gangsched.core.gang.turn import Turn
 
-PRIORITY, OVERDUE = "Priority", "Overdue"
+PRIORITY, OVERDUE = "Priority", Cause.OVERDUE.value
 """The causes of a preemption as the status names them: a group of higher priority, or a run time that was declared."""
 REFUSED_S = 65.0
 """A group stays after so many seconds in which nobody of it could be evicted: a little longer than a plan waits."""
