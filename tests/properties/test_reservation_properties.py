@@ -14,7 +14,9 @@ PASS_S = 1.0
 """How long a pass may take until the group is bound; in a replay nothing takes time."""
 
 
-@pytest.mark.parametrize("kind", ["exact", "long", PROMISES])
+@pytest.mark.parametrize(
+    "kind", [*(pytest.param(kind, marks=pytest.mark.slow) for kind in ("exact", "long")), PROMISES]
+)
 @seeded(8)
 def test_a_large_gang_starts_by_the_time_that_was_reserved_first_and_starves_without(seed, kind):
     trace = stream(seed, kind)
@@ -26,6 +28,7 @@ def test_a_large_gang_starts_by_the_time_that_was_reserved_first_and_starves_wit
     assert starved.bound_s is None or starved.bound_s > LASTS_S
 
 
+@pytest.mark.slow
 @seeded(8)
 def test_without_any_known_run_time_it_starts_once_what_was_on_its_nodes_has_ended(seed):
     large, gangs = played(stream(seed, "none"))
@@ -35,12 +38,14 @@ def test_without_any_known_run_time_it_starts_once_what_was_on_its_nodes_has_end
     assert large.bound_s <= longest_left_s([each for each in gangs if each is not large], at_s + 60.0) + PASS_S
 
 
+@pytest.mark.slow
 @seeded(4)
 def test_promises_count_for_nothing_where_only_limits_do(seed):
     large, _ = played(stream(seed, PROMISES), by_promises=False)
     assert large.reserved_s is None
 
 
+@pytest.mark.slow
 @seeded(4)
 def test_what_is_decided_does_not_depend_on_where_calls_end(seed):
     trace, found = stream(seed, "long", lasts_s=900.0), []
