@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gangsched.core.objects.devices import DeviceRequest, DeviceWishes
 from gangsched.core.objects.offered_devices import Capacity, Device, ResourceSlice
@@ -33,6 +34,13 @@ def devices_with_more(draw) -> tuple[Device, ...]:
         fields["multiple"] = bool(fields.get("multiple") and fields["shares"])
         made.append(gpu(f"{at}", numa=draw(st.integers(0, 1)), **fields))
     return tuple(made)
+
+
+@st.composite
+def wide_devices(draw) -> list[Device]:
+    """Such devices, each usable on one of two nodes or on both."""
+    places: list[dict[str, Any]] = [{"node": "n0"}, {"node": "n1"}, {"everywhere": True}]
+    return [replace(each, **draw(st.sampled_from(places))) for each in draw(devices_with_more())]
 
 
 @st.composite
@@ -85,10 +93,26 @@ def _given(request: DeviceRequest, device: Device, taken: Counter[str]) -> bool:
 
 def together(members: Sequence[DeviceWishes], devices: Sequence[Device], taken: Counter[str]) -> bool:
     """Whether there is a way to give all members their devices, by trying each."""
-    return not members or any(together(members[1:], devices, after) for after in ways(members[0], devices, taken))
+    return apart([(each, devices) for each in members], taken)
+
+
+def apart(members: Sequence[tuple[DeviceWishes, Sequence[Device]]], taken: Counter[str]) -> bool:
+    """The same where each member has its own choice of the devices of one pool, those of its node."""
+    if not members:
+        return True
+    (what, devices), *others = members
+    return any(apart(others, after) for after in ways(what, devices, taken))
 
 
 def pool(node: str, devices: Sequence[Device]) -> list[ResourceSlice]:
     """The node's pool of these devices, with its counter."""
     source = ResourceSlice(f"{node}-counters", DRIVER, node, parts=2, node=node, counters=((MEMORY, LEFT),))
     return [gpus(node, devices=tuple(devices), parts=2), source]
+
+
+def wide_pool(devices: Sequence[Device]) -> list[ResourceSlice]:
+    """A pool of devices each of which says on which nodes it can be used; each has a slice of its own."""
+    parts = len(devices) + 1
+    source = ResourceSlice("counters", DRIVER, "wide", parts=parts, counters=((MEMORY, LEFT),))
+    alone = (ResourceSlice(f"of-{each.name}", DRIVER, "wide", parts=parts, devices=(each,)) for each in devices)
+    return [source, *(replace(each, per_device=True) for each in alone)]

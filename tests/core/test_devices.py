@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain, combinations, product
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -51,7 +52,7 @@ from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.filling import classify
 from tests.builders import key, node, pod
 from tests.gadgets import DRIVER, GPUS, asks, device_claim, gpu, gpus, wishes
-from tests.naive_devices import devices_with_more, member_wishes, pool, together
+from tests.naive_devices import MEMORY, apart, devices_with_more, member_wishes, pool, together, wide_devices, wide_pool
 
 TAINTED = (DeviceTaint("k", "v", "NoSchedule"),)
 ADMIN = asks(name="admin", admin=True)
@@ -119,6 +120,7 @@ THREE = on_node(A, B, C)
         ([wishes(asks(all=True), same="numa")], {}, None),
         ([wishes((asks(all=True, name="g/all"), asks(name="g/one")), same="numa")], {}, None),
         ([wishes((asks(name="g/one"), asks(all=True, name="g/all")), same="numa")], {}, ["a"]),
+        ([wishes((asks(all=True, name="g/all"), asks(name="g/one")), same="numa")], {"used": "a"}, ["b"]),
         ([wishes(ADMIN)], {"used": "a b c"}, ["a"]),
         ([wishes(ADMIN, asks(3))], {}, None),
         ([wishes(asks(3), ADMIN)], {}, None),
@@ -139,6 +141,18 @@ def test_a_request_for_all_devices_needs_its_share_of_each(left, taken):
     usage.add(Allocation((share,)), 1)
     errand = Errand(wishes(asks(all=True, capacity=(("memory", 10),))), on_node(*devices), lambda _: (0, 1))
     assert (allocate([errand], usage).allocations is not None) == taken
+
+
+def test_all_devices_must_satisfy_the_matches_even_if_they_have_no_capacity_left():
+    """As for kube-scheduler: then no alternative is tried."""
+    shares = (Capacity("memory", 80),)
+    devices = [gpu(name, numa=at, multiple=True, shares=shares) for at, name in enumerate("ab")]
+    usage = DeviceUsage(Devices(), Pending({}))
+    usage.add(Allocation((AllocatedDevice("r", (DRIVER, "p", "b"), shared=True, consumed=(("memory", 80),)),)), 1)
+    for same, got in (("", True), ("numa", False)):
+        asked = wishes((asks(all=True, name="g/all"), asks(name="g/one")), same=same)
+        errand = Errand(asked, on_node(*devices), lambda _: (0, 1))
+        assert (allocate([errand], usage).allocations is not None) is got
 
 
 @pytest.mark.parametrize(
@@ -583,6 +597,33 @@ def test_members_on_a_node_get_devices_exactly_if_there_is_a_way_for_all_of_them
         assert not together(wanted[: number + 1], devices, Counter())
     snapshot.undo(0)
     assert snapshot.digest((("zone", "none"),)) == before
+
+
+_DRAWING: dict[str, Any] = {"numa": 0, "counters": ((MEMORY, 3),)}
+
+
+@given(wide_devices(), st.lists(st.tuples(member_wishes(), st.integers(0, 1)), min_size=2, max_size=3))
+@example(
+    [gpu("a", node="n0", **_DRAWING), gpu("b", numa=0, node="n0"), gpu("c", node="n1", **_DRAWING)],
+    [(wishes(asks()), 0), (wishes(asks()), 0), (wishes(asks()), 1)],
+)
+def test_members_on_two_nodes_get_devices_of_one_pool_exactly_if_there_is_a_way(devices, wanted):
+    """Each node may see other devices of the pool; its counters are drawn by all of them."""
+    names = [f"{at}" for at in range(len(wanted))]
+    claims = [device_claim(name, what) for name, (what, _) in zip(names, wanted, strict=True)]
+    cluster = world(*wide_pool(devices), *claims)
+    pods = users(*names)
+    for each in pods:
+        cluster.set_pod(each)
+    snapshot = Snapshot(cluster)
+    classes = classify(snapshot, pods)
+    asked = [(what, [each for each in devices if each.node in ("", f"n{row}")]) for what, row in wanted]
+    for number, (each, (_, row)) in enumerate(zip(pods, wanted, strict=True), 1):
+        room = snapshot.caps(classes[each.uid])[row]
+        assert bool(room) == apart(asked[:number], Counter())
+        if not room:
+            break
+        snapshot.take(row, classes[each.uid], 1)
 
 
 def test_a_device_that_any_number_of_claims_may_share_has_room_for_all_pods_of_the_node():

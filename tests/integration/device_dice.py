@@ -71,7 +71,7 @@ class DeviceDice(SliceDice):
         """Unallocated claims, by what they request."""
         made = {}
         for kind, requests in self._kinds().items():
-            matching = {"matched": 1.0, "all": 0.2, "alternatives": 0.3}.get(kind, 0.0)
+            matching = {"matched": 1.0, "all": 0.2, "alternatives": 0.5}.get(kind, 0.0)
             made[kind] = [
                 claim(
                     f"{kind}-{at}",
@@ -163,7 +163,7 @@ class DeviceDice(SliceDice):
         return exactly(*([self._one(_SELECTS)] if expressions and self._chance(0.6) else []), **(made | asked))
 
     def _alternatives(self) -> list[Json]:
-        return [self._request(everything=self._chance(0.2)) for _ in range(self._one([2, 2, 3]))]
+        return [self._request(everything=self._chance(0.4)) for _ in range(self._one([2, 2, 3]))]
 
     def _asking_for_resources(self) -> Json:
         """A pod whose containers request a class's extended resource, explicit or derived from the class's name."""

@@ -43,11 +43,11 @@ from tests.effort import examples
 
 
 def one_by_one(snapshot, ask):
-    """The reference: each member is placed on its own, as a quorum of one."""
+    """The reference: each member is placed on its own, as a quorum of one that the others follow."""
     own = Counter(ask.own)
     found = Found()
-    for member in ask.members:
-        placed = place(snapshot, replace(ask, members=(member,), own=own))
+    for at, member in enumerate(ask.members):
+        placed = place(snapshot, replace(ask, members=(member,), following=ask.members[at + 1 :], own=own))
         if isinstance(placed, Placement):
             found.places += placed.assignments
             own.update(where for _, where in placed.assignments)

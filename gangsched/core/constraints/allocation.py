@@ -86,7 +86,8 @@ class _Search:
     """The state of the search. `left` is the number of devices that may still be tried.
 
     `_picks` are the devices for each claim. `_holders` are the claims that have a device as a whole, `_shares` what is
-    taken of other devices, `_drawn` what is drawn from the counters of pools. `_values` are the values of each match by
+    taken of other devices, `_drawn` what is drawn from the counters of each pool, by its driver and name: nodes may see
+    different parts of one pool. `_values` are the values of each match by
     claim. `_first` is each claim's first choice: alternative and number of the device.
     """
 
@@ -99,7 +100,7 @@ class _Search:
         self._first: list[tuple[int, int]] = [(0, 0) for _ in errands]
         self._holders: dict[DeviceKey, list[int]] = {}
         self._shares: dict[DeviceKey, list[Amounts]] = {}
-        self._drawn: dict[tuple[int, CounterKey], int] = {}
+        self._drawn: Counter[tuple[str, str, CounterKey]] = Counter()
         self._values: dict[tuple[int, Match], list[Hashable]] = {}
 
     def claims(self, at: int) -> Iterator[None]:
@@ -168,15 +169,19 @@ class _Search:
         if busy or not usable(device, request):
             return False
         taken = share(request, device) if device.multiple or request.capacity else ()
-        if taken is None or (taken and not self._has(device, key, taken)):
+        if taken is None or (not request.all and not self._has(device, key, taken)):
             return False
         draws = bool(device.counters) and not (device.multiple and self._is_shared(key))
         if draws and not self._draws(offer):
             return False
-        if not self._matching(claim, request, device):
-            if request.all:
-                raise _Contradiction
+        values = self._matching(claim, request, device)
+        if values is None and request.all:
+            raise _Contradiction
+        # Like kube-scheduler: all devices have to satisfy the matches, whether or not they have capacity left.
+        if values is None or (request.all and not self._has(device, key, taken)):
             return False
+        for match, value in values:
+            self._values.setdefault((claim, match), []).append(value)
         if device.multiple:
             self._shares.setdefault(key, []).append(taken)
         else:
@@ -220,29 +225,26 @@ class _Search:
         for counter, amount in offer.device.counters:
             asked[counter] += amount
         return all(
-            amount + drawn.get(counter, 0) + self._drawn.get((id(pool), counter), 0) <= pool.counters.get(counter, 0)
+            amount + drawn.get(counter, 0) + self._drawn[*offer.key[:2], counter] <= pool.counters.get(counter, 0)
             for counter, amount in asked.items()
         )
 
     def _draw(self, offer: Offer, sign: int) -> None:
         for counter, amount in offer.device.counters:
-            key = id(offer.pool), counter
-            self._drawn[key] = self._drawn.get(key, 0) + sign * amount
+            self._drawn[*offer.key[:2], counter] += sign * amount
 
     # Matches
 
-    def _matching(self, claim: int, request: DeviceRequest, device: Device) -> bool:
-        """Whether the device satisfies the matches of the claim. If so, its values are noted."""
-        found = []
+    def _matching(self, claim: int, request: DeviceRequest, device: Device) -> Sequence[tuple[Match, Hashable]] | None:
+        """The device's value of each match of the claim that is for the request; None if it does not satisfy one."""
+        found: list[tuple[Match, Hashable]] = []
         for match in self._errands[claim].wishes.matches:
             if applies(match, request):
                 value = next((each for each in device.attributes if each.name == match.attribute), None)
                 if value is None or not self._agrees(claim, match, value):
-                    return False
+                    return None
                 found.append((match, value))
-        for match, value in found:
-            self._values.setdefault((claim, match), []).append(value)
-        return True
+        return found
 
     def _agrees(self, claim: int, match: Match, value: Hashable) -> bool:
         known = self._values.get((claim, match), ())
