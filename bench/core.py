@@ -75,6 +75,7 @@ def benchmarks(*, quick: bool) -> Iterator[Benchmark]:
     yield "core: victims for 100 groups of 20 at once", contended.at_once
     yield "core: places for later for a gang of 100 on 5,000 nodes with 50,000 pods", reserved.reserving
     yield "core: a pod ends where places are reserved, 10,000 groups wait", reserved.beside
+    yield "core: expected starts of 1,000 groups on 5,000 nodes with 50,000 pods", reserved.foretold
     yield "core: simulate 5,000 gangs on 50 nodes", partial(telling.simulated, 5000)
     yield "core: list, explain and page with 10,000 gangs", partial(telling.answered, 10_000)
     yield "core: longest call, 25,000 members of minimum 1", calls.members

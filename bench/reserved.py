@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from bench.contended import BEGAN, Contended, full, holder
 from bench.lab import Figures
+from gangsched.core.contention.forecasting import FIRST_S
 from gangsched.core.objects.events import Event, GroupSeen, PodGone
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy, Preemption, Reservations
@@ -53,6 +54,29 @@ def beside(short: int = 10_000) -> Figures:
         longest.append(max(contended.took))
     gc.unfreeze()
     return {"longest_ms": 1000 * max(longest), "median_ms": 1000 * sorted(longest)[len(longest) // 2]}
+
+
+def foretold(waiting: int = 1000) -> Figures:
+    """So many groups wait for room: all calls that take part in finding out when they start, and the longest."""
+    pods, groups = full()
+    contended = Contended(_limited(pods), groups, policy=replace(_POLICY, reservations=Reservations(0.0)))
+    events: list[Event] = []
+    random = Random(58)  # noqa: S311 - not for secrets
+    for at in range(waiting):
+        group, members = holder(f"g{at}", random.choice((4, 8, 16, 32)), cpus=random.choice((16, 24, 30)))
+        deadline_s = int(random.uniform(600, 20_000))
+        limited = [replace(pod, lifetime=replace(pod.lifetime, deadline_s=deadline_s)) for pod in members]
+        events += [GroupSeen(group), *contended.known(limited)]
+    contended.run(events, FIRST_S - 1.0)
+    contended.took.clear()
+    while not contended.machine.forecasting.starts:
+        contended.run([], 0.5)
+    gc.unfreeze()
+    return {
+        "all_ms": 1000 * sum(contended.took),
+        "longest_ms": 1000 * max(contended.took),
+        "calls": len(contended.took),
+    }
 
 
 def _limited(pods: list[Pod]) -> list[Pod]:

@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field, Strict
 
 from gangsched.api.role_template import QUANTITY
 from gangsched.api.schema import Count, Format, Int64, ListMap, PodGroupPart
+from gangsched.core.objects.expected_start import Basis, Unknown
 from gangsched.core.objects.record import Outcome, Phase
 from gangsched.core.objects.status import (
     LONGEST_HELP,
@@ -19,6 +20,8 @@ from gangsched.core.objects.status import (
     TIME,
 )
 
+Word = Annotated[str, Field(max_length=63)]
+"""A word for programs; a newer version might write others."""
 Time = Annotated[str, Field(max_length=64), Format("date-time")]
 
 ConditionReason = Annotated[
@@ -130,6 +133,38 @@ class FittingStatus(StatusPart):
         max_length=3,
         description="What these nodes share: their labels for pool, type of machine and zone; without a label of the "
         "type, `allocatable` has the CPU and the devices of one node. Empty for nodes of several kinds.",
+    )
+
+
+class ExpectedStartStatus(StatusPart):
+    """When a group that waits for room will probably start. It is no promise, and nothing is reserved for it."""
+
+    earliest: Time | None = Field(
+        default=None,
+        description="The earliest start, if others end when they have declared to; absent if not "
+        "known, and if others have limits alone, which they need not use.",
+    )
+    latest: Time | None = Field(
+        default=None,
+        description="The latest start, if others use all of their limits, and nobody is added ahead of the group; "
+        "absent if not known.",
+    )
+    basis: Word | None = Field(
+        default=None,
+        description="The weakest of what the earliest start relies on: "
+        + ", ".join(Basis)
+        + ". Room: there is some already, once those ahead have theirs. Victims: others are evicted for the group. "
+        "Limits: others reach their limits. Declared: others end when they have declared to.",
+    )
+    unknown: Word | None = Field(
+        default=None,
+        description="Why the earliest or the latest start is not known: "
+        + ", ".join(Unknown)
+        + ". `gangsched explain` says it in a sentence.",
+    )
+    decides: Annotated[str, Field(max_length=253)] | None = Field(
+        default=None,
+        description="The group or pod of this namespace whose unknown end, or whose place ahead, makes it so.",
     )
 
 
@@ -284,6 +319,9 @@ class PodGroupStatus(StatusPart):
         default=None,
         description="Where members fit if as many as possible are placed; absent if none fits, or if the group does "
         "not wait for room.",
+    )
+    expected_start: ExpectedStartStatus | None = Field(
+        default=None, description="When the group will probably start; absent if it does not wait for room."
     )
     helps: Annotated[list[Annotated[str, Field(max_length=LONGEST_HELP)]], Field(max_length=MOST_HELPS)] | None = Field(
         default=None,

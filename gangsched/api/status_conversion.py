@@ -6,13 +6,15 @@ The engine always writes the whole status and reads it once after a start.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from enum import StrEnum
+from typing import Any, TypeVar
 
 from gangsched.api.podgroup_status import (
     LONGEST_MESSAGE,
     MOST_ROLES,
     ConditionStatus,
     DemandStatus,
+    ExpectedStartStatus,
     FittingStatus,
     PodGroupStatus,
     RecordStatus,
@@ -21,6 +23,8 @@ from gangsched.api.podgroup_status import (
 from gangsched.api.schema import MAX_COUNT
 from gangsched.api.template_shapes import requests_to_object
 from gangsched.api.times import format_time, parse_time
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.expected_start import Basis, ExpectedStart, Unknown
 from gangsched.core.objects.quantity import amount
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import NO_RECORD, Capped, Counts, Minima, Outcome, Phase, Record
@@ -28,6 +32,8 @@ from gangsched.core.objects.shape import Amounts
 from gangsched.core.objects.status import Condition, Demand, Fitting, GroupStatus, Place, Reservation
 from gangsched.core.objects.wording import shortened
 from gangsched.core.objects.workload import Workload
+
+WordT = TypeVar("WordT", bound=StrEnum)
 
 
 def status_to_object(status: GroupStatus) -> dict[str, Any]:
@@ -60,6 +66,7 @@ def status_to_object(status: GroupStatus) -> dict[str, Any]:
         "demand": [_demand_to_object(demand) for demand in status.demand] or None,
         "fitting": [_fitting_to_object(fitting) for fitting in status.fitting] or None,
         "helps": list(status.helps) or None,
+        "expectedStart": None if status.expected is None else _expected_to_object(status.expected),
     }
     return {"status": {name: value for name, value in fields.items() if value is not None}}
 
@@ -86,9 +93,36 @@ def status_from_object(status: Mapping[str, object]) -> GroupStatus:
             demand=tuple(map(_demand_from_object, parsed.demand or ())),
             fitting=tuple(map(_fitting_from_object, parsed.fitting or ())),
             helps=tuple(parsed.helps or ()),
+            expected=None if parsed.expected_start is None else _expected_from_object(parsed.expected_start),
         )
     except ValueError:
         return GroupStatus()
+
+
+def _expected_to_object(expected: ExpectedStart) -> dict[str, Any]:
+    fields = {
+        "earliest": format_time(expected.earliest, to_the_second=True) if expected.earliest else None,
+        "latest": format_time(expected.latest, to_the_second=True) if expected.latest else None,
+        "basis": expected.basis,
+        "unknown": expected.why,
+        "decides": expected.decides.name if expected.decides is not None else None,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _expected_from_object(stored: ExpectedStartStatus) -> ExpectedStart:
+    """The expected start. Words that only a newer version knows are left out."""
+    return ExpectedStart(
+        _time_from_object(stored.earliest),
+        _time_from_object(stored.latest),
+        _word(Basis, stored.basis),
+        _word(Unknown, stored.unknown),
+        GroupKey("", stored.decides) if stored.decides else None,
+    )
+
+
+def _word(known: type[WordT], stored: str | None) -> WordT | None:
+    return next((word for word in known if word == stored), None)
 
 
 def _record_to_object(record: Record) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from gangsched.api.times import format_time
 from gangsched.cli.output import UNWRAPPED, USUAL, wrapped
 from gangsched.core.contention.bars import Bar
-from gangsched.core.contention.expectation import Basis, ExpectedStart, Unknown
 from gangsched.core.contention.pool import Obstacle as Staying
 from gangsched.core.contention.prospects import Prospect
+from gangsched.core.objects.expected_start import Basis, ExpectedStart, Unknown
 from gangsched.core.objects.status import Fitting
 from gangsched.core.objects.wording import number_of
 from gangsched.core.planning.refusal import Obstacle
@@ -42,6 +42,7 @@ _OBSTACLES = {
 _BASES = {
     None: "",
     Basis.ROOM: "as soon as those ahead have their places",
+    Basis.VICTIMS: "once those that are evicted for it have left",
     Basis.LIMITS: "when others reach their limits",
     Basis.DECLARED: "if others end when they have declared to",
 }
@@ -49,6 +50,8 @@ _UNKNOWN = {
     Unknown.ENDLESS: "{who} is a service, which does not end by itself",
     Unknown.UNKNOWN: "{who} has neither activeDeadlineSeconds nor expectedRunTime",
     Unknown.AHEAD: "it depends on {who} ahead of it",
+    Unknown.LINE: "more than 1,000 groups are ahead of it",
+    Unknown.DEPENDS: "where other pods are, or which devices are free, decides it too",
     Unknown.HORIZON: "it is more than 7 days away",
     Unknown.NEVER: "it would not fit even once everything has ended",
 }
@@ -97,13 +100,14 @@ def _starts(starts: ExpectedStart, namespace: str) -> str:
     """Between when it will start, on what that relies, or why it is not known."""
     who, decides = "a group", starts.decides
     if decides is not None:
-        who = decides.name if decides.namespace == namespace else "what runs in another namespace"
+        who = decides.name if decides.namespace in ("", namespace) else "what runs in another namespace"
     why = _UNKNOWN[starts.why].format(who=who) if starts.why is not None else ""
-    if not starts.earliest:
-        return f"unknown: {why}"
-    said = f"not before {format_time(starts.earliest, to_the_second=True)}"
+    said = f"not before {format_time(starts.earliest, to_the_second=True)}" if starts.earliest else ""
     if starts.latest:
-        said += f" and by {format_time(starts.latest, to_the_second=True)}"
+        by = f"by {format_time(starts.latest, to_the_second=True)}"
+        said = f"{said} and {by}" if said else f"{by} at the latest"
+    if not said:
+        return f"unknown: {why}"
     return f"{said}, {_BASES[starts.basis]}{f'; by when is unknown: {why}' if why else ''}"
 
 

@@ -89,6 +89,11 @@ def add_parser(commands: Commands) -> None:
         help="reserve places for a gang that has waited for so long, as reservation.starvationAge of the operator does "
         "(default: 30m; 0s: reserve none)",
     )
+    parser.add_argument(
+        "--expected-starts",
+        action="store_true",
+        help="find out when waiting gangs will probably start, as the operator does, and print how often they did",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object, with samples over time")
     parser.add_argument(
         "--plots", metavar="DIR", type=Path, help="draw the figures as SVG files in this folder (needs matplotlib)"
@@ -138,7 +143,15 @@ def _replays(arguments: argparse.Namespace, trace: Trace, nodes: Sequence[Node])
         print(f"gangsched replay: {remark}", file=sys.stderr)
     for name in arguments.strategy or ["Pack"]:
         with _Progress(name, len(trace.gangs)) as progress:
-            yield replay(trace, nodes, policy, strategy=name, preempt=arguments.preempt, progress=progress.show)
+            yield replay(
+                trace,
+                nodes,
+                policy,
+                strategy=name,
+                preempt=arguments.preempt,
+                forecasts=arguments.expected_starts,
+                progress=progress.show,
+            )
     for name in arguments.baseline:
         with _Progress(name, len(trace.gangs)) as progress:
             yield baselines.play(trace, nodes, name, progress.show)

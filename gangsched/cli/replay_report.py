@@ -65,6 +65,11 @@ def _rows(results: Sequence[Measures]) -> Iterator[tuple[str, ...]]:
     if any(result.reserved for result in results):
         yield "places reserved for", *(f"{result.reserved} gangs" for result in results)
         yield "bound later than reserved", *(str(result.late) for result in results)
+    if any(result.foretold for result in results):
+        yield "start foretold for", *(f"{result.foretold} gangs" for result in results)
+        shares = (result.covered / result.foretold if result.foretold else 0.0 for result in results)
+        yield "started as foretold", *(f"{share:.1%}" for share in shares)
+        yield "median error of the start", *(f"{result.error:.1%} of the wait" for result in results)
     if any(result.preemptions for result in results):
         yield "gangs preempted", *(str(result.preemptions) for result in results)
         yield "work lost", *(f"{result.lost:.1%}" for result in results)
@@ -96,6 +101,9 @@ def _figures(result: Measures) -> dict[str, object]:
         "lost": result.lost,
         "reserved": result.reserved,
         "late": result.late,
+        "foretold": result.foretold,
+        "covered": result.covered,
+        "startError": result.error,
         "used": dict(result.used),
         "usedUntilLastArrival": dict(result.used_arriving),
         "fragmented": dict(result.fragmented),

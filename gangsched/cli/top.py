@@ -28,6 +28,7 @@ from gangsched.cli.progress import Progress
 if TYPE_CHECKING:
     from gangsched.cli import Commands
     from gangsched.views.cluster_overview import Overview
+    from gangsched.views.group_rows import GroupRow
     from gangsched.views.node_usage import Usage
 
 _LINES_AROUND = 7
@@ -92,6 +93,16 @@ def _width(arguments: argparse.Namespace) -> int:
     return UNWRAPPED if arguments.output == WIDE else columns()
 
 
+def _starts(row: GroupRow) -> str:
+    """When the group will probably start, as durations from now."""
+    if not row.since or row.expected is None:
+        return "-"
+    earliest, latest = (ago(at - time.time()) if at else "" for at in row.expected[:2])
+    if earliest and latest:
+        return earliest if earliest == latest else f"{earliest}-{latest}"
+    return f"> {earliest}" if earliest else f"< {latest}" if latest else "-"
+
+
 def screen(overview: Overview, *, width: int, height: int) -> list[str]:
     """The lines that fill a terminal of this height. A line feed after the last would scroll the first one away."""
     hidden = wrapped(overview.hidden, width, head="") if overview.hidden else []
@@ -108,11 +119,11 @@ def page(overview: Overview, *, width: int = UNWRAPPED, height: int | None = Non
     yield from wrapped(totals.summary, width, head="")
     yield ""
     yield from table(
-        ("GROUP", "PHASE", "MEMBERS", "BOUND", "WAITS", "REASON"),
+        ("GROUP", "PHASE", "MEMBERS", "BOUND", "WAITS", "STARTS", "REASON"),
         [
             (
                 *(str(row.key), row.phase or "-", f"{row.members}/{row.minimum}", str(row.bound)),
-                *(ago(time.time() - row.since) if row.since else "-", row.reason or "-"),
+                *(ago(time.time() - row.since) if row.since else "-", _starts(row), row.reason or "-"),
             )
             for row in groups
         ],

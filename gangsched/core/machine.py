@@ -13,7 +13,7 @@ from functools import partial
 
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.composition import Composition
-from gangsched.core.contention.expectation import Expectations, ExpectedStart
+from gangsched.core.contention.forecasting import Forecasting
 from gangsched.core.contention.prospects import Prospect, Prospects
 from gangsched.core.cycle import Cycle
 from gangsched.core.gang.gang import Gang
@@ -129,9 +129,13 @@ class Machine:
         if reserves:
             state.reserving.go_on(budget, now, contain)
             self._tell_of_reservations(effects)
+        if state.forecasting.waiting:
+            for key in state.forecasting.go_on(budget, now):
+                state.agenda.hasten(Due.STATUS, key, now)
         self._passed(Stage.PLAN)
         self._write(effects, upkeep.unwritten(now), budget, now)
         searches = state.searching.unfinished or (reserves and state.reserving.unfinished)
+        searches |= bool(state.forecasting.waiting) and state.forecasting.unfinished
         waiting = (state.dirty, state.queue.waits, state.unserved.waits, searches)
         unfinished = any(waiting) or state.cluster.relief or state.cluster.worsened
         self._due = now if unfinished else max(now, state.agenda.next())
@@ -174,6 +178,8 @@ class Machine:
         plans_due = min(state.plans.next_due(), state.searching.next_due())
         if state.reserving:
             plans_due = min(plans_due, state.reserving.next_due())
+        if state.forecasting.waiting:
+            plans_due = min(plans_due, state.forecasting.next_due())
         for what, at in (
             (Due.LEFTOVERS, state.leftovers.next_due()),
             (Due.AVOIDED, self._avoidance.next_end()),
@@ -217,14 +223,10 @@ class Machine:
         )
         return prospects.of(gang, self.assessments[key], state.surroundings.priority_classes, self._called)
 
-    def expected_start_of(self, key: GroupKey, ahead: Sequence[GroupKey]) -> ExpectedStart | None:
-        """When the group will probably start, behind those `ahead`; None if it does not wait for room."""
-        state, gang = self._state, self.gangs[key]
-        plan = gang.operations.plan
-        if gang.wait.refusal is None or gang.wait.refusal.never or (plan is not None and plan.start is None):
-            return None
-        expectations = Expectations(state.cluster, state.members, self.assessments, state.asking, state.viewers)
-        return expectations.of(gang, ahead, self._called)
+    @property
+    def forecasting(self) -> Forecasting:
+        """Finds out when waiting groups will probably start; for reading only."""
+        return self._state.forecasting
 
     def lacking(self, pod: Pod) -> tuple[GroupKey, int] | None:
         """The gang that this new pod belongs to and how many members it lacks; None if it is not known to lack any."""

@@ -13,6 +13,7 @@ from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.containment import Containment
 from gangsched.core.contention.asking import Asking
+from gangsched.core.contention.forecasting import Forecasting
 from gangsched.core.contention.plans import Plans
 from gangsched.core.contention.reserving import Reserving
 from gangsched.core.contention.searching import Searching
@@ -91,6 +92,9 @@ class State:
             asking=self.asking,
             policy=policy,
         )
+        self.forecasting = Forecasting(
+            self.cluster, self.members, self.assessments, self.asking, self.ahead.in_order, policy
+        )
         self.unserved = Unserved(self.members.installations, policy, self.agenda)
         self.scaling = Scaling(self.cluster, policy, self.agenda)
         self.phases = Phases(policy, self.members.installations, self.agenda)
@@ -98,7 +102,7 @@ class State:
         self.leftovers = Leftovers(policy.scheduler_names)
         self.surroundings = Surroundings(self.cluster, self.members, self.assessments, policy)
         self.holders = Holders(self.cluster)
-        self.writer = StatusWriter(policy, self.cluster, self.holders, self.ahead)
+        self.writer = StatusWriter(policy, self.cluster, self.holders, self.ahead, self.forecasting.starts)
         self.containment: Containment = Containment(
             self.cluster,
             self.members,
@@ -149,6 +153,7 @@ class State:
         """Remove the gang from all queues: it no longer waits for anything."""
         for room in (self.queue, self.admission, self.caps, self.starts, self.searching, self.reserving, self.plans):
             room.drop(key)
+        self.forecasting.drop(key)
         self.agenda.drop(Due.STATUS, key)
 
     def validate(self) -> list[str]:

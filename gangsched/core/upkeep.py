@@ -160,6 +160,8 @@ class Upkeep:
             self._file(gang, assessment, now)
         state.searching.note(gang, assessment, state.surroundings.priority_classes)
         state.reserving.note(gang, assessment)
+        if gang.wait.parked or key in state.forecasting.waiting:
+            state.forecasting.note(gang, now)
         state.agenda.set(Due.RECONCILE, key, assessment.due)
 
     def _file(self, gang: Gang, assessment: Assessment, now: float) -> None:

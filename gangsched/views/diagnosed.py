@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gangsched.api.conversion import SCHEDULER
-from gangsched.core.contention.expectation import ExpectedStart
 from gangsched.core.contention.prospects import Prospect
 from gangsched.core.membership.installations import Elsewhere
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.expected_start import ExpectedStart
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.status import Demand, Fitting
@@ -102,6 +102,7 @@ def from_status(group: Group) -> Diagnosis:
         source=status.source,
         demand=status.demand,
         helps=status.helps,
+        starts=status.expected,
         since=scheduled.since if scheduled else 0.0,
         fitting=status.fitting,
     )

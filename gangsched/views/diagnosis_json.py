@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from gangsched.api.times import format_time
-from gangsched.core.contention.expectation import ExpectedStart
 from gangsched.core.contention.prospects import Prospect
 from gangsched.core.objects.quantity import format_amount
 from gangsched.core.objects.status import Demand, Fitting
 from gangsched.core.planning.refusal import Obstacle
+from gangsched.views import expected_starts
 from gangsched.views.diagnosed import Diagnosis, PodShares, Shortfall
 from gangsched.views.nodegroups import NodeGroup
 
@@ -63,7 +63,7 @@ def as_object(
         "demand": [_demand_json(demand) for demand in diagnosis.demand],
         "preemption": None if diagnosis.preemption is None else _preemption_json(diagnosis.preemption),
         "aged": diagnosis.aged,
-        "expectedStart": None if diagnosis.starts is None else _starts_json(diagnosis.starts),
+        "expectedStart": None if diagnosis.starts is None else expected_starts.as_object(diagnosis.starts),
         "since": _time(diagnosis.since),
         "fitting": [_fitting_json(kind) for kind in diagnosis.fitting],
         "fromStatusAlone": reading.forbidden or None,
@@ -89,17 +89,6 @@ def _preemption_json(found: Prospect) -> dict[str, object]:
         "obstacles": {why.value: number for why, number in found.obstacles.items()},
         "protectedUntil": _time(found.protected_until),
         "searchExhausted": found.exhausted,
-    }
-
-
-def _starts_json(starts: ExpectedStart) -> dict[str, object]:
-    decides = starts.decides
-    return {
-        "earliest": _time(starts.earliest),
-        "latest": _time(starts.latest),
-        "basis": starts.basis,
-        "unknown": starts.why,
-        "decides": None if decides is None else {"namespace": decides.namespace, "name": decides.name},
     }
 
 

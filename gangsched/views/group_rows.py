@@ -14,6 +14,7 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.plan import Plan
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.expected_start import ExpectedStart
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.quantity import format_amount
@@ -21,6 +22,7 @@ from gangsched.core.objects.record import Phase
 from gangsched.core.objects.shape import PODS, Amounts
 from gangsched.core.queueing.order import OrderKey, order_key
 from gangsched.core.status.ahead import holds_up
+from gangsched.views import expected_starts
 from gangsched.views.member_rows import Member, member, runs
 from gangsched.views.resource_names import OWN, resource_of
 from gangsched.views.timeline import Moment, moments
@@ -71,7 +73,7 @@ class GroupRow:
     others request. `turn` sorts gangs that wait for room in the order in which they are tried; empty for all others,
     such as incomplete ones and those that the present nodes could never take. `moments` are the stages that it is known
     to have reached, in chronological order. `plan` is open for it, if others are evicted; places may be `reserved` for
-    later.
+    later. `expected` is when it will probably start, as its status says.
     """
 
     key: GroupKey
@@ -94,6 +96,7 @@ class GroupRow:
     moments: Sequence[Moment] = ()
     plan: Leaving | None = None
     reserved: ReservedLater | None = None
+    expected: ExpectedStart | None = None
 
     @property
     def pods(self) -> Sequence[str]:
@@ -182,6 +185,7 @@ def of_declared(group: Group, gang: Gang | None = None, minimum: int = 0) -> Gro
         created=group.created,
         since=since if status.phase in _WAITING else 0.0,
         source=status.source,
+        expected=status.expected,
     )
 
 
@@ -239,6 +243,7 @@ def as_object(row: GroupRow) -> dict[str, object]:
         "turn": list(row.turn) or None,
         "plan": _plan_as_object(row.plan) if row.plan is not None else None,
         "reserved": _reserved_as_object(row.reserved) if row.reserved is not None else None,
+        "expectedStart": expected_starts.as_object(row.expected) if row.expected is not None else None,
         "timeline": [{"stage": moment.stage.value, "time": format_time(moment.at)} for moment in row.moments],
     }
 

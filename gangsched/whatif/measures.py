@@ -11,7 +11,7 @@ from itertools import takewhile
 import numpy as np
 
 from gangsched.core.objects.shape import PODS, Amounts
-from gangsched.whatif.played import Played, Replay
+from gangsched.whatif.played import Played, Replay, Told
 from gangsched.whatif.traces.trace_values import GPU
 
 SAMPLES = 200
@@ -21,6 +21,7 @@ SIZES = ((1, "1"), (8, "2-8"), (31, "9-31"), (math.inf, "32+"))
 _CLASSES = 50
 _SHORTEST_RUN_S = 10.0
 _LATE_S = 1.0
+_FORETOLD_S = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +62,9 @@ class Measures:
     over time, by resource, from the first arrival to the last end, which is `makespan_s` later; `used_arriving` only to
     the last arrival. `never` are the names of the gangs that were not bound. Gangs were preempted `preemptions` times,
     which lost `lost`: a share of the time that members held their places. For `reserved` of them a known start was
-    reserved, by which `late` of these were not bound.
+    reserved, by which `late` of these were not bound. For `foretold` gangs the latest start was known five minutes
+    before they were bound, of which `covered` were bound when they were expected; `error` is the median time from then
+    to the latest start, as a share of the wait.
     """
 
     strategy: str
@@ -80,6 +83,9 @@ class Measures:
     lost: float
     reserved: int
     late: int
+    foretold: int
+    covered: int
+    error: float
     samples: Sequence[Sample]
 
 
@@ -90,6 +96,7 @@ def measure(replay: Replay) -> Measures:
     last = max((played.gang.arrival_s for played in replay.gangs), default=0.0)
     tally = _Tally(replay)
     samples = list(tally.samples(end))
+    foretold = [(played, told) for played in bound if (told := _foretold(played)) is not None]
     return Measures(
         strategy=replay.strategy,
         gangs=len(replay.gangs),
@@ -107,8 +114,21 @@ def measure(replay: Replay) -> Measures:
         lost=_lost(replay),
         reserved=sum(played.reserved_s is not None for played in replay.gangs),
         late=sum(map(_is_late, replay.gangs)),
+        foretold=len(foretold),
+        covered=sum(
+            told.earliest_s - _LATE_S <= (played.bound_s or 0.0) <= told.latest_s + _LATE_S for played, told in foretold
+        ),
+        error=_percentiles(
+            abs(told.latest_s - (played.bound_s or 0.0)) / (played.waited_s or 1.0) for played, told in foretold
+        )["p50"],
         samples=samples,
     )
+
+
+def _foretold(played: Played) -> Told | None:
+    """What the gang was told last, at least some minutes before it was bound, if the latest start was known."""
+    before = [told for told in played.told if told.at_s <= (played.bound_s or 0.0) - _FORETOLD_S]
+    return before[-1] if before and before[-1].latest_s else None
 
 
 def _is_late(played: Played) -> bool:

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from gangsched.core.objects.node import Node
 from gangsched.whatif.traces.trace_values import Gang
+
+
+class Told(NamedTuple):
+    """At `at_s` a gang was told that it would probably start between `earliest_s` and `latest_s`; 0 for unknown."""
+
+    at_s: float
+    earliest_s: float
+    latest_s: float
 
 
 @dataclass(slots=True, kw_only=True)
@@ -15,7 +24,7 @@ class Played:
 
     `nodes` counts its members by node, where it was bound last. It was preempted `preemptions` times, which lost
     `lost_s` seconds of its members' work. `reserved_s` is the first known start that was reserved for it, and
-    `reserved_at_s` when that was.
+    `reserved_at_s` when that was. `told` are the expected starts that it was told, in chronological order.
     """
 
     gang: Gang
@@ -26,6 +35,7 @@ class Played:
     lost_s: float = 0.0
     reserved_s: float | None = None
     reserved_at_s: float | None = None
+    told: list[Told] = field(default_factory=list)
 
     @property
     def waited_s(self) -> float | None:

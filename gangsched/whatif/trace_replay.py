@@ -38,7 +38,7 @@ from gangsched.core.objects.priority_class import PriorityClass
 from gangsched.core.objects.results import PodBound, StatusWritten
 from gangsched.core.objects.shape import Shape
 from gangsched.whatif.eviction_api import Evictions
-from gangsched.whatif.played import Change, Played, Replay
+from gangsched.whatif.played import Change, Played, Replay, Told
 from gangsched.whatif.traces.trace_values import Gang, Trace
 
 START = 946684800.0
@@ -61,14 +61,16 @@ def replay(
     strategy: str = "Pack",
     scheduler: str = "gangsched",
     preempt: bool = False,
+    forecasts: bool = False,
     progress: Callable[[int, float], None] | None = None,
 ) -> Replay:
     """Play the trace until every gang that fits has ended.
 
     With `preempt`, the priority of a gang is that of a PriorityClass, so that others are preempted for it; else it only
-    orders gangs. `progress` is called regularly with the number of gangs that have ended and the seconds since the
-    start.
+    orders gangs. With `forecasts` it is noted when gangs were told that they would start. `progress` is called
+    regularly with the number of gangs that have ended and the seconds since the start.
     """
+    policy = replace(policy, forecasts=forecasts)
     return _Player(trace, nodes, policy, strategy, scheduler, preempt=preempt, progress=progress).play()
 
 
@@ -142,6 +144,7 @@ class _Player:
             for effect in self._machine.handle(events, START + self._now):
                 following += self._carry_out(effect)
             self._note_reservations()
+            self._note_told()
             due = self._machine.next_deadline()
             if not following and due is not None and due <= START + self._now:
                 following = [TimePassed()]
@@ -153,6 +156,13 @@ class _Player:
             played = self._played[int(key.name.rpartition("-")[2])]
             if played.reserved_s is None and plan.start is not None and plan.start < float("inf"):
                 played.reserved_s, played.reserved_at_s = plan.start - START, self._now
+
+    def _note_told(self) -> None:
+        for key, start in self._machine.forecasting.starts.items():
+            told = self._played[int(key.name.rpartition("-")[2])].told
+            earliest, latest = (at - START if at else 0.0 for at in (start.earliest, start.latest))
+            if not told or told[-1][1:] != (earliest, latest):
+                told.append(Told(self._now, earliest, latest))
 
     def _carry_out(self, effect: Effect) -> Iterator[Event]:
         if isinstance(effect, BindPod):

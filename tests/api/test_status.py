@@ -9,6 +9,8 @@ from gangsched.api.conversion import group_from_object
 from gangsched.api.podgroup_status import PodGroupStatus
 from gangsched.api.status_conversion import status_from_object, status_to_object
 from gangsched.config.workload_registry import WORKLOADS
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.expected_start import ExpectedStart
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import ENDS, Capped, Minima, Outcome, Phase, Record
 from gangsched.core.objects.status import (
@@ -183,9 +185,15 @@ def test_every_field_can_be_written():
         demand=(Demand(count=1, requests=()),),
         fitting=(Fitting(1, 1),),
         helps=("less",),
+        expected=ExpectedStart(earliest=7.0),
     )
     written = status_to_object(status)["status"]
     assert written.keys() == {field.alias for field in PodGroupStatus.model_fields.values()}
+
+
+def test_words_of_an_expected_start_that_only_a_newer_version_knows_are_left_out():
+    stored = {"expectedStart": {"earliest": "1970-01-01T00:00:07Z", "basis": "Stars", "decides": "p"}}
+    assert status_from_object(stored).expected == ExpectedStart(7.0, decides=GroupKey("", "p"))
 
 
 def test_what_is_not_so_is_left_out():

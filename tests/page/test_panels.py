@@ -306,6 +306,23 @@ async def test_the_drawer_says_what_a_gang_did_before_its_present_run(
 
 
 @beside_the_browser
+async def test_the_line_says_when_a_group_will_probably_start(tab: Tab, board: tuple[Board, str]) -> None:
+    shown, address = board
+    early, late = "2026-11-20T10:00:00Z", "2026-11-20T11:30:00Z"
+    known = [(early, late), (None, late), (early, None), (None, None)]
+    starts = [{"earliest": one, "latest": other} for one, other in known]
+    groups = [thing("group", waiting(at, expectedStart=each)) for at, each in enumerate([*starts, None])]
+    shown.show(head("5 groups") | dict(groups))
+    await open_(tab, address)
+    await tab.until("document.querySelectorAll('#line .starts').length === 5")
+    said = await texts(tab, "#line .starts")
+    whens = ["Expected to start between", "Expected to start by", "Expected to start not before"]
+    assert [text.startswith(when) for text, when in zip(said, whens, strict=False)] == [True, True, True]
+    assert said[3:] == ["", ""]
+    assert tab.problems == []
+
+
+@beside_the_browser
 async def test_a_gang_shows_its_timeline_to_scale(tab: Tab, board: tuple[Board, str]) -> None:
     shown, address = board
     stages = {"created": 0, "complete": 10, "first bound": 40, "scheduled": 41, "running": 50}

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import pytest
 
-from gangsched.core.contention.expectation import HORIZON_S, Basis, ExpectedStart, Unknown
-from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.contention.outlook import HORIZON_S
+from gangsched.core.objects.declaration import GroupKey, Role, Topology
+from gangsched.core.objects.expected_start import Basis, ExpectedStart, Unknown
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import ForeignGroup
+from gangsched.core.objects.shape import HostPort, PodTerm, Spread
 from gangsched.core.objects.workload import SERIES_OF, WorkloadFacts
+from gangsched.core.planning import budget
 from tests.builders import group, node, pod, pods
 from tests.harness import START, Harness
 
@@ -20,8 +24,8 @@ SERVICE = Owner("ReplicaSet", "web", "uid-web", "apps")
 pytestmark = pytest.mark.without("restarts", "standbys", "leaderless", "disorder", why="a question is asked once")
 
 
-def wanting(size: int, name: str = "g", **spec: Any) -> list[Any]:
-    return [group(name, min_member=size, max_schedule_time_s=9999.0, **spec), *pods(name, size)]
+def wanting(size: int, name: str = "g", *, pods_with: dict[str, Any] | None = None, **spec: Any) -> list[Any]:
+    return [group(name, min_member=size, max_schedule_time_s=9999.0, **spec), *pods(name, size, **pods_with or {})]
 
 
 def full(*running: Any, nodes: int = 4) -> Harness:
@@ -39,9 +43,7 @@ def runs(name: str, node_number: int, ends_in: float | None = None, **fields: An
 def start(harness: Harness, name: str = "g") -> ExpectedStart:
     """When the group will start, in seconds from the story's start; 0 for unknown."""
     key = GroupKey("default", name)
-    ahead = harness.machine.ahead.before(key, lambda _: True)
-    found = harness.machine.expected_start_of(key, ahead)
-    assert found is not None
+    found = harness.machine.forecasting.all(harness.machine.called)[key]
     since = [at - START if at else 0 for at in (found.earliest, found.latest)]
     return found._replace(earliest=since[0], latest=since[1])
 
@@ -50,21 +52,28 @@ def test_a_group_starts_when_enough_others_reach_their_limits():
     harness = full(*(runs(f"p{at}", at, 100 * (at + 1)) for at in range(4)))
     harness.add(*wanting(3))
     harness.settle()
-    assert start(harness) == ExpectedStart(300, 300, Basis.LIMITS)
+    assert start(harness) == ExpectedStart(0, 300, Basis.LIMITS)
 
 
 def test_nobody_waits_for_room_who_fits():
     harness = full()
     harness.add(*wanting(3))
     harness.settle()
-    assert harness.machine.expected_start_of(GroupKey("default", "g"), ()) is None
+    assert harness.machine.forecasting.all(harness.machine.called) == {}
 
 
 def test_a_promise_is_believed_for_the_earliest_start_alone():
+    harness = full(runs("p0", 0, 500, expected_s=1070.0), runs("p1", 1), nodes=2)
+    harness.add(*wanting(1))
+    harness.settle()
+    assert start(harness) == ExpectedStart(100, 500, Basis.DECLARED)
+
+
+def test_who_has_only_a_limit_may_end_at_any_time():
     harness = full(runs("p0", 0, 500, expected_s=1070.0), runs("p1", 1, 200), nodes=2)
     harness.add(*wanting(1))
     harness.settle()
-    assert start(harness) == ExpectedStart(100, 200, Basis.DECLARED)
+    assert start(harness) == ExpectedStart(0, 200, Basis.LIMITS)
 
 
 def test_a_group_that_declares_its_run_time_counts_it_from_when_it_was_scheduled():
@@ -102,30 +111,84 @@ def test_the_limit_of_a_job_is_that_of_its_pods():
     harness.add(ForeignGroup(SERIES_OF, GroupKey("default", "work"), JOB.uid, 0.0, None, workload=facts))
     harness.add(*wanting(1))
     harness.settle()
-    assert start(harness) == ExpectedStart(50 + GRACE_S, 50 + GRACE_S, Basis.LIMITS)
+    assert start(harness) == ExpectedStart(0, 50 + GRACE_S, Basis.LIMITS)
 
 
-def test_what_terminates_leaves_first_unless_it_is_overdue():
+@pytest.mark.parametrize(
+    ("size", "found"), [(1, ExpectedStart(0, 20, Basis.LIMITS)), (2, ExpectedStart(why=Unknown.UNKNOWN))]
+)
+def test_what_terminates_leaves_first_unless_it_is_overdue(size, found):
     harness = full(
         runs("p0", 0, terminating=True, gone_by=START + 20),
         runs("p1", 1, terminating=True, gone_by=START - 100),
         nodes=2,
     )
-    harness.add(*wanting(1))
+    harness.add(*wanting(size))
     harness.settle()
-    assert start(harness) == ExpectedStart(20, 20, Basis.LIMITS)
-    harness.add(*wanting(2, "both"))
-    harness.settle()
-    assert start(harness, "both").why is Unknown.UNKNOWN
+    assert start(harness)._replace(decides=None) == found
 
 
-def test_groups_ahead_have_their_places_first():
+def test_groups_ahead_have_their_places_first_and_stay_as_long_as_they_last():
     harness = full(*(runs(f"p{at}", at, 100 * (at + 1)) for at in range(4)))
     harness.add(*wanting(2, "first", priority=5))
-    harness.add(*wanting(2))
+    harness.add(*wanting(2, pods_with={"deadline_s": 60}))
+    harness.add(*wanting(2, "last"))
     harness.settle()
-    assert start(harness, "first") == ExpectedStart(200, 200, Basis.LIMITS)
-    assert start(harness) == ExpectedStart(200, 400, Basis.LIMITS)
+    assert start(harness, "first") == ExpectedStart(0, 200, Basis.LIMITS)
+    assert start(harness) == ExpectedStart(0, 400, Basis.LIMITS)
+    assert start(harness, "last") == ExpectedStart(0, 490, Basis.LIMITS)
+
+
+def test_who_may_be_overtaken_starts_between_both_ways():
+    """Once the small one has started or, until then, nobody: it does not wait long enough to keep others off."""
+    harness = full(*(runs(f"p{at}", at, 100 * (at + 1)) for at in range(3)), nodes=3)
+    harness.add(*wanting(2, "large", priority=5))
+    harness.add(*wanting(1, "small", pods_with={"deadline_s": 1000}))
+    harness.settle()
+    assert start(harness, "large") == ExpectedStart(0, 300, Basis.LIMITS)
+    assert start(harness, "small") == ExpectedStart(0, 300, Basis.LIMITS)
+
+
+def test_groups_that_want_other_nodes_do_not_keep_each_other():
+    harness = Harness.settled(*(node(f"n{at}", cpu=1, labels={"pool": "ab"[at]}) for at in range(2)))
+    harness.add(runs("p0", 0, 500), runs("p1", 1, 100))
+    harness.add(*wanting(1, "first", priority=5, pods_with={"node_selector": {"pool": "a"}}))
+    harness.add(*wanting(1, pods_with={"node_selector": {"pool": "b"}}))
+    harness.settle()
+    assert start(harness) == ExpectedStart(0, 100, Basis.LIMITS)
+
+
+def test_all_members_start_in_one_domain_if_they_must():
+    harness = Harness.settled(*(node(f"n{at}", cpu=1, labels={"rack": "ab"[at % 2]}) for at in range(4)))
+    harness.add(*(runs(f"p{at}", at, 100 * (at + 1)) for at in range(4)))
+    harness.add(*wanting(2, topology=Topology("rack", required=True)))
+    harness.settle()
+    assert start(harness) == ExpectedStart(0, 300, Basis.LIMITS)
+
+
+def test_members_that_want_a_node_each_do_not_share_one():
+    harness = Harness.settled(
+        node("n0", cpu=2), node("n1", cpu=2), runs("p0", 0, 100, cpu=2), runs("p1", 1, 300, cpu=2)
+    )
+    harness.add(*wanting(2, pods_with={"host_ports": [HostPort(80)]}))
+    harness.settle()
+    assert start(harness) == ExpectedStart(0, 300, Basis.LIMITS)
+
+
+def test_the_minima_of_roles_are_what_is_waited_for():
+    harness = full(runs("p0", 0, 100), runs("p1", 1, 300), nodes=2)
+    roles = (Role("a", 1), Role("b", 0))
+    harness.add(group("g", min_member=1, max_schedule_time_s=9999.0, roles=roles))
+    harness.add(*pods("g", 1, role="b", created=START - 10), *pods("g", 1, role="a", first=1))
+    harness.settle()
+    assert start(harness).latest == 100
+
+
+def test_what_more_than_amounts_decides_is_said_not_to_be_known():
+    harness = Harness.settled(node("n0", cpu=1, labels={"zone": "a"}), runs("p0", 0, 100))
+    harness.add(*wanting(1, pods_with={"spread": [Spread(PodTerm("zone", ()), 1)]}))
+    harness.settle()
+    assert start(harness) == ExpectedStart(0, 0, None, Unknown.DEPENDS)
 
 
 def test_the_latest_start_is_not_known_behind_one_that_waits_for_ever():
@@ -134,7 +197,7 @@ def test_the_latest_start_is_not_known_behind_one_that_waits_for_ever():
     harness.add(*wanting(1))
     harness.settle()
     found = start(harness)
-    assert (found.earliest, found.latest, found.why) == (100, 0, Unknown.AHEAD)
+    assert (found.earliest, found.latest, found.why) == (0, 0, Unknown.AHEAD)
     assert found.decides == GroupKey("default", "first")
 
 
@@ -171,3 +234,77 @@ def test_a_group_with_reserved_places_starts_by_then_even_if_that_relies_on_prom
     harness.wait(1801)
     assert (before.earliest, before.latest) == (4000 + GRACE_S, 0)
     assert start(harness) == ExpectedStart(4000 + GRACE_S, 4000 + GRACE_S, Basis.DECLARED)
+
+
+def told(harness: Harness, name: str = "g") -> ExpectedStart | None:
+    """What the group's status says, in seconds from the story's start."""
+    found = harness.status(f"default/{name}").expected
+    if found is None:
+        return None
+    return found._replace(
+        earliest=found.earliest and found.earliest - START, latest=found.latest and found.latest - START
+    )
+
+
+def test_it_is_told_in_the_status_until_the_group_starts():
+    harness = full(*(runs(f"p{at}", at, 100 * (at + 1)) for at in range(4)))
+    harness.add(*wanting(3))
+    harness.wait(5)
+    assert told(harness) is None
+    harness.wait(60)
+    found = told(harness)
+    assert found is not None
+    # With a margin of a minute, or of a tenth of how far away it is.
+    assert found.latest == pytest.approx(360, abs=5)
+    harness.delete("default/p0", "default/p1", "default/p2")
+    harness.wait(5)
+    assert harness.status("default/g").phase == "Scheduled"
+    assert told(harness) is None
+
+
+def test_it_is_told_anew_only_when_it_has_moved():
+    harness = full(*(runs(f"p{at}", at, 1000 * (at + 1)) for at in range(4)))
+    harness.add(*wanting(3))
+    harness.wait(60)
+    first = told(harness)
+    assert first is not None
+    assert (round(first.earliest, -1), round(first.latest, -1)) == (0, 3300)
+    for ends_in, moved in ((2800, False), (2500, True)):
+        harness.delete("default/p2")
+        harness.add(runs("p2", 2, ends_in))
+        harness.wait(70)
+        assert (told(harness) != first) is moved
+
+
+@pytest.mark.parametrize(("name", "decides"), [("default/p", GroupKey("", "p")), ("other/p", None)])
+def test_only_what_runs_in_the_own_namespace_is_named(name, decides):
+    harness = full(runs(name, 0), nodes=1)
+    harness.add(*wanting(1))
+    harness.wait(60)
+    assert told(harness) == ExpectedStart(why=Unknown.UNKNOWN, decides=decides)
+
+
+def test_what_is_told_does_not_depend_on_where_calls_end():
+    found = []
+    for call in (budget.CALL, 20_000):
+        with mock.patch.object(budget, "CALL", call):
+            harness = full(*(runs(f"p{at}", at, 100 * (at + 1)) for at in range(8)), nodes=8)
+            for at in range(6):
+                harness.add(*wanting(1 + at % 3, f"g{at}", pods_with={"deadline_s": 100 * at + 60}))
+            harness.wait(90)
+            found.append([told(harness, f"g{at}") for at in range(6)])
+    assert found[0] == found[1]
+    assert None not in found[0]
+
+
+def test_a_walk_that_nodes_change_under_is_begun_anew():
+    with mock.patch.object(budget, "CALL", 20_000):
+        harness = full(*(runs(f"p{at}", at, 1000) for at in range(4)))
+        for at in range(20):
+            harness.add(*wanting(1, f"g{at}"))
+        harness.wait(29)
+        for at in range(10):
+            harness.add(node(f"m{at}", cpu=0))
+            harness.wait(1)
+        harness.wait(120)
+        assert told(harness, "g0") is not None

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from gangsched.cli.explain_text import _BASES, _UNKNOWN, lines
-from gangsched.core.contention.expectation import Basis, Unknown
 from gangsched.core.objects.events import Event, GroupsReplaced, NodesReplaced, PodsReplaced, Synced
+from gangsched.core.objects.expected_start import Basis, Unknown
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.policy import Policy
 from gangsched.views.diagnosed import Diagnosis
@@ -51,7 +51,7 @@ def told(diagnosis: Diagnosis) -> dict[str, Any]:
 def test_limits_say_when_it_starts():
     diagnosis = diagnose(runs("a", deadline_s=90), runs("b", deadline_s=630))
     assert told(diagnosis) == {
-        "earliest": "2026-01-01T00:10:00Z",
+        "earliest": None,
         "latest": "2026-01-01T00:10:00Z",
         "basis": "Limits",
         "unknown": None,

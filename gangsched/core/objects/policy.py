@@ -104,7 +104,7 @@ class Policy(Struct, frozen=True):
     and those for lost members for up to `restart_hold_s`; `namespace_limits` keep one namespace from blocking the
     others. A quorum's pre-bindings may take up to `pre_bind_timeout_s`. `preemption` says what leaves for a group of
     higher priority, `reservations` for whom places are kept until others have ended,
-    and `aging` how waiting raises a group in the order.
+    and `aging` how waiting raises a group in the order. With `forecasts` groups are told when they will probably start.
     """
 
     scheduler_names: tuple[str, ...] = (DEFAULT_NAME,)
@@ -130,6 +130,7 @@ class Policy(Struct, frozen=True):
     preemption: Preemption = Preemption()
     reservations: Reservations = Reservations()
     aging: Aging = Aging()
+    forecasts: bool = True
 
     @property
     def kept_as(self) -> str:

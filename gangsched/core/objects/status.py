@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from gangsched.core.objects.expected_start import ExpectedStart
 from gangsched.core.objects.record import NO_RECORD, Record
 from gangsched.core.objects.shape import Amounts
 
@@ -91,7 +92,8 @@ class GroupStatus(Struct, frozen=True, gc=False, cache_hash=True):
 
     A restart recovers from the `record`, which is None before the status is first written; the rest is for users.
     `scheduler` is the schedulerName of the installation that wrote it; empty for the default name. `finished_at` is
-    since when the phase has been one of `FINISHED`.
+    since when the phase has been one of `FINISHED`. `expected` is when a group that waits will probably start; it names
+    only what is in the same namespace.
     """
 
     record: Record | None = None
@@ -105,6 +107,7 @@ class GroupStatus(Struct, frozen=True, gc=False, cache_hash=True):
     demand: tuple[Demand, ...] = ()
     fitting: tuple[Fitting, ...] = ()
     helps: tuple[str, ...] = ()
+    expected: ExpectedStart | None = None
     scheduler: str = ""
     finished_at: float = 0.0
 

@@ -82,6 +82,10 @@ class Ahead:
             if not len(self._lines[filed.wanted]):
                 del self._lines[filed.wanted]
 
+    def in_order(self) -> Iterator[GroupKey]:
+        """All of them, the first in the order first."""
+        return (key for _, key in merge(*(lines[_ALL] for lines in self._lines.values())))
+
     def before(self, key: GroupKey, contends: Contends) -> list[GroupKey]:
         """The gangs ahead of this one, in order."""
         entry = self._entry(key)

@@ -94,6 +94,7 @@ def status_of(gang: Gang, message: str, *, scheduled: bool, known: bool, now: fl
         demand=(),
         fitting=(),
         helps=(),
+        expected=None,
     )
     degraded = _condition(gang, "Degraded", Reason.INTERNAL_ERROR, message, status=True, now=now)
     if scheduled:

@@ -7,6 +7,8 @@ state is written, whatever led to it; a status that has not changed is not writt
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
@@ -15,7 +17,9 @@ from gangsched.core.gang import bindings, placeholders, prebinding, preempted, r
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Gang
+from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect, PatchStatus
+from gangsched.core.objects.expected_start import ExpectedStart
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
@@ -40,11 +44,19 @@ after that."""
 class StatusWriter:
     """Writes what is due for a gang and records it in `gang.written`."""
 
-    def __init__(self, policy: Policy, cluster: Cluster, holders: Holders, ahead: Ahead) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        cluster: Cluster,
+        holders: Holders,
+        ahead: Ahead,
+        starts: Mapping[GroupKey, ExpectedStart],
+    ) -> None:
         self._policy = policy
         self._cluster = cluster
         self._holders = holders
         self._ahead = ahead
+        self._starts = starts
         self._rate_limit = pod_events.RateLimit()
 
     def schedule(self, gang: Gang, assessment: Assessment, now: float) -> None:
@@ -72,7 +84,7 @@ class StatusWriter:
         elif written.unwritten and gang.observed.group is not None:
             due = now
         else:
-            stale_at = now if written.behind or _basis_changed(gang, assessment) else written.message_until
+            stale_at = now if written.behind or self._basis_changed(gang, assessment) else written.message_until
             due = min(max(stale_at, written.message_at + self._policy.message_interval_s), written.pods_at)
         written.write_at = max(due, written.write_again_at)
 
@@ -103,12 +115,29 @@ class StatusWriter:
                 written.wrote(status, gang.observed.resource_version, awaited)
         else:
             written.not_written(self._build(gang, assessment, reason))
-        written.told(reason, message, _basis(gang, assessment), until=self._until(gang))
+        written.told(reason, message, (*_basis(gang, assessment), self._expected(gang)), until=self._until(gang))
         written.write_at = float("inf")
         effects += events_of(gang, assessment, reason, message, scheduler=self._policy.scheduler_names[0])
         effects += member_conditions.write(gang, assessment, message, self._policy, now)
         effects += pod_events.emit(gang, assessment, self._rate_limit, message, now)
         return effects
+
+    def _basis_changed(self, gang: Gang, assessment: Assessment) -> bool:
+        refusal, *others = *_basis(gang, assessment), self._expected(gang)
+        written = gang.written.basis
+        return gang.observed.group is not None and (
+            not written or written[0] is not refusal or list(written[1:]) != others
+        )
+
+    def _expected(self, gang: Gang) -> ExpectedStart | None:
+        """When the group will probably start, if it waits for room.
+
+        What was told before a change of leader stays until it is found out anew.
+        """
+        if not gang.wait.parked:
+            return None
+        last = gang.written.status
+        return self._starts.get(gang.key) or (last.expected if last is not None else None)
 
     def _until(self, gang: Gang) -> float:
         """When the message of the PodGroup says something else though nothing has changed."""
@@ -185,6 +214,7 @@ class StatusWriter:
             attempts=record.timeouts + (1 if trying or scheduled else 0),
             source=assessment.terms.source,
             demand=demand_of(gang, reason),
+            expected=self._expected(gang),
             scheduler=self._policy.kept_as,
         )
 
@@ -208,12 +238,6 @@ def _basis(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
     )
 
 
-def _basis_changed(gang: Gang, assessment: Assessment) -> bool:
-    refusal, *others = _basis(gang, assessment)
-    written = gang.written.basis
-    return gang.observed.group is not None and (not written or written[0] is not refusal or list(written[1:]) != others)
-
-
 def _settled(status: GroupStatus) -> GroupStatus:
     """The status without the parts that may wait for the interval between messages."""
     return replace(
@@ -221,6 +245,7 @@ def _settled(status: GroupStatus) -> GroupStatus:
         demand=(),
         fitting=(),
         helps=(),
+        expected=None,
         finished_at=0.0,
         conditions=tuple(replace(condition, message="", since=0.0, generation=0) for condition in status.conditions),
     )

@@ -67,10 +67,7 @@ function showStart(element, starts) {
     : [null, null];
   const [earliest, latest] = times.map((time) => time && duration(Math.round((time - now()) / 1000)));
   element.title = times.filter(Boolean).map(exact).join(" to ");
-  if (!earliest) say(element, "");
-  else
-    say(
-      element,
-      latest ? `Expected to start in ${earliest} to ${latest}.` : `Expected to start not before ${earliest} from now.`,
-    );
+  if (earliest && latest) say(element, `Expected to start in ${earliest} to ${latest}.`);
+  else if (latest) say(element, `Expected to start in ${latest} at the latest.`);
+  else say(element, earliest ? `Expected to start not before ${earliest} from now.` : "");
 }

@@ -1,0 +1,88 @@
+"""The expected start of each group, from what was played forward.
+
+The latest start counts on limits alone. For the earliest one others end when they have declared to, and who only has a
+limit may end at any time. Each is played forward twice (`core.planning.forecast`): once everybody starts who fits, once
+nobody overtakes. What happens lies between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from gangsched.core.contention.ends import ENDLESS, UNKNOWN
+from gangsched.core.gang.clock import NEVER
+from gangsched.core.gang.plan import Plan
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.expected_start import Basis, ExpectedStart, Unknown
+from gangsched.core.planning.forecast import Forecast, Start
+
+HORIZON_S = 7 * 24 * 3600.0
+"""A start later than this from now is not told."""
+AT_ONCE_S = 1.0
+"""A start so soon is not told as one."""
+MOST_IN_LINE = 1000
+"""Of so many groups, the first in the order, it is found out when they start."""
+
+
+class Outlook(NamedTuple):
+    """What was played forward, by what others are `expected` to do, and by what is `certain`.
+
+    `owner` names the gang or pod with this end, by its index. `could`: whether the group fits on empty nodes.
+    """
+
+    expected: Sequence[Forecast]
+    certain: Sequence[Forecast]
+    owner: Callable[[int], GroupKey]
+    could: Callable[[GroupKey], bool]
+    now: float
+
+    def of(self, key: GroupKey, plan: Plan | None, *, depends: bool = False) -> ExpectedStart:
+        """The expected start of the group, which has this plan. `depends`: it may be later than amounts tell."""
+        found = self._without_plan(key, depends=depends)
+        if plan is None or plan.start == NEVER:
+            return found
+        latest = plan.expires if plan.start is None else max(plan.start, self.now)
+        earliest = min(found.earliest, latest)
+        promised = plan.promises if plan.start is not None else ()
+        basis = Basis.VICTIMS if plan.start is None else Basis.DECLARED if promised else Basis.LIMITS
+        return ExpectedStart(earliest, latest, basis)
+
+    def _without_plan(self, key: GroupKey, *, depends: bool) -> ExpectedStart:
+        first = min((each.starts[key] for each in self.expected if key in each.starts), key=_at, default=None)
+        if first is None or first.at >= UNKNOWN:
+            return ExpectedStart(0.0, 0.0, None, *self._unknown(key, self.expected[0]))
+        if first.at > self.now + HORIZON_S:
+            return ExpectedStart(why=Unknown.HORIZON)
+        latest, why, decides = self._latest(key)
+        if depends:
+            latest, why, decides = 0.0, Unknown.DEPENDS, None
+        at_once = self.certain[0].starts.get(key)
+        if at_once is not None and at_once.at <= self.now:
+            return ExpectedStart(self.now, latest, Basis.ROOM, why, decides)
+        # Those that have nothing but a limit may end at any time, one after the other.
+        earliest = first.at if first.at > self.now + AT_ONCE_S else 0.0
+        basis = (Basis.DECLARED if first.promise else Basis.LIMITS) if earliest or latest else None
+        return ExpectedStart(earliest, max(earliest, latest) if latest else 0.0, basis, why, decides)
+
+    def _latest(self, key: GroupKey) -> tuple[float, Unknown | None, GroupKey | None]:
+        found = 0.0
+        for each in self.certain:
+            last = each.starts.get(key)
+            if last is None or last.at >= UNKNOWN:
+                return (0.0, *self._unknown(key, each))
+            found = max(found, last.at)
+        return (0.0, Unknown.HORIZON, None) if found > self.now + HORIZON_S else (found, None, None)
+
+    def _unknown(self, key: GroupKey, played: Forecast) -> tuple[Unknown, GroupKey | None]:
+        start, ahead = played.starts.get(key), played.behind.get(key)
+        if start is None and ahead is None and not self.could(key):
+            return Unknown.NEVER, None
+        if start is None or ahead is not None:
+            return Unknown.AHEAD, ahead if isinstance(ahead, GroupKey) else None
+        decides = self.owner(start.last) if start.last >= 0 else None
+        return Unknown.ENDLESS if start.at >= ENDLESS else Unknown.UNKNOWN, decides
+
+
+def _at(start: Start) -> float:
+    return start.at

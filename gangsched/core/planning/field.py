@@ -1,0 +1,109 @@
+"""What nodes have and what waiting groups ask of them, as arrays, at one moment."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.cluster.claims import Claim
+from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.shape import PODS, Amounts, Shape
+from gangsched.core.planning.ask import Ask
+from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.forecast import Ends, Forecast, Kind, Waiting
+
+_MOST = 1 << 48
+"""Larger amounts count as this one, so that no sum overflows."""
+HOSTNAME = "kubernetes.io/hostname"
+
+
+class Field:
+    """The amounts of the nodes at one moment, and the kinds of members and their `pools` of rows, as they are met."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        capacity = cluster.capacity
+        size, self._columns = len(capacity.names), dict(capacity.columns)
+        self.delegated = capacity.delegated()
+        self.free: IntArray = np.clip(capacity.free[:size, : len(self._columns)], -_MOST, _MOST)
+        self.pools: list[Mask] = []
+        self._most: IntArray = np.clip(capacity.allocatable[:size, : len(self._columns)], 0, _MOST)
+        self._rows = dict(capacity.rows)
+        self._cluster = cluster
+        self._nodes = cluster.node_changes
+        self._pools: dict[bytes, int] = {}
+        self._accepting: dict[Shape, Mask] = {}
+        self._amounts: dict[Amounts, IntArray] = {}
+
+    def is_good(self) -> bool:
+        """Whether the nodes are still those of that moment."""
+        return self._cluster.node_changes == self._nodes
+
+    def places(self, claims: Sequence[Claim]) -> tuple[IntArray, IntArray]:
+        """The row of each claim, which is on a known node, and what it takes there."""
+        rows: IntArray = np.array([self._rows[claim.node] for claim in claims], dtype=np.int64)
+        kinds: dict[Amounts, int] = {}
+        kind = [kinds.setdefault(claim.pod.shape.requests, len(kinds)) for claim in claims]
+        table: IntArray = np.array([self._vector(each) for each in kinds], dtype=np.int64)
+        amounts: IntArray = table.reshape(len(kinds), len(self._columns))[kind]
+        return rows, amounts
+
+    def waiting(self, name: Hashable, ask: Ask, chosen: Sequence[Pod], holds_from: float) -> Waiting:
+        """The group, which asks so, with these members."""
+        closed = sorted({row for node in ask.pause.nodes if (row := self._rows.get(node)) is not None})
+        kinds = []
+        for shape, number in Counter(pod.shape for pod in chosen).items():
+            accepting = self._accepts(shape)
+            if closed:
+                accepting = accepting.copy()
+                accepting[closed] = False
+            alone = bool(shape.host_ports) or any(term.topology_key == HOSTNAME for term in shape.anti_affinity)
+            kinds.append(Kind(number, self._vector(shape.requests), accepting, alone))
+        kinds.sort(key=lambda kind: tuple(kind.amounts.tolist()), reverse=True)
+        pools = [self._pool(kind.accepting) for kind in kinds]
+        domains = None
+        if ask.topology is not None and ask.topology.required:
+            domains = self._cluster.labels.domains(ask.topology.key).of_row[: len(self.free)].copy()
+        alike = tuple(
+            (kind.number, kind.amounts.tobytes(), pool, kind.alone) for kind, pool in zip(kinds, pools, strict=True)
+        )
+        asked = (alike, ask.topology if domains is not None else None)
+        every: Mask = np.logical_or.reduce([kind.accepting for kind in kinds])
+        return Waiting(name, asked, kinds, self._pool(every), domains, holds_from=holds_from)
+
+    def could(self, waiting: Waiting) -> bool:
+        """Whether it fits on the nodes if they are empty."""
+        nothing = np.zeros((0, len(self._columns)), dtype=np.int64)
+        none: IntArray = np.zeros(0, dtype=np.int64)
+        ends = Ends(np.zeros(0), none, nothing, np.zeros(0, dtype=np.bool_))
+        forecast = Forecast(self._most, self.pools, ends, 0.0, strict=False)
+        for _ in forecast.play([waiting]):
+            pass
+        return waiting.name in forecast.starts
+
+    def _pool(self, accepting: Mask) -> int:
+        found = self._pools.setdefault(accepting.tobytes(), len(self.pools))
+        if found == len(self.pools):
+            self.pools.append(accepting)
+        return found
+
+    def _accepts(self, shape: Shape) -> Mask:
+        """The rows that accept members of the shape; none if no node has ever had something that it requests."""
+        if shape not in self._accepting:
+            found: Mask = np.zeros(len(self.free), dtype=np.bool_)
+            if all(resource in self._columns for resource, _ in shape.requests):
+                found = self._cluster.accepting(MemberClass(shape))[: len(self.free)]
+            self._accepting[shape] = found
+        return self._accepting[shape]
+
+    def _vector(self, requests: Amounts) -> IntArray:
+        if requests not in self._amounts:
+            found: IntArray = np.zeros(len(self._columns), dtype=np.int64)
+            for resource, amount in (*requests, (PODS, 1)):
+                if resource in self._columns:
+                    found[self._columns[resource]] = min(_MOST, amount)
+            self._amounts[requests] = found
+        return self._amounts[requests]
