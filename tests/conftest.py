@@ -94,7 +94,11 @@ def _faults_are_not_contained(request: pytest.FixtureRequest, monkeypatch: pytes
         def fail(_self: object, _key: object, _step: object, error: Exception, _now: float) -> None:
             raise error
 
+        def omit(_self: object, error: Exception, _now: float) -> None:
+            raise error
+
         monkeypatch.setattr(module.Containment, "park", fail)
+        monkeypatch.setattr(sys.modules["gangsched.core.contention.forecasting"].Forecasting, "omit", omit)
 
 
 @pytest.fixture(autouse=True)

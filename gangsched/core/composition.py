@@ -12,7 +12,7 @@ from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.intake import Intake
 from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.events import Event, Synced
-from gangsched.core.objects.faults import Fault, Rebuilt, SetAside
+from gangsched.core.objects.faults import Fault, Omitted, Rebuilt, SetAside
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.subjects import name_of, singles
 from gangsched.core.quarantine import Quarantine, culprit
@@ -31,7 +31,7 @@ class Composition:
         self._policy = policy
         self._avoidance = avoidance
         self._reconcile_pause_s_per_pod = reconcile_pause_s_per_pod
-        self._faults: list[Fault | Rebuilt | SetAside] = []
+        self._faults: list[Fault | Omitted | Rebuilt | SetAside] = []
         self._compose(None)
 
     def _compose(self, former: State | None, again: Collection[Event] = ()) -> None:
@@ -57,10 +57,10 @@ class Composition:
         facts = [*state.surroundings.facts(), *state.scaling.facts(), *state.members.facts()]
         return self.quarantine.restored(facts)
 
-    def take_faults(self) -> list[Fault | Rebuilt | SetAside]:
+    def take_faults(self) -> list[Fault | Omitted | Rebuilt | SetAside]:
         """The faults in single gangs and over single objects since the last call, and contradictions that they left."""
         faults, self._faults = [*self._faults, *self.state.containment.take_faults()], []
-        return [*faults, *self.quarantine.take_faults()]
+        return [*faults, *self.quarantine.take_faults(), *self.state.forecasting.take_faults()]
 
     def blames(self, events: Sequence[Event], effects: Sequence[Effect], now: float) -> bool:
         """After an exception that concerns no gang, in a call with these events: set aside the object that causes it.

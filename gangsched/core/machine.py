@@ -23,7 +23,7 @@ from gangsched.core.membership.rechecking import recheck_worsened
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.events import Event, PodSeen
-from gangsched.core.objects.faults import Fault, FaultyStep, Rebuilt, SetAside
+from gangsched.core.objects.faults import Fault, FaultyStep, Omitted, Rebuilt, SetAside
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.stats import Measured, Stage, Stats
@@ -297,7 +297,7 @@ class Machine:
         """Contradictions in the state; empty when all is well (checked after every test)."""
         return self._state.validate()
 
-    def take_faults(self) -> list[Fault | Rebuilt | SetAside]:
+    def take_faults(self) -> list[Fault | Omitted | Rebuilt | SetAside]:
         """The exceptions that were contained since the last call, and the contradictions that they led to."""
         return self._parts.take_faults()
 

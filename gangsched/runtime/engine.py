@@ -13,7 +13,7 @@ from typing import Protocol
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod, Effect, EmitEvent, EvictPod
 from gangsched.core.objects.events import Event, PodSeen, Synced, TimePassed
-from gangsched.core.objects.faults import Fault, Rebuilt, SetAside
+from gangsched.core.objects.faults import Fault, Omitted, Rebuilt, SetAside
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.results import PodBound, Result
 from gangsched.core.objects.stats import Measured, Stats
@@ -61,7 +61,7 @@ class Machine(Protocol):
         """("NAMESPACE/POD", node) of each pod of ours that another process has bound since the last call."""
         ...
 
-    def take_faults(self) -> list[Fault | Rebuilt | SetAside]:
+    def take_faults(self) -> list[Fault | Omitted | Rebuilt | SetAside]:
         """Faults in the logic of single groups, or over single objects, since the last call."""
         ...
 
@@ -258,6 +258,13 @@ class Engine:
                 _log.error(
                     "the scheduler failed over an object, which is a bug: it counts as not there until it changes",
                     extra={"object": fault.what},
+                    exc_info=fault.error,
+                )
+                continue
+            if isinstance(fault, Omitted):
+                _log.error(
+                    "a part of the scheduler that decides nothing failed, which is a bug: it rests for some time",
+                    extra={"part": fault.part, "pause_s": fault.pause_s},
                     exc_info=fault.error,
                 )
                 continue

@@ -11,7 +11,7 @@ from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod, Effect, EmitEvent
 from gangsched.core.objects.events import Event, PodGone, PodSeen, Synced, TimePassed
-from gangsched.core.objects.faults import Fault, FaultyStep, Rebuilt, SetAside
+from gangsched.core.objects.faults import Fault, FaultyStep, Omitted, Rebuilt, SetAside
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, PodBound, Refused, StatusRefused
@@ -35,7 +35,7 @@ class FakeMachine:
     rivals: list[tuple[str, str]] = field(default_factory=list)
     passes: list[tuple[list[Event], float]] = field(default_factory=list)
     fails: bool = False
-    faults: list[Fault | Rebuilt | SetAside] = field(default_factory=list)
+    faults: list[Fault | Omitted | Rebuilt | SetAside] = field(default_factory=list)
     seen: list[Event] = field(default_factory=list)
     lacks: int = 0
 
@@ -52,7 +52,7 @@ class FakeMachine:
         taken, self.rivals = self.rivals, []
         return taken
 
-    def take_faults(self) -> list[Fault | Rebuilt | SetAside]:
+    def take_faults(self) -> list[Fault | Omitted | Rebuilt | SetAside]:
         taken, self.faults = self.faults, []
         return taken
 
@@ -347,6 +347,14 @@ async def test_an_object_that_is_set_aside_is_logged_with_the_traceback_and_the_
     assert vars(told)["object"] == "Node n1"
     assert "ValueError: invalid literal" in TextFormatter().format(told)
     assert rig.engine.set_aside() == ["Node n1 (ValueError)"]
+
+
+async def test_a_part_that_failed_and_decides_nothing_is_logged_and_the_engine_goes_on(caplog):
+    rig = Rig(FakeMachine(effects=[BIND], faults=[Omitted("expected starts", ValueError("evil"), 3600.0)]))
+    rig.inbox.post([GONE])
+    assert await rig.engine.step() == [BIND]
+    (told,) = (record for record in caplog.records if record.levelno == logging.ERROR)
+    assert (vars(told)["part"], vars(told)["pause_s"]) == ("expected starts", 3600.0)
 
 
 async def test_a_bug_in_the_machine_ends_the_engine_and_the_log_names_only_kinds_and_numbers(caplog):

@@ -7,14 +7,17 @@ from unittest import mock
 
 import pytest
 
+from gangsched.core.contention.forecasting import PAUSE_S
 from gangsched.core.contention.outlook import HORIZON_S
 from gangsched.core.objects.declaration import GroupKey, Role, Topology
 from gangsched.core.objects.expected_start import Basis, ExpectedStart, Unknown
+from gangsched.core.objects.faults import Omitted
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.shape import HostPort, PodTerm, Spread
 from gangsched.core.objects.workload import SERIES_OF, WorkloadFacts
 from gangsched.core.planning import budget
+from gangsched.core.planning.field import Field
 from tests.builders import group, node, pod, pods
 from tests.harness import START, Harness
 
@@ -308,3 +311,17 @@ def test_a_walk_that_nodes_change_under_is_begun_anew():
             harness.wait(1)
         harness.wait(120)
         assert told(harness, "g0") is not None
+
+
+@pytest.mark.faults
+def test_a_fault_in_finding_it_out_disturbs_nothing_and_it_is_tried_again():
+    harness = full(*(runs(f"p{at}", at, 9000) for at in range(4)))
+    harness.add(*wanting(3))
+    with mock.patch.object(Field, "places", side_effect=RuntimeError("broken")):
+        harness.wait(60)
+    [fault] = harness.machine.take_faults()
+    assert isinstance(fault, Omitted)
+    assert told(harness) is None
+    harness.wait(PAUSE_S + 60)
+    assert told(harness) is not None
+    assert harness.machine.take_faults() == []

@@ -26,6 +26,7 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.membership.members import Members
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.expected_start import ExpectedStart, Unknown
+from gangsched.core.objects.faults import Omitted
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.shape import Shape
@@ -37,6 +38,7 @@ from gangsched.core.planning.forecast import Ends, Forecast, Waiting
 
 FIRST_S = 30.0
 """A group's start is found out once it has waited for so many seconds, and again at most once in as many."""
+PAUSE_S = 3600.0
 _LOAD = 0.02
 """At most about this part of one processor's time is spent on it."""
 _UNITS_A_SECOND = 25_000_000
@@ -71,6 +73,7 @@ class Forecasting:
         policy: Policy,
     ) -> None:
         self.unfinished = False
+        self._faults: list[Omitted] = []
         self.starts: dict[GroupKey, ExpectedStart] = {}
         self._cluster = cluster
         self._members = members
@@ -118,13 +121,27 @@ class Forecasting:
             self._running = self._walk(now)
         walk, self._running = self._running, None
         self._budget, before = budget, budget.spent
-        found = _gone_on(walk, budget)
+        try:
+            found = _gone_on(walk, budget)
+        except Exception as error:  # noqa: BLE001 - a defect may raise anything, and nothing depends on this
+            self.omit(error, now)
+            return []
         self._spent += budget.spent - before
         if found is None:
             self._running, self.unfinished = walk, True
             return []
         self._not_before = now + max(FIRST_S, self._spent / _UNITS_A_SECOND / _LOAD)
         return self._tell(found, now)
+
+    def omit(self, error: Exception, now: float) -> None:
+        """Rest for some time after an exception."""
+        self._faults.append(Omitted("expected starts", error, PAUSE_S))
+        self._due = self._not_before = now + PAUSE_S
+
+    def take_faults(self) -> list[Omitted]:
+        """The exceptions since the last call."""
+        faults, self._faults = self._faults, []
+        return faults
 
     def all(self, now: float) -> dict[GroupKey, ExpectedStart]:
         """The expected starts as they are now, found out at once. Nothing is changed."""
@@ -173,6 +190,8 @@ class Forecasting:
                 waiting[key] = self._waiting(gang, field, ask, chosen, now)
             self._budget.charge(units.POD * len(chosen))
             yield
+        self._budget.charge(_PLACE * len(ends))
+        yield
         promise = np.array([end.promised < end.certain for end in ends], dtype=np.bool_)
         certain = Ends(np.array([end.certain for end in ends], dtype=np.float64), *places, promise)
         soonest = np.where(certain.at < UNKNOWN, now, certain.at)
@@ -197,8 +216,12 @@ class Forecasting:
         self, field: Field, ends: Ends, line: Sequence[Waiting], now: float
     ) -> Generator[None, None, list[Forecast]]:
         """Played forward twice: with those who overtake, and in strict order."""
-        both = [Forecast(field.free, field.pools, ends, now, strict=strict) for strict in (False, True)]
-        for forecast in both:
+        both = []
+        for strict in (False, True):
+            forecast = Forecast(field.free, field.pools, ends, now, strict=strict)
+            both.append(forecast)
+            self._budget.charge(_PLACE * len(ends.at))
+            yield
             for cost in forecast.play(line):
                 self._budget.charge(cost)
                 yield

@@ -54,3 +54,12 @@ class SetAside:
 
     what: str
     error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class Omitted:
+    """An exception in a part that decides nothing: it does nothing for `pause_s` seconds."""
+
+    part: str
+    error: Exception
+    pause_s: float

@@ -22,6 +22,8 @@ Floats = npt.NDArray[np.float64]
 _DRAWN_TOGETHER = 0.02
 """Ends that differ by no more than this fraction of how far away they are count as one."""
 _GROWS = 4
+_RELEASED, _PLACED = 10, 3
+"""Cost, in units of the budget, of each end that is reached, and of each row that is sorted to place a kind."""
 _MOST_DOMAINS = 4
 """Of so many domains with enough room in sum, each is tried."""
 
@@ -109,15 +111,14 @@ class Forecast:
         moment = self._now
         waiting = line
         while True:
-            waiting, cost = self._try(waiting, moment)
-            yield cost
+            waiting = yield from self._try(waiting, moment)
             following = self._next() if waiting else None
             if following is None:
                 return
             moment = following
             until = int(np.searchsorted(self._at, moment, side="right"))
             self._release(self._order[self._left : until])
-            yield (until - self._left) * units.MATCH // 10 + 1
+            yield (until - self._left) * _RELEASED
             self._left = until
             while self._later and self._later[0][0] <= moment:
                 for rows, amounts in heappop(self._later)[2]:
@@ -144,13 +145,13 @@ class Forecast:
         self._last[rows] = which
         self._promised[rows[ends.promise[which]]] = True
 
-    def _try(self, line: Sequence[Waiting], moment: float) -> tuple[list[Waiting], int]:
-        """Start who can at this moment. Returns those who wait on, and what it cost."""
+    def _try(self, line: Sequence[Waiting], moment: float) -> Generator[int, None, list[Waiting]]:
+        """Start who can at this moment. Returns those who wait on."""
         left: list[Waiting] = []
         refused: set[Hashable] = set()
         holding: dict[int, _Held] = {}
         of_pool: dict[int, Sequence[_Held]] = {}
-        cost = 0
+        yield len(line)
         for each in line:
             holders = of_pool.get(each.pool)
             if holders is None:
@@ -160,7 +161,7 @@ class Forecast:
             asked = (each.asked, tuple(held.name for held in keeping))
             placed = None
             if asked not in refused and not (self._strict and keeping):
-                cost += len(each.kinds) * (units.CLASS + len(self._free))
+                yield len(each.kinds) * (units.CLASS + len(self._free))
                 placed = self._placed(each, [held.rows for held in keeping])
             if placed is None:
                 refused.add(asked)
@@ -168,10 +169,11 @@ class Forecast:
                 if keeping:
                     self.behind.setdefault(each.name, keeping[0].name)
                 if each.pool not in holding and (self._strict or (not holders and moment >= each.holds_from)):
-                    holding[each.pool], spent = self._hold(each, moment)
+                    holding[each.pool], cost = self._hold(each, moment)
                     of_pool.clear()
-                    cost += spent
+                    yield cost
                 continue
+            yield _PLACED * len(each.kinds) * len(self._free)
             rows = np.concatenate([rows for rows, _ in placed])
             self.starts[each.name] = Start(
                 moment, bool(self._promised[rows].any()), int(self._last[rows].max(initial=-1))
@@ -179,7 +181,7 @@ class Forecast:
             end = moment + each.lasts_s
             if end < float("inf"):
                 heappush(self._later, (end, next(self._number), placed))
-        return left, cost + len(line)
+        return left
 
     def _hold(self, waiting: Waiting, moment: float) -> tuple[_Held, int]:
         """The rows that are kept for the group, and from when on, as it was found out when it began to hold them."""
