@@ -161,7 +161,7 @@ class Upkeep:
         state.searching.note(gang, assessment, state.surroundings.priority_classes)
         state.reserving.note(gang, assessment)
         if gang.wait.parked or key in state.forecasting.waiting:
-            state.forecasting.note(gang, now)
+            state.forecasting.note(gang, assessment, now)
         state.agenda.set(Due.RECONCILE, key, assessment.due)
 
     def _file(self, gang: Gang, assessment: Assessment, now: float) -> None:

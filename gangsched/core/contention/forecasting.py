@@ -95,13 +95,14 @@ class Forecasting:
         """When it is due without an event, in epoch seconds; infinity if it is not."""
         return self._due
 
-    def note(self, gang: Gang, now: float) -> None:
+    def note(self, gang: Gang, assessment: Assessment, now: float) -> None:
         """Note whether the group, which was just brought up to date or tried, waits."""
         if gang.wait.parked and self._is_on and gang.observed.group is not None:
             self.waiting.add(gang.key)
             if gang.key not in self.starts:
                 self._due = min(self._due, max(now + FIRST_S, self._not_before))
-        else:
+        elif assessment.want.quorum is None:
+            # One that is tried at present keeps what it was told.
             self.drop(gang.key)
 
     def drop(self, key: GroupKey) -> None:

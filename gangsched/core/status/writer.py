@@ -115,26 +115,44 @@ class StatusWriter:
                 written.wrote(status, gang.observed.resource_version, awaited)
         else:
             written.not_written(self._build(gang, assessment, reason))
-        written.told(reason, message, (*_basis(gang, assessment), self._expected(gang)), until=self._until(gang))
+        written.told(reason, message, self._basis(gang, assessment), until=self._until(gang))
         written.write_at = float("inf")
         effects += events_of(gang, assessment, reason, message, scheduler=self._policy.scheduler_names[0])
         effects += member_conditions.write(gang, assessment, message, self._policy, now)
         effects += pod_events.emit(gang, assessment, self._rate_limit, message, now)
         return effects
 
-    def _basis_changed(self, gang: Gang, assessment: Assessment) -> bool:
-        refusal, *others = *_basis(gang, assessment), self._expected(gang)
-        written = gang.written.basis
-        return gang.observed.group is not None and (
-            not written or written[0] is not refusal or list(written[1:]) != others
+    def _basis(self, gang: Gang, assessment: Assessment) -> tuple[object, ...]:
+        """The inputs of the messages, other than the numbers in the status."""
+        doing = gang.operations.rollback
+        refused = next(iter(rollback.refusals(gang, doing)), None) if doing is not None else None
+        spared = len(doing.evictions.spared) if doing is not None else 0
+        return (
+            gang.wait.refusal,
+            assessment.terms.hindrance,
+            bindings.complaint(gang),
+            gang.record.rollback_note,
+            spared,
+            gang.record.capped.note if gang.record.capped is not None else gang.wait.outside,
+            gang.observed.idle,
+            assessment.terms.lowered,
+            refused.why if refused else None,
+            prebinding.awaited(gang),
+            self._expected(gang, assessment),
         )
 
-    def _expected(self, gang: Gang) -> ExpectedStart | None:
+    def _basis_changed(self, gang: Gang, assessment: Assessment) -> bool:
+        refusal, *others = self._basis(gang, assessment)
+        written = gang.written.basis
+        differs = not written or written[0] is not refusal or list(written[1:]) != others
+        return gang.observed.group is not None and differs
+
+    def _expected(self, gang: Gang, assessment: Assessment) -> ExpectedStart | None:
         """When the group will probably start, if it waits for room.
 
         What was told before a change of leader stays until it is found out anew.
         """
-        if not gang.wait.parked:
+        if not gang.wait.parked and assessment.want.quorum is None:
             return None
         last = gang.written.status
         return self._starts.get(gang.key) or (last.expected if last is not None else None)
@@ -214,28 +232,9 @@ class StatusWriter:
             attempts=record.timeouts + (1 if trying or scheduled else 0),
             source=assessment.terms.source,
             demand=demand_of(gang, reason),
-            expected=self._expected(gang),
+            expected=self._expected(gang, assessment),
             scheduler=self._policy.kept_as,
         )
-
-
-def _basis(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
-    """The inputs of the messages, other than the numbers in the status."""
-    doing = gang.operations.rollback
-    refused = next(iter(rollback.refusals(gang, doing)), None) if doing is not None else None
-    spared = len(doing.evictions.spared) if doing is not None else 0
-    return (
-        gang.wait.refusal,
-        assessment.terms.hindrance,
-        bindings.complaint(gang),
-        gang.record.rollback_note,
-        spared,
-        gang.record.capped.note if gang.record.capped is not None else gang.wait.outside,
-        gang.observed.idle,
-        assessment.terms.lowered,
-        refused.why if refused else None,
-        prebinding.awaited(gang),
-    )
 
 
 def _settled(status: GroupStatus) -> GroupStatus:
