@@ -269,7 +269,7 @@ class TestTop:
     def test_off_a_terminal_it_is_printed_once(self, waiting, kubectl):
         out = kubectl.run("gang", "top")
         assert "1 node · cpu 67% · " in out.splitlines()[0]
-        assert re.search(rf"^{waiting.namespace}/waiter +Queued +3/3 +0 +\S+ +Unschedulable$", out, re.MULTILINE)
+        assert re.search(rf"^{waiting.namespace}/waiter +Queued +3/3 +0 +\S+ +- +Unschedulable$", out, re.MULTILINE)
         assert re.search(rf"^n1 +67% .* {waiting.namespace}/holder \(2\)$", out, re.MULTILINE)
         assert json.loads(kubectl.run("gang", "top", "-o", "json"))["nodes"][0]["name"] == "n1"
 

@@ -122,6 +122,7 @@ async def test_the_operator_serves_the_page_of_what_it_knows(
         assert (stages[0], stages[-1]) == ("created", "running")
         assert await texts(tab, "#members td:not(:first-child)") == ["n1", "Running", "–"] * 2
         await tab.until(told(f"{cluster.namespace}/runs")("#bars"))
+        await tab.until(told("running for")("#bars"))
         bars = dict(zip(await texts(tab, "#bars .name"), await texts(tab, "#bars .unseen"), strict=True))
         assert "running for" in bars[f"{cluster.namespace}/runs"]
         # Groups of other tests may be there as well.

@@ -43,7 +43,7 @@ class Outlook(NamedTuple):
         if plan is None or plan.start == NEVER:
             return found
         latest = plan.expires if plan.start is None else max(plan.start, self.now)
-        earliest = min(found.earliest, latest)
+        earliest = min(found.earliest, latest) if plan.start is not None else 0.0
         promised = plan.promises if plan.start is not None else ()
         basis = Basis.VICTIMS if plan.start is None else Basis.DECLARED if promised else Basis.LIMITS
         return ExpectedStart(earliest, latest, basis)
@@ -59,7 +59,7 @@ class Outlook(NamedTuple):
             latest, why, decides = 0.0, Unknown.DEPENDS, None
         at_once = self.certain[0].starts.get(key)
         if at_once is not None and at_once.at <= self.now:
-            return ExpectedStart(self.now, latest, Basis.ROOM, why, decides)
+            return ExpectedStart(0.0, latest, Basis.ROOM, why, decides)
         # Those that have nothing but a limit may end at any time, one after the other.
         earliest = first.at if first.at > self.now + AT_ONCE_S else 0.0
         basis = (Basis.DECLARED if first.promise else Basis.LIMITS) if earliest or latest else None
