@@ -325,3 +325,19 @@ def test_a_fault_in_finding_it_out_disturbs_nothing_and_it_is_tried_again():
     harness.wait(PAUSE_S + 60)
     assert told(harness) is not None
     assert harness.machine.take_faults() == []
+
+
+def test_a_group_that_goes_while_it_is_found_out_is_not_told_and_one_made_again_is():
+    with mock.patch.object(budget, "CALL", 20_000):
+        harness = full(*(runs(f"p{at}", at) for at in range(4)))
+        for at in range(20):
+            harness.add(*wanting(1, f"g{at}"))
+        harness.wait(30)
+        for at in range(20):
+            harness.delete(f"default/g{at}-0")
+            harness.delete_group(f"default/g{at}")
+        harness.wait(120)
+        assert harness.machine.forecasting.starts == {}
+        harness.add(*wanting(1, "g0"))
+        harness.wait(120)
+        assert told(harness, "g0") is not None

@@ -109,6 +109,8 @@ class Forecasting:
         """The group is gone, or waits no more."""
         self.waiting.discard(key)
         self.starts.pop(key, None)
+        if not self.waiting:
+            self._running, self.unfinished = None, False
 
     def go_on(self, budget: Budget, now: float) -> list[GroupKey]:
         """Go on while the budget lasts. Returns the groups whose start has moved."""
@@ -150,7 +152,11 @@ class Forecasting:
         return _gone_on(self._walk(now), self._budget) or {}
 
     def _tell(self, found: Mapping[GroupKey, ExpectedStart], now: float) -> list[GroupKey]:
-        moved = [key for key, start in found.items() if start.has_moved(self._found.get(key), now)]
+        # Some may be gone, or wait no more, since the walk began.
+        found = {key: start for key, start in found.items() if key in self.waiting and key in self._members.gangs}
+        moved = [
+            key for key, start in found.items() if key not in self.starts or start.has_moved(self._found[key], now)
+        ]
         for key in [*self.starts]:
             if key not in found:
                 del self.starts[key]
@@ -181,10 +187,11 @@ class Forecasting:
             if not field.is_good():
                 self._due = now + FIRST_S
                 return {**self._found}
-            ask = self._asking.of(gang, self._assessments[key]) if gang is not None else None
-            if gang is None or ask is None:
+            assessment = self._assessments.get(key)
+            ask = self._asking.of(gang, assessment) if gang is not None and assessment is not None else None
+            chosen = _needed(ask) if ask is not None else []
+            if gang is None or ask is None or not chosen:
                 continue
-            chosen = _needed(ask)
             if any(pod.device_claims or not field.delegated.isdisjoint(dict(pod.shape.requests)) for pod in chosen):
                 starts[key] = ExpectedStart(why=Unknown.DEPENDS)
             else:

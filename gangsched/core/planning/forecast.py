@@ -22,8 +22,8 @@ Floats = npt.NDArray[np.float64]
 _DRAWN_TOGETHER = 0.02
 """Ends that differ by no more than this fraction of how far away they are count as one."""
 _GROWS = 4
-_RELEASED, _PLACED = 10, 3
-"""Cost, in units of the budget, of each end that is reached, and of each row that is sorted to place a kind."""
+_LOOKED_AT, _RELEASED, _PLACED = 40, 10, 3
+"""Cost, in units of the budget, of each group that is looked at, of each end that is reached, and of each row that is sorted to place a kind."""
 _MOST_DOMAINS = 4
 """Of so many domains with enough room in sum, each is tried."""
 
@@ -151,7 +151,7 @@ class Forecast:
         refused: set[Hashable] = set()
         holding: dict[int, _Held] = {}
         of_pool: dict[int, Sequence[_Held]] = {}
-        yield len(line)
+        yield _LOOKED_AT * len(line)
         for each in line:
             holders = of_pool.get(each.pool)
             if holders is None:
