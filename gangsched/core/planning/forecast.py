@@ -23,7 +23,8 @@ _DRAWN_TOGETHER = 0.02
 """Ends that differ by no more than this fraction of how far away they are count as one."""
 _GROWS = 4
 _LOOKED_AT, _RELEASED, _PLACED = 40, 10, 3
-"""Cost, in units of the budget, of each group that is looked at, of each end that is reached, and of each row that is sorted to place a kind."""
+"""Cost, in units of the budget, of each group that is looked at, of each end that is reached, and of each row that is
+sorted to place a kind."""
 _MOST_DOMAINS = 4
 """Of so many domains with enough room in sum, each is tried."""
 
