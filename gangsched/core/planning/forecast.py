@@ -21,6 +21,7 @@ from gangsched.core.planning import budget as units
 Floats = npt.NDArray[np.float64]
 _DRAWN_TOGETHER = 0.02
 """Ends that differ by no more than this fraction of how far away they are count as one."""
+_AT_ONCE_S = 0.5
 _GROWS = 4
 _LOOKED_AT, _RELEASED, _PLACED = 40, 10, 3
 """Cost, in units of the budget, of each group that is looked at, of each end that is reached, and of each row that is
@@ -136,8 +137,9 @@ class Forecast:
             return None
         until = min(first + _DRAWN_TOGETHER * (first - self._now), 2 * first)
         last = int(np.searchsorted(self._at, until, side="right")) - 1
+        settled = (end for end, _, _ in self._later if end <= max(until, first + _AT_ONCE_S))
         # The last of those that end by then.
-        return max(first, float(self._at[last]) if last >= left else first)
+        return max(first, float(self._at[last]) if last >= left else first, *settled)
 
     def _release(self, which: npt.NDArray[np.intp]) -> None:
         ends = self._ends
