@@ -20,8 +20,6 @@ from gangsched.core.objects.status import (
     TIME,
 )
 
-Word = Annotated[str, Field(max_length=63)]
-"""A word for programs; a newer version might write others."""
 Time = Annotated[str, Field(max_length=64), Format("date-time")]
 
 ConditionReason = Annotated[
@@ -38,6 +36,7 @@ _LONGEST_ROLE = 253
 """The longest role in another system's annotations; our own are shorter."""
 _LONGEST_WORD = 63
 """The longest word for programs that a newer version might write."""
+Word = Annotated[str, Field(max_length=_LONGEST_WORD)]
 
 
 class StatusPart(PodGroupPart):

@@ -22,7 +22,7 @@ from gangsched.api.podgroup_status import (
 )
 from gangsched.api.schema import MAX_COUNT
 from gangsched.api.template_shapes import requests_to_object
-from gangsched.api.times import format_time, parse_time
+from gangsched.api.times import format_if_set, format_time, parse_time
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.expected_start import Basis, ExpectedStart, Unknown
 from gangsched.core.objects.quantity import amount
@@ -101,8 +101,8 @@ def status_from_object(status: Mapping[str, object]) -> GroupStatus:
 
 def _expected_to_object(expected: ExpectedStart) -> dict[str, Any]:
     fields = {
-        "earliest": format_time(expected.earliest, to_the_second=True) if expected.earliest else None,
-        "latest": format_time(expected.latest, to_the_second=True) if expected.latest else None,
+        "earliest": format_if_set(expected.earliest),
+        "latest": format_if_set(expected.latest),
         "basis": expected.basis,
         "unknown": expected.why,
         "decides": expected.decides.name if expected.decides is not None else None,

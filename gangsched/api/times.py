@@ -18,6 +18,11 @@ def format_time(seconds: float, *, to_the_second: bool = False) -> str:
     return moment.isoformat(timespec="seconds" if to_the_second else "microseconds") + "Z"
 
 
+def format_if_set(seconds: float) -> str | None:
+    """The time to the second; None for 0.0, which stands for no time."""
+    return format_time(seconds, to_the_second=True) if seconds else None
+
+
 def parse_time(text: str) -> float:
     """Return a time of the API in seconds since the epoch.
 

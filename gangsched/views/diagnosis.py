@@ -17,7 +17,6 @@ from gangsched.core.gang.writes import BindState
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import OWN_DIALECT, OWN_KEYS, GroupKey
 from gangsched.core.objects.events import Event, ForeignGroupsReplaced, GroupsReplaced
-from gangsched.core.objects.expected_start import ExpectedStart
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
@@ -98,10 +97,6 @@ class _Examination:
         self._findings = Findings(machine)
         self._machine = machine
 
-    def _starts(self) -> ExpectedStart | None:
-        machine = self._machine
-        return machine.forecasting.all(machine.called).get(self._gang.key)
-
     def diagnose(self) -> Diagnosis:
         gang, finding = self._gang, self._findings.of(self._gang.key)
         unread = next((pod for pod in gang.live() if pod.condition_reason in _UNREAD), None)
@@ -135,7 +130,7 @@ class _Examination:
             helps=tuple(helps),
             demand=refusal.demand if refusal is not None else (),
             preemption=preemption,
-            starts=self._starts() if shortfall is not None else None,
+            starts=self._machine.forecasting.all(self._machine.called).get(gang.key) if shortfall is not None else None,
             place=self._assessment.terms.priority + self._assessment.aged,
             aged=self._assessment.aged,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from gangsched.api.times import format_time
+from gangsched.api.times import format_if_set
 from gangsched.core.contention.prospects import Prospect
 from gangsched.core.objects.quantity import format_amount
 from gangsched.core.objects.status import Demand, Fitting
@@ -64,7 +64,7 @@ def as_object(
         "preemption": None if diagnosis.preemption is None else _preemption_json(diagnosis.preemption),
         "aged": diagnosis.aged,
         "expectedStart": None if diagnosis.starts is None else expected_starts.as_object(diagnosis.starts),
-        "since": _time(diagnosis.since),
+        "since": format_if_set(diagnosis.since),
         "fitting": [_fitting_json(kind) for kind in diagnosis.fitting],
         "fromStatusAlone": reading.forbidden or None,
         "hidden": reading.hidden,
@@ -73,21 +73,17 @@ def as_object(
     }
 
 
-def _time(at: float) -> str | None:
-    return format_time(at, to_the_second=True) if at else None
-
-
 def _preemption_json(found: Prospect) -> dict[str, object]:
     plan = found.plan
-    opened = None if plan is None else {"pods": plan.pods, "groups": plan.groups, "since": _time(plan.since)}
+    opened = None if plan is None else {"pods": plan.pods, "groups": plan.groups, "since": format_if_set(plan.since)}
     return {
-        "plan": None if plan is None or opened is None else {**opened, "expires": _time(plan.expires)},
+        "plan": None if plan is None or opened is None else {**opened, "expires": format_if_set(plan.expires)},
         "never": found.bar,
-        "notBefore": _time(found.due),
+        "notBefore": format_if_set(found.due),
         "wouldLeave": {"pods": found.pods, "groups": found.groups},
         "fitsWithoutTerminating": found.fits,
         "obstacles": {why.value: number for why, number in found.obstacles.items()},
-        "protectedUntil": _time(found.protected_until),
+        "protectedUntil": format_if_set(found.protected_until),
         "searchExhausted": found.exhausted,
     }
 

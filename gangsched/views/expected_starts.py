@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gangsched.api.times import format_time
+from gangsched.api.times import format_if_set
 from gangsched.core.objects.expected_start import ExpectedStart
 
 
@@ -10,13 +10,9 @@ def as_object(starts: ExpectedStart) -> dict[str, object]:
     """The expected start as a JSON object."""
     decides = starts.decides
     return {
-        "earliest": _time(starts.earliest),
-        "latest": _time(starts.latest),
+        "earliest": format_if_set(starts.earliest),
+        "latest": format_if_set(starts.latest),
         "basis": starts.basis,
         "unknown": starts.why,
         "decides": None if decides is None else {"namespace": decides.namespace or None, "name": decides.name},
     }
-
-
-def _time(seconds: float) -> str | None:
-    return format_time(seconds, to_the_second=True) if seconds else None

@@ -33,7 +33,8 @@ from gangsched.core.objects.shape import Shape
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.ask import Ask
 from gangsched.core.planning.budget import Budget
-from gangsched.core.planning.field import HOSTNAME, Field
+from gangsched.core.planning.expansion import HOSTNAME
+from gangsched.core.planning.field import Field
 from gangsched.core.planning.forecast import Ends, Forecast, Waiting
 
 FIRST_S = 30.0

@@ -42,11 +42,11 @@ class Outlook(NamedTuple):
         found = self._without_plan(key, depends=depends)
         if plan is None or plan.start == NEVER:
             return found
-        latest = plan.expires if plan.start is None else max(plan.start, self.now)
-        earliest = min(found.earliest, latest) if plan.start is not None else 0.0
-        promised = plan.promises if plan.start is not None else ()
-        basis = Basis.VICTIMS if plan.start is None else Basis.DECLARED if promised else Basis.LIMITS
-        return ExpectedStart(earliest, latest, basis)
+        if plan.start is None:
+            return ExpectedStart(0.0, plan.expires, Basis.VICTIMS)
+        latest = max(plan.start, self.now)
+        basis = Basis.DECLARED if plan.promises else Basis.LIMITS
+        return ExpectedStart(min(found.earliest, latest), latest, basis)
 
     def _without_plan(self, key: GroupKey, *, depends: bool) -> ExpectedStart:
         first = min((each.starts[key] for each in self.expected if key in each.starts), key=_at, default=None)

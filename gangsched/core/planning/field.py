@@ -14,11 +14,10 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import PODS, Amounts, Shape
 from gangsched.core.planning.ask import Ask
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.forecast import Ends, Forecast, Kind, Waiting
-
-_MOST = 1 << 48
-"""Larger amounts count as this one, so that no sum overflows."""
-HOSTNAME = "kubernetes.io/hostname"
+from gangsched.core.planning.expansion import HOSTNAME
+from gangsched.core.planning.forecast import Kind, Waiting, take
+from gangsched.core.planning.freed_sums import claimed
+from gangsched.core.planning.removable import MOST
 
 
 class Field:
@@ -28,9 +27,9 @@ class Field:
         capacity = cluster.capacity
         size, self._columns = len(capacity.names), dict(capacity.columns)
         self.delegated = capacity.delegated()
-        self.free: IntArray = np.clip(capacity.free[:size, : len(self._columns)], -_MOST, _MOST)
+        self.free: IntArray = np.clip(capacity.free[:size, : len(self._columns)], -MOST, MOST)
         self.pools: list[Mask] = []
-        self._most: IntArray = np.clip(capacity.allocatable[:size, : len(self._columns)], 0, _MOST)
+        self._most: IntArray = np.clip(capacity.allocatable[:size, : len(self._columns)], 0, MOST)
         self._rows = dict(capacity.rows)
         self._cluster = cluster
         self._nodes = cluster.node_changes
@@ -44,12 +43,7 @@ class Field:
 
     def places(self, claims: Sequence[Claim]) -> tuple[IntArray, IntArray]:
         """The row of each claim, which is on a known node, and what it takes there."""
-        rows: IntArray = np.array([self._rows[claim.node] for claim in claims], dtype=np.int64)
-        kinds: dict[Amounts, int] = {}
-        kind = [kinds.setdefault(claim.pod.shape.requests, len(kinds)) for claim in claims]
-        table: IntArray = np.array([self._vector(each) for each in kinds], dtype=np.int64)
-        amounts: IntArray = table.reshape(len(kinds), len(self._columns))[kind]
-        return rows, amounts
+        return claimed(claims, self._rows, list(self._columns))
 
     def waiting(self, name: Hashable, ask: Ask, chosen: Sequence[Pod], holds_from: float) -> Waiting:
         """The group, which asks so, with these members."""
@@ -76,13 +70,7 @@ class Field:
 
     def could(self, waiting: Waiting) -> bool:
         """Whether it fits on the nodes if they are empty."""
-        nothing = np.zeros((0, len(self._columns)), dtype=np.int64)
-        none: IntArray = np.zeros(0, dtype=np.int64)
-        ends = Ends(np.zeros(0), none, nothing, np.zeros(0, dtype=np.bool_))
-        forecast = Forecast(self._most, self.pools, ends, 0.0, strict=False)
-        for _ in forecast.play([waiting]):
-            pass
-        return waiting.name in forecast.starts
+        return take(self._most.copy(), waiting) is not None
 
     def _pool(self, accepting: Mask) -> int:
         found = self._pools.setdefault(accepting.tobytes(), len(self.pools))
@@ -104,6 +92,6 @@ class Field:
             found: IntArray = np.zeros(len(self._columns), dtype=np.int64)
             for resource, amount in (*requests, (PODS, 1)):
                 if resource in self._columns:
-                    found[self._columns[resource]] = min(_MOST, amount)
+                    found[self._columns[resource]] = min(MOST, amount)
             self._amounts[requests] = found
         return self._amounts[requests]

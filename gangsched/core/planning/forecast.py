@@ -15,10 +15,9 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.arrays import Floats, IntArray, Mask
 from gangsched.core.planning import budget as units
 
-Floats = npt.NDArray[np.float64]
 _DRAWN_TOGETHER = 0.02
 """Ends that differ by no more than this fraction of how far away they are count as one."""
 _AT_ONCE_S = 0.5
@@ -64,6 +63,10 @@ class Ends(NamedTuple):
     promise: Mask
 
 
+Placed = Sequence[tuple[IntArray, IntArray]]
+"""Rows, and the amounts that are taken on each."""
+
+
 class Start(Struct, frozen=True):
     """When a group starts. `promise`: others have to keep theirs; `last`: the latest end there, by its index, or -1."""
 
@@ -103,10 +106,10 @@ class Forecast:
         self._none = self._promised.copy()
         self._last: IntArray = np.full(len(free), -1, dtype=np.int64)
         self._meet: dict[tuple[int, int], bool] = {}
-        self._later: list[tuple[float, int, Sequence[tuple[IntArray, IntArray]]]] = []
+        self._later: list[tuple[float, int, Placed]] = []
         self._number = count()
         self._left = 0
-        self._held: dict[Hashable, _Held | None] = {}
+        self._held: dict[Hashable, _Held] = {}
 
     def play(self, line: Sequence[Waiting]) -> Generator[int, None, None]:
         """Find all starts; yields what each step costs, in units of the budget."""
@@ -123,8 +126,7 @@ class Forecast:
             yield (until - self._left) * _RELEASED
             self._left = until
             while self._later and self._later[0][0] <= moment:
-                for rows, amounts in heappop(self._later)[2]:
-                    self._free[rows] += amounts
+                _give_back(self._free, heappop(self._later)[2])
 
     def _next(self) -> float | None:
         """The next moment at which something ends; None if nothing does."""
@@ -165,7 +167,7 @@ class Forecast:
             placed = None
             if asked not in refused and not (self._strict and keeping):
                 yield len(each.kinds) * (units.CLASS + len(self._free))
-                placed = self._placed(each, [held.rows for held in keeping])
+                placed = take(self._free, each, [held.rows for held in keeping])
             if placed is None:
                 refused.add(asked)
                 left.append(each)
@@ -194,14 +196,14 @@ class Forecast:
         held = _Held(waiting.name, waiting.pool, float("inf"), self._none)
         if self._strict:
             return held, 0
-        number, before = len(self._at) - self._left, self._free
+        number = len(self._at) - self._left
         # The smallest number of further ends after which it fits: in steps that grow, then by bisection.
         none, enough, tries = -1, min(1, number), 0
         found = None
         while True:
-            self._free = before.copy()
-            at = self._ended(enough, moment, last=enough == number)
-            places, tries = self._placed(waiting, []), tries + 1
+            free = self._free.copy()
+            at = self._release_ahead(free, enough, moment, last=enough == number)
+            places, tries = take(free, waiting), tries + 1
             if places is not None:
                 rows_of = self._none.copy()
                 for rows, _ in places:
@@ -212,21 +214,19 @@ class Forecast:
             if (found is None and none == number) or (found is not None and found - none <= 1):
                 break
             enough = min(_GROWS * max(1, enough), number) if found is None else (none + found) // 2
-        self._free = before
         self._held[waiting.name] = held
-        return held, tries * (len(waiting.kinds) + 1) * len(before)
+        return held, tries * (len(waiting.kinds) + 1) * len(self._free)
 
-    def _ended(self, number: int, moment: float, *, last: bool) -> float:
-        """Release the next so many ends, and who settled until then, or all if it is the last; returns the time."""
+    def _release_ahead(self, free: IntArray, number: int, moment: float, *, last: bool) -> float:
+        """Release there the next so many ends, and who settled until then, or all if it is the last: when that is."""
         which = self._order[self._left : self._left + number]
-        np.add.at(self._free, self._ends.rows[which], self._ends.amounts[which])
+        np.add.at(free, self._ends.rows[which], self._ends.amounts[which])
         at = float(self._at[self._left + number - 1]) if number else moment
         if last and self._later:
             at = max(at, *(end for end, _, _ in self._later))
         for end, _, placed in self._later:
             if end <= at:
-                for rows, amounts in placed:
-                    self._free[rows] += amounts
+                _give_back(free, placed)
         return at
 
     def _have_common(self, one: int, other: int) -> bool:
@@ -235,56 +235,60 @@ class Forecast:
             self._meet[pair] = one == other or bool((self._pools[one] & self._pools[other]).any())
         return self._meet[pair]
 
-    def _placed(self, waiting: Waiting, closed: Sequence[Mask]) -> list[tuple[IntArray, IntArray]] | None:
-        """Take places for all members: rows with the amounts taken there. None, with nothing taken, without room."""
-        shut = np.logical_or.reduce(closed) if closed else None
-        for choice in self._choices(waiting):
-            inside = choice
-            if shut is not None:
-                inside = ~shut if choice is None else choice & ~shut
-            found = self._placed_in(waiting, inside)
-            if found is not None:
-                return found
-        return None
 
-    def _choices(self, waiting: Waiting) -> Iterator[Mask | None]:
-        """The rows where to try: those of each domain that has enough room in sum, the least room first."""
-        if waiting.domains is None:
-            yield None
-            return
-        number = int(waiting.domains.max(initial=-1)) + 1
-        inside = waiting.domains >= 0
-        rooms = [
-            np.bincount(waiting.domains[inside], room(self._free, kind)[inside], minlength=number)
-            for kind in waiting.kinds
-        ]
-        enough = np.logical_and.reduce([each >= kind.number for each, kind in zip(rooms, waiting.kinds, strict=True)])
-        able = np.flatnonzero(enough)
-        for domain in able[np.argsort(rooms[0][able], kind="stable")][:_MOST_DOMAINS].tolist():
-            yield waiting.domains == domain
+def take(free: IntArray, waiting: Waiting, closed: Sequence[Mask] = ()) -> Placed | None:
+    """Take places for all members, but on no row that is closed; None, with nothing taken, without room."""
+    shut = np.logical_or.reduce(closed) if closed else None
+    for choice in _choices(free, waiting):
+        inside = choice
+        if shut is not None:
+            inside = ~shut if choice is None else choice & ~shut
+        found = _take_inside(free, waiting, inside)
+        if found is not None:
+            return found
+    return None
 
-    def _placed_in(self, waiting: Waiting, inside: Mask | None) -> list[tuple[IntArray, IntArray]] | None:
-        taken: list[tuple[IntArray, IntArray]] = []
-        for kind in waiting.kinds:
-            there = room(self._free, kind)
-            if inside is not None:
-                there = np.where(inside, there, 0)
-            rows = np.flatnonzero(there)
-            # Where the least is left, first: so large members find room later.
-            rows = rows[np.argsort(there[rows], kind="stable")]
-            sums = np.cumsum(there[rows])
-            if not len(sums) or sums[-1] < kind.number:
-                for each, amounts in taken:
-                    self._free[each] += amounts
-                return None
-            last = int(np.searchsorted(sums, kind.number))
-            rows = rows[: last + 1]
-            numbers = there[rows]
-            numbers[-1] -= sums[last] - kind.number
-            amounts = numbers[:, None] * kind.amounts
-            self._free[rows] -= amounts
-            taken.append((rows, amounts))
-        return taken
+
+def _choices(free: IntArray, waiting: Waiting) -> Iterator[Mask | None]:
+    """The rows where to try: those of each domain that has enough room in sum, the least room first."""
+    if waiting.domains is None:
+        yield None
+        return
+    number = int(waiting.domains.max(initial=-1)) + 1
+    inside = waiting.domains >= 0
+    rooms = [np.bincount(waiting.domains[inside], room(free, kind)[inside], minlength=number) for kind in waiting.kinds]
+    enough = np.logical_and.reduce([each >= kind.number for each, kind in zip(rooms, waiting.kinds, strict=True)])
+    able = np.flatnonzero(enough)
+    for domain in able[np.argsort(rooms[0][able], kind="stable")][:_MOST_DOMAINS].tolist():
+        yield waiting.domains == domain
+
+
+def _take_inside(free: IntArray, waiting: Waiting, inside: Mask | None) -> Placed | None:
+    taken: list[tuple[IntArray, IntArray]] = []
+    for kind in waiting.kinds:
+        there = room(free, kind)
+        if inside is not None:
+            there = np.where(inside, there, 0)
+        rows = np.flatnonzero(there)
+        # Where the least is left, first: so large members find room later.
+        rows = rows[np.argsort(there[rows], kind="stable")]
+        sums = np.cumsum(there[rows])
+        if not len(sums) or sums[-1] < kind.number:
+            _give_back(free, taken)
+            return None
+        last = int(np.searchsorted(sums, kind.number))
+        rows = rows[: last + 1]
+        numbers = there[rows]
+        numbers[-1] -= sums[last] - kind.number
+        amounts = numbers[:, None] * kind.amounts
+        free[rows] -= amounts
+        taken.append((rows, amounts))
+    return taken
+
+
+def _give_back(free: IntArray, placed: Placed) -> None:
+    for rows, amounts in placed:
+        free[rows] += amounts
 
 
 def room(free: IntArray, kind: Kind) -> IntArray:

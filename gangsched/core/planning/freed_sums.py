@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -22,15 +22,7 @@ class FreedSums:
         cluster = snapshot.cluster
         self._counted = counted = Counted(snapshot, ask, Removable.of(cluster, ()), 0.0)
         self._size = snapshot.size
-        known = cluster.capacity.rows
-        rows: IntArray = np.array([known.get(claim.node, -1) for claim in claims], dtype=np.int64)
-        kinds: dict[Amounts, int] = {}
-        requests = (claim.pod.shape.requests for claim in claims)
-        kind = np.array([kinds.setdefault(each, len(kinds)) for each in requests], dtype=np.int64)
-        freed = [dict((*each, (PODS, 1))) for each in kinds]
-        table = [[min(MOST, amounts.get(name, 0)) for name in counted.resources] for amounts in freed]
-        self._amounts: IntArray = np.array(table, dtype=np.int64).reshape(len(kinds), len(counted.resources))[kind]
-        self._rows = rows
+        self._rows, self._amounts = claimed(claims, cluster.capacity.rows, counted.resources)
 
     def could(self, number: int) -> bool:
         """Whether the sums do not exclude that the ask is placed once the first so many have left."""
@@ -42,3 +34,15 @@ class FreedSums:
         ]
         left = self._counted.left_on(np.arange(self._size), np.array(more).reshape(len(more), -1).T)
         return self._counted.could_with(left)
+
+
+def claimed(claims: Sequence[Claim], known: Mapping[str, int], resources: Sequence[str]) -> tuple[IntArray, IntArray]:
+    """The row of each claim, by these known nodes (-1: none), and what it takes there of these resources."""
+    rows: IntArray = np.array([known.get(claim.node, -1) for claim in claims], dtype=np.int64)
+    kinds: dict[Amounts, int] = {}
+    requests = (claim.pod.shape.requests for claim in claims)
+    kind = np.array([kinds.setdefault(each, len(kinds)) for each in requests], dtype=np.int64)
+    taken = [dict((*each, (PODS, 1))) for each in kinds]
+    table = [[min(MOST, amounts.get(name, 0)) for name in resources] for amounts in taken]
+    amounts: IntArray = np.array(table, dtype=np.int64).reshape(len(kinds), len(resources))[kind]
+    return rows, amounts
