@@ -10,6 +10,7 @@ from itertools import combinations
 from typing import Any, Literal
 
 import pytest
+from playwright.async_api import Route
 from axe_playwright_python.async_playwright import Axe
 
 from gangsched.page.board import Board
@@ -554,6 +555,28 @@ async def test_what_would_help_is_told_as_long_as_the_group_waits(tab: Tab, boar
     assert await texts(tab, "#helping, #helps, #fits") == ["", "", "1 of 4 members fit now."]
     assert await tab.page.evaluate("document.getElementById('fitting').hidden")
     assert tab.problems == []
+
+
+@beside_the_browser
+async def test_what_would_help_is_asked_again_until_there_is_an_answer(tab: Tab, board: tuple[Board, str]) -> None:
+    shown, address = board
+    shown.show(view(3))
+    failing = {"helps": 2}
+
+    async def fail_first(route: Route) -> None:
+        failing["helps"] -= 1
+        await (route.continue_() if failing["helps"] < 0 else route.fulfill(json={"error": "busy"}))
+
+    await tab.page.route("**/helps/**", fail_first)
+    await tab.page.clock.install()
+    await open_(tab, address)
+    await tab.page.click("#line .name")
+    for left in (1, 0):
+        await tab.until(told("busy")("#helping"))
+        assert failing["helps"] == left
+        async with tab.page.expect_response("**/helps/**"):
+            await tab.page.clock.fast_forward("00:11")
+    await tab.until(told("for team/gang-0")("#helps"))
 
 
 @beside_the_browser

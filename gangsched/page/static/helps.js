@@ -2,12 +2,16 @@
 
 import { byId, duration, exact, list, make, now, say, setHidden } from "./text.js";
 
+// A question without an answer is asked again so much later, as long as the group is looked at.
+const AGAIN_MS = 10_000;
 let asking = new AbortController(),
-  asked = "";
+  asked = "",
+  again = 0;
 
 // A question whose answer is no longer needed would delay the next one.
 export function askNoMore() {
   asking.abort();
+  clearTimeout(again);
   asked = "";
   show({});
   say(byId("helping"), "");
@@ -21,10 +25,15 @@ export async function askWhatHelps(group) {
   asked = question;
   const mine = (asking = new AbortController());
   say(byId("helping"), "Finding out what would help …");
-  const found = await answerTo(group, mine.signal);
-  if (mine.signal.aborted) return;
+  await answer(group, mine.signal);
+}
+
+async function answer(group, signal) {
+  const found = await answerTo(group, signal);
+  if (signal.aborted) return;
   say(byId("helping"), found.error || ((found.helps || []).length ? "What would help:" : "No remedy is known."));
   show(found);
+  if (found.error) again = setTimeout(() => answer(group, signal), AGAIN_MS);
 }
 
 async function answerTo({ namespace, name }, signal) {
