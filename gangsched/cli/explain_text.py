@@ -51,7 +51,7 @@ _UNKNOWN = {
     Unknown.UNKNOWN: "{who} has neither activeDeadlineSeconds nor expectedRunTime",
     Unknown.AHEAD: "it depends on {who} ahead of it",
     Unknown.LINE: "more than 1,000 groups are ahead of it",
-    Unknown.DEPENDS: "where other pods are, or which devices are free, decides it too",
+    Unknown.DEPENDS: "more than free amounts decides it: other pods, ports, devices, or room kept for others",
     Unknown.HORIZON: "it is more than 7 days away",
     Unknown.NEVER: "it would not fit even once everything has ended",
 }

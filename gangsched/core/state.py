@@ -102,7 +102,7 @@ class State:
         self.leftovers = Leftovers(policy.scheduler_names)
         self.surroundings = Surroundings(self.cluster, self.members, self.assessments, policy)
         self.holders = Holders(self.cluster)
-        self.writer = StatusWriter(policy, self.cluster, self.holders, self.ahead, self.forecasting.starts)
+        self.writer = StatusWriter(policy, self.cluster, self.holders, self.ahead, self.forecasting.told)
         self.containment: Containment = Containment(
             self.cluster,
             self.members,

@@ -10,8 +10,8 @@ from itertools import combinations
 from typing import Any, Literal
 
 import pytest
-from playwright.async_api import Route
 from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Route
 
 from gangsched.page.board import Board
 from testbed.chromium import Tab

@@ -7,6 +7,7 @@ from unittest import mock
 
 import pytest
 
+from gangsched.core.contention.asking import Asking
 from gangsched.core.contention.forecasting import PAUSE_S
 from gangsched.core.contention.outlook import HORIZON_S
 from gangsched.core.objects.declaration import GroupKey, Role, Topology
@@ -341,3 +342,77 @@ def test_a_group_that_goes_while_it_is_found_out_is_not_told_and_one_made_again_
         harness.add(*wanting(1, "g0"))
         harness.wait(120)
         assert told(harness, "g0") is not None
+
+
+@pytest.mark.parametrize("by", ["the same leader", "the next leader"])
+def test_a_group_that_can_never_fit_any_more_is_told_so(by):
+    harness = full(*(runs(f"p{at}", at, 5000 * (at + 1)) for at in range(4)))
+    harness.add(*wanting(3))
+    harness.wait(60)
+    assert told(harness) is not None
+    harness.delete("default/p2", "default/p3")
+    if by == "the next leader":
+        harness.restart()
+    harness.delete_node("n2")
+    harness.delete_node("n3")
+    harness.wait(120)
+    assert told(harness) == ExpectedStart(why=Unknown.NEVER)
+
+
+@pytest.mark.parametrize("by", ["the same leader", "the next leader"])
+def test_what_was_told_is_taken_back_if_nothing_is_asked_for_any_more(by):
+    harness = full(*(runs(f"p{at}", at, 5000 * (at + 1)) for at in range(4)))
+    harness.add(*wanting(3))
+    harness.wait(60)
+    assert told(harness) is not None
+    with mock.patch.object(Asking, "of", return_value=None):
+        harness.delete("default/p3")
+        if by == "the next leader":
+            harness.restart()
+        harness.wait(120)
+    assert told(harness) is None
+
+
+def test_the_next_leader_keeps_what_was_told_until_it_has_found_it_out():
+    harness = full(*(runs(f"p{at}", at, 5000 * (at + 1)) for at in range(4)))
+    harness.add(*wanting(3))
+    harness.wait(60)
+    before = told(harness)
+    assert before is not None
+    harness.restart()
+    harness.wait(5)
+    harness.add(pod("another", cpu=9))
+    harness.wait(20)
+    assert told(harness) == before
+    harness.wait(60)
+    now = told(harness)
+    assert now is not None
+    assert now.latest == pytest.approx(before.latest, abs=60)
+
+
+@pytest.mark.parametrize("ends_in", [None, 300], ids=["endless", "limited"])
+def test_room_that_is_not_enough_is_no_start(ends_in):
+    """Amounts suffice now, and when others have ended: neither says when the port is free."""
+    harness = Harness.settled(node("n0", cpu=3), runs("p0", 0, ends_in, cpu=1, host_ports=[HostPort(80)]))
+    harness.add(*wanting(1, pods_with={"host_ports": [HostPort(80)]}))
+    harness.settle()
+    assert start(harness) == ExpectedStart(0, 0, None, Unknown.DEPENDS)
+
+
+def test_a_reserved_start_that_has_passed_is_not_told():
+    harness = full(runs("p0", 0, 3000), runs("p1", 1, 2500), nodes=2)
+    harness.add(*wanting(2))
+    harness.settle()
+    harness.wait(1801)
+    assert start(harness) == ExpectedStart(0, 3000, Basis.LIMITS)
+    harness.wait(1300)
+    assert start(harness).latest == 0
+
+
+def test_a_reserved_start_beyond_the_horizon_is_not_told():
+    harness = full(runs("p0", 0, HORIZON_S + 9000), nodes=1)
+    harness.add(*wanting(1))
+    harness.wait(1801)
+    plan = harness.gang("default/g").operations.plan
+    assert plan is not None
+    assert start(harness) == ExpectedStart(why=Unknown.HORIZON)

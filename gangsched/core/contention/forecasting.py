@@ -7,33 +7,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
-from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Claim
 from gangsched.core.contention.asking import Asking
-from gangsched.core.contention.ends import UNKNOWN, End, end_of, last_end
-from gangsched.core.contention.outlook import AT_ONCE_S, MOST_IN_LINE, Outlook
+from gangsched.core.contention.ends import UNKNOWN, End, end_of
+from gangsched.core.contention.outlook import MOST_IN_LINE, Outlook
 from gangsched.core.contention.pool import OVERDUE_S
+from gangsched.core.contention.waiting_group import WaitingGroup, as_it_waits
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Gang
 from gangsched.core.membership.members import Members
+from gangsched.core.objects.arrays import Floats
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.expected_start import ExpectedStart, Unknown
 from gangsched.core.objects.faults import Omitted
-from gangsched.core.objects.pod import Pod, role_of
+from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.shape import Shape
 from gangsched.core.planning import budget as units
-from gangsched.core.planning.ask import Ask
 from gangsched.core.planning.budget import Budget
-from gangsched.core.planning.expansion import HOSTNAME
 from gangsched.core.planning.field import Field
 from gangsched.core.planning.forecast import Ends, Forecast, Waiting
 
@@ -46,17 +43,8 @@ _UNITS_A_SECOND = 25_000_000
 _PLACE, _END = 15, 60
 """Cost, in units of the budget, of reading where a pod is, and of finding out when it ends."""
 _AT_ONCE = 200
-_AT_ANY_TIME_S = AT_ONCE_S / MOST_IN_LINE
 
-_Walk = Generator[None, None, dict[GroupKey, ExpectedStart]]
-
-
-class _Expected(NamedTuple):
-    """A group as it waits, by what it is expected to do and by what is certain; `depends`: amounts tell too little."""
-
-    expected: Waiting
-    certain: Waiting
-    depends: bool
+_Walk = Generator[None, None, dict[GroupKey, ExpectedStart] | None]
 
 
 class Forecasting:
@@ -82,6 +70,7 @@ class Forecasting:
         self._asking = asking
         self._line = line
         self._found: Mapping[GroupKey, ExpectedStart] = {}
+        self._is_first = True
         self._is_on = policy.forecasts
         self._age_s = policy.reservations.starvation_age_s
         self.waiting: set[GroupKey] = set()
@@ -106,6 +95,12 @@ class Forecasting:
             # One that is tried at present keeps what it was told.
             self.drop(gang.key)
 
+    def told(self, gang: Gang) -> ExpectedStart | None:
+        """What the group was told last. That of a former leader is good until it is found out for the first time."""
+        if self._is_on and self._is_first and gang.written.status is not None:
+            return gang.written.status.expected
+        return self.starts.get(gang.key)
+
     def drop(self, key: GroupKey) -> None:
         """The group is gone, or waits no more."""
         self.waiting.discard(key)
@@ -126,21 +121,22 @@ class Forecasting:
         walk, self._running = self._running, None
         self._budget, before = budget, budget.spent
         try:
-            found = _gone_on(walk, budget)
+            gone = _gone_on(walk, budget)
         except Exception as error:  # noqa: BLE001 - a defect may raise anything, and nothing depends on this
             self.omit(error, now)
             return []
         self._spent += budget.spent - before
-        if found is None:
+        if not gone.to_its_end:
             self._running, self.unfinished = walk, True
             return []
         self._not_before = now + max(FIRST_S, self._spent / _UNITS_A_SECOND / _LOAD)
-        return self._tell(found, now)
+        return self._tell(gone.found, now) if gone.found is not None else []
 
     def omit(self, error: Exception, now: float) -> None:
         """Rest for some time after an exception."""
         self._faults.append(Omitted("expected starts", error, PAUSE_S))
         self._due = self._not_before = now + PAUSE_S
+        self._is_first = False
 
     def take_faults(self) -> list[Omitted]:
         """The exceptions since the last call."""
@@ -150,7 +146,7 @@ class Forecasting:
     def all(self, now: float) -> dict[GroupKey, ExpectedStart]:
         """The expected starts as they are now, found out at once. Nothing is changed."""
         self._budget = Budget(1 << 50)
-        return _gone_on(self._walk(now), self._budget) or {}
+        return _gone_on(self._walk(now), self._budget).found or {}
 
     def _tell(self, found: Mapping[GroupKey, ExpectedStart], now: float) -> list[GroupKey]:
         # Some may be gone, or wait no more, since the walk began.
@@ -158,6 +154,9 @@ class Forecasting:
         moved = [
             key for key, start in found.items() if key not in self.starts or start.has_moved(self._found[key], now)
         ]
+        gangs = [self._members.gangs[key] for key in sorted(self.waiting - found.keys()) if key in self._members.gangs]
+        taken_back = [gang.key for gang in gangs if self.told(gang) is not None]
+        self._is_first = False
         for key in [*self.starts]:
             if key not in found:
                 del self.starts[key]
@@ -167,57 +166,55 @@ class Forecasting:
         times = (at for each in found.values() for at in each[:2])
         nearest = min((at for at in times if at > now), default=NEVER)
         self._due = min(self._due, max(nearest + OVERDUE_S + 1, self._not_before))
-        return moved
+        return moved + taken_back
 
     # One walk
 
     def _walk(self, now: float) -> _Walk:
-        """What is there at its beginning, played forward; as before if nodes change before all groups are known."""
+        """What is there at its beginning, played forward; None if nodes change before all groups are known."""
         line = [*islice(self._line(), MOST_IN_LINE + 1)]
         rows = self._cluster.capacity.rows
         claims = [each for each in self._cluster.ledger.claims.values() if each.counts and each.node in rows]
         field = Field(self._cluster)
-        places = field.places(claims)
-        self._budget.charge(_PLACE * len(claims))
         yield
-        ends = yield from self._ends(claims, now)
-        waiting: dict[GroupKey, _Expected] = {}
+        certain, promised = yield from self._ends(claims, field, now)
+        waiting: dict[GroupKey, WaitingGroup] = {}
         starts: dict[GroupKey, ExpectedStart] = {}
         for key in line[:MOST_IN_LINE]:
             gang = self._members.gangs.get(key)
             if not field.is_good():
                 self._due = now + FIRST_S
-                return {**self._found}
+                return None
             assessment = self._assessments.get(key)
             ask = self._asking.of(gang, assessment) if gang is not None and assessment is not None else None
-            chosen = _needed(ask) if ask is not None else []
-            if gang is None or ask is None or not chosen:
+            if gang is None or assessment is None or ask is None or not ask.members:
                 continue
-            if any(pod.device_claims or not field.delegated.isdisjoint(dict(pod.shape.requests)) for pod in chosen):
+            found = as_it_waits(gang, assessment, ask, field, self._members.foreign, self._age_s, now)
+            if found is None:
                 starts[key] = ExpectedStart(why=Unknown.DEPENDS)
             else:
-                waiting[key] = self._waiting(gang, field, ask, chosen, now)
-            self._budget.charge(units.POD * len(chosen))
+                waiting[key] = found
+            self._budget.charge(units.POD * len(ask.members))
             yield
-        self._budget.charge(_PLACE * len(ends))
-        yield
-        promise = np.array([end.promised < end.certain for end in ends], dtype=np.bool_)
-        certain = Ends(np.array([end.certain for end in ends], dtype=np.float64), *places, promise)
         soonest = np.where(certain.at < UNKNOWN, now, certain.at)
-        soonest[promise] = [end.promised for end in ends if end.promised < end.certain]
-        early = certain._replace(at=soonest)
+        early = certain._replace(at=np.where(certain.promise, promised, soonest))
         expected = yield from self._played(field, early, [each.expected for each in waiting.values()], now)
         safe = yield from self._played(field, certain, [each.certain for each in waiting.values()], now)
         outlook = Outlook(
             expected,
             safe,
             owner=lambda at: self._owner(claims[at].pod),
-            could=lambda key: field.could(waiting[key].expected),
+            could=lambda key: field.could(waiting[key].expected, self._budget),
             now=now,
         )
+        wanted = Counter(port for each in waiting.values() for port in each.ports)
+        wanted.update(field.ports)
         for key, each in waiting.items():
             gang = self._members.gangs.get(key)
-            starts[key] = outlook.of(key, gang.operations.plan if gang is not None else None, depends=each.depends)
+            depends = each.depends or any(wanted[port] > 1 for port in each.ports)
+            plan = gang.operations.plan if gang is not None else None
+            starts[key] = outlook.of(key, plan, depends=depends, refused=each.refused)
+            self._budget.charge(units.POD)
             yield
         return starts | dict.fromkeys(line[MOST_IN_LINE:], ExpectedStart(why=Unknown.LINE))
 
@@ -236,75 +233,51 @@ class Forecasting:
                 yield
         return both
 
-    def _ends(self, claims: Sequence[Claim], now: float) -> Generator[None, None, list[End]]:
+    def _ends(self, claims: Sequence[Claim], field: Field, now: float) -> Generator[None, None, tuple[Ends, Floats]]:
+        """When each of these ends for certain, and when it has promised to."""
         victims = {
             uid: plan.expires
             for gang in self._members.gangs.values()
             if (plan := gang.operations.plan) is not None and plan.start is None
             for uid in plan.leaving
         }
-        ends: list[End] = []
-        for at, claim in enumerate(claims, 1):
-            pod = claim.pod
-            if pod.uid in victims and not pod.terminating:
-                expires = max(now, victims[pod.uid])
-                ends.append(End(expires, min(now + pod.lifetime.grace_s, expires)))
-            else:
-                gang = self._members.gang_of(pod.uid)
-                ends.append(end_of(pod, gang, self._members.foreign, now, ours=self._members.ours(pod)))
-            if not at % _AT_ONCE:
-                self._budget.charge(_END * _AT_ONCE)
-                yield
-        return ends
+        pieces = []
+        for first in range(0, max(1, len(claims)), _AT_ONCE):
+            some = claims[first : first + _AT_ONCE]
+            ends = [self._end(claim, victims.get(claim.pod.uid), now) for claim in some]
+            pieces.append((np.array(ends, dtype=np.float64).reshape(-1, 2), *field.places(some)))
+            self._budget.charge((_PLACE + _END) * len(some))
+            yield
+        times, rows, amounts = (np.concatenate(each) for each in zip(*pieces, strict=True))
+        certain, promised = times.T
+        return Ends(certain, rows, amounts, promised < certain), promised
 
-    def _waiting(self, gang: Gang, field: Field, ask: Ask, chosen: Sequence[Pod], now: float) -> _Expected:
-        """The group as it waits, with these members."""
-        holds_from = NEVER
-        if gang.operations.plan is not None:
-            holds_from = 0.0
-        elif self._age_s and not gang.plain and gang.operations.complete_since:
-            holds_from = gang.operations.complete_since + self._age_s
-        waits = field.waiting(gang.key, ask, chosen, holds_from)
-        last = partial(last_end, chosen, gang, self._members.foreign, now)
-        promised, certain = (
-            end - now if (end := last(by_promises=each)) < UNKNOWN else NEVER for each in (True, False)
-        )
-        # Who only has a limit may end at any time.
-        early = promised if promised < certain or certain == NEVER else _AT_ANY_TIME_S
-        depends = any(_depends(pod.shape) for pod in chosen)
-        return _Expected(replace(waits, lasts_s=early), replace(waits, lasts_s=certain), depends)
+    def _end(self, claim: Claim, expires: float | None, now: float) -> End:
+        """When it ends; `expires`: it is preempted for a group whose plan is given up at that time."""
+        pod = claim.pod
+        if expires is not None and not pod.terminating:
+            latest = max(now, expires)
+            return End(latest, min(now + pod.lifetime.grace_s, latest))
+        gang = self._members.gang_of(pod.uid)
+        return end_of(pod, gang, self._members.foreign, now, ours=self._members.ours(pod))
 
     def _owner(self, pod: Pod) -> GroupKey:
         gang = self._members.gang_of(pod.uid)
         return gang.key if gang is not None and not gang.plain else GroupKey(pod.namespace, pod.name, pod.uid)
 
 
-def _gone_on(walk: _Walk, budget: Budget) -> dict[GroupKey, ExpectedStart] | None:
-    """Go on while the budget lasts. Returns the result, None before there is one."""
+class _Gone(NamedTuple):
+    """How far a walk has gone."""
+
+    to_its_end: bool
+    found: dict[GroupKey, ExpectedStart] | None
+
+
+def _gone_on(walk: _Walk, budget: Budget) -> _Gone:
+    """Go on while the budget lasts."""
     try:
         while budget:
             next(walk)
     except StopIteration as stopped:
-        found: dict[GroupKey, ExpectedStart] = stopped.value
-        return found
-    return None
-
-
-def _needed(ask: Ask) -> list[Pod]:
-    """As many members as are needed, the minima of roles first."""
-    missing = Counter({role: need for role, need in ask.role_needs.items() if need > 0})
-    chosen: list[Pod] = []
-    rest: list[Pod] = []
-    for pod in ask.members:
-        if missing[role_of(pod)] > 0:
-            missing[role_of(pod)] -= 1
-            chosen.append(pod)
-        else:
-            rest.append(pod)
-    return chosen + rest[: max(0, ask.need - len(chosen))]
-
-
-def _depends(shape: Shape) -> bool:
-    """Whether more than amounts decides where a member may be, beside that it wants a node for itself."""
-    apart = [term for term in shape.anti_affinity if term.topology_key != HOSTNAME]
-    return bool(shape.affinity or shape.spread or shape.disks or apart)
+        return _Gone(True, stopped.value)
+    return _Gone(False, None)

@@ -37,18 +37,28 @@ class Outlook(NamedTuple):
     could: Callable[[GroupKey], bool]
     now: float
 
-    def of(self, key: GroupKey, plan: Plan | None, *, depends: bool = False) -> ExpectedStart:
-        """The expected start of the group, which has this plan. `depends`: it may be later than amounts tell."""
-        found = self._without_plan(key, depends=depends)
-        if plan is None or plan.start == NEVER:
+    def of(self, key: GroupKey, plan: Plan | None, *, depends: bool, refused: bool) -> ExpectedStart:
+        """The expected start of the group, which has this plan. `depends`: it may be later than amounts tell.
+
+        If it was `refused` where amounts suffice, something else decides.
+        """
+        at_once = self.certain[0].starts.get(key)
+        has_room = at_once is not None and at_once.at <= self.now
+        found = ExpectedStart(why=Unknown.DEPENDS)
+        if not (has_room and refused):
+            found = self._without_plan(key, depends=depends, has_room=has_room)
+        latest = 0.0 if plan is None else plan.expires if plan.start is None else plan.start
+        if plan is None or latest == NEVER or latest <= self.now:
+            # No others are to leave, or they should have left already.
             return found
+        if latest > self.now + HORIZON_S:
+            return ExpectedStart(found.earliest, 0.0, found.basis if found.earliest else None, Unknown.HORIZON)
         if plan.start is None:
-            return ExpectedStart(0.0, plan.expires, Basis.VICTIMS)
-        latest = max(plan.start, self.now)
+            return ExpectedStart(0.0, latest, Basis.VICTIMS)
         basis = Basis.DECLARED if plan.promises else Basis.LIMITS
         return ExpectedStart(min(found.earliest, latest), latest, basis)
 
-    def _without_plan(self, key: GroupKey, *, depends: bool) -> ExpectedStart:
+    def _without_plan(self, key: GroupKey, *, depends: bool, has_room: bool) -> ExpectedStart:
         first = min((each.starts[key] for each in self.expected if key in each.starts), key=_at, default=None)
         if first is None or first.at >= UNKNOWN:
             return ExpectedStart(0.0, 0.0, None, *self._unknown(key, self.expected[0]))
@@ -57,8 +67,7 @@ class Outlook(NamedTuple):
         latest, why, decides = self._latest(key)
         if depends:
             latest, why, decides = 0.0, Unknown.DEPENDS, None
-        at_once = self.certain[0].starts.get(key)
-        if at_once is not None and at_once.at <= self.now:
+        if has_room:
             return ExpectedStart(0.0, latest, Basis.ROOM, why, decides)
         # Those that have nothing but a limit may end at any time, one after the other.
         earliest = first.at if first.at > self.now + AT_ONCE_S else 0.0

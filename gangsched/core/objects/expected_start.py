@@ -36,7 +36,8 @@ class Unknown(StrEnum):
     LINE = "Line"
     """Too many groups are ahead."""
     DEPENDS = "Depends"
-    """More than amounts decides where its members may be: other pods or devices."""
+    """More than free amounts decides where its members may be: other pods, ports, devices, parts, or room that is kept
+    for others."""
     HORIZON = "Horizon"
     """It is too far away."""
     NEVER = "Never"

@@ -12,7 +12,9 @@ from gangsched.core.cluster.claims import Claim
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import PODS, Amounts, Shape
+from gangsched.core.planning import budget as units
 from gangsched.core.planning.ask import Ask
+from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.expansion import HOSTNAME
 from gangsched.core.planning.forecast import Kind, Waiting, take
@@ -21,12 +23,15 @@ from gangsched.core.planning.removable import MOST
 
 
 class Field:
-    """The amounts of the nodes at one moment, and the kinds of members and their `pools` of rows, as they are met."""
+    """The amounts of the nodes at one moment, and the kinds of members and their `pools` of rows, as they are met.
+
+    `ports` are those of nodes that the claims use whose places were asked for.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         capacity = cluster.capacity
         size, self._columns = len(capacity.names), dict(capacity.columns)
-        self.delegated = capacity.delegated()
+        self._delegated = capacity.delegated()
         self.free: IntArray = np.clip(capacity.free[:size, : len(self._columns)], -MOST, MOST)
         self.pools: list[Mask] = []
         self._most: IntArray = np.clip(capacity.allocatable[:size, : len(self._columns)], 0, MOST)
@@ -36,6 +41,12 @@ class Field:
         self._pools: dict[bytes, int] = {}
         self._accepting: dict[Shape, Mask] = {}
         self._amounts: dict[Amounts, IntArray] = {}
+        self._could: dict[Hashable, bool] = {}
+        self.ports: set[int] = set()
+
+    def is_delegated(self, shape: Shape) -> bool:
+        """Whether the shape requests a resource that devices stand for on some node."""
+        return not self._delegated.isdisjoint(dict(shape.requests))
 
     def is_good(self) -> bool:
         """Whether the nodes are still those of that moment."""
@@ -43,6 +54,7 @@ class Field:
 
     def places(self, claims: Sequence[Claim]) -> tuple[IntArray, IntArray]:
         """The row of each claim, which is on a known node, and what it takes there."""
+        self.ports.update(port.port for claim in claims for port in claim.pod.shape.host_ports)
         return claimed(claims, self._rows, list(self._columns))
 
     def waiting(self, name: Hashable, ask: Ask, chosen: Sequence[Pod], holds_from: float) -> Waiting:
@@ -68,9 +80,12 @@ class Field:
         every: Mask = np.logical_or.reduce([kind.accepting for kind in kinds])
         return Waiting(name, asked, kinds, self._pool(every), domains, holds_from=holds_from)
 
-    def could(self, waiting: Waiting) -> bool:
+    def could(self, waiting: Waiting, budget: Budget) -> bool:
         """Whether it fits on the nodes if they are empty."""
-        return take(self._most.copy(), waiting) is not None
+        if waiting.asked not in self._could:
+            budget.charge(len(waiting.kinds) * (units.CLASS + len(self._most)))
+            self._could[waiting.asked] = take(self._most.copy(), waiting) is not None
+        return self._could[waiting.asked]
 
     def _pool(self, accepting: Mask) -> int:
         found = self._pools.setdefault(accepting.tobytes(), len(self.pools))

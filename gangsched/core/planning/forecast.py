@@ -174,9 +174,8 @@ class Forecast:
                 if keeping:
                     self.behind.setdefault(each.name, keeping[0].name)
                 if each.pool not in holding and (self._strict or (not holders and moment >= each.holds_from)):
-                    holding[each.pool], cost = self._hold(each, moment)
+                    holding[each.pool] = yield from self._hold(each, moment)
                     of_pool.clear()
-                    yield cost
                 continue
             yield _PLACED * len(each.kinds) * len(self._free)
             rows = np.concatenate([rows for rows, _ in placed])
@@ -188,22 +187,23 @@ class Forecast:
                 heappush(self._later, (end, next(self._number), placed))
         return left
 
-    def _hold(self, waiting: Waiting, moment: float) -> tuple[_Held, int]:
+    def _hold(self, waiting: Waiting, moment: float) -> Generator[int, None, _Held]:
         """The rows that are kept for the group, and from when on, as it was found out when it began to hold them."""
         known = self._held.get(waiting.name)
         if known is not None:
-            return known, 0
+            return known
         held = _Held(waiting.name, waiting.pool, float("inf"), self._none)
         if self._strict:
-            return held, 0
+            return held
         number = len(self._at) - self._left
         # The smallest number of further ends after which it fits: in steps that grow, then by bisection.
-        none, enough, tries = -1, min(1, number), 0
+        none, enough = -1, min(1, number)
         found = None
         while True:
+            yield enough * _RELEASED + (len(waiting.kinds) + 1) * len(self._free)
             free = self._free.copy()
             at = self._release_ahead(free, enough, moment, last=enough == number)
-            places, tries = take(free, waiting), tries + 1
+            places = take(free, waiting)
             if places is not None:
                 rows_of = self._none.copy()
                 for rows, _ in places:
@@ -215,7 +215,7 @@ class Forecast:
                 break
             enough = min(_GROWS * max(1, enough), number) if found is None else (none + found) // 2
         self._held[waiting.name] = held
-        return held, tries * (len(waiting.kinds) + 1) * len(self._free)
+        return held
 
     def _release_ahead(self, free: IntArray, number: int, moment: float, *, last: bool) -> float:
         """Release there the next so many ends, and who settled until then, or all if it is the last: when that is."""

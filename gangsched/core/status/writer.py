@@ -7,7 +7,7 @@ state is written, whatever led to it; a status that has not changed is not writt
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
@@ -17,7 +17,6 @@ from gangsched.core.gang import bindings, placeholders, prebinding, preempted, r
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Gang
-from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect, PatchStatus
 from gangsched.core.objects.expected_start import ExpectedStart
 from gangsched.core.objects.pod import Pod, role_of
@@ -50,13 +49,13 @@ class StatusWriter:
         cluster: Cluster,
         holders: Holders,
         ahead: Ahead,
-        starts: Mapping[GroupKey, ExpectedStart],
+        start_told: Callable[[Gang], ExpectedStart | None],
     ) -> None:
         self._policy = policy
         self._cluster = cluster
         self._holders = holders
         self._ahead = ahead
-        self._starts = starts
+        self._start_told = start_told
         self._rate_limit = pod_events.RateLimit()
 
     def schedule(self, gang: Gang, assessment: Assessment, now: float) -> None:
@@ -148,14 +147,8 @@ class StatusWriter:
         return gang.observed.group is not None and differs
 
     def _expected(self, gang: Gang, assessment: Assessment) -> ExpectedStart | None:
-        """When the group will probably start, if it waits for room.
-
-        What was told before a change of leader stays until it is found out anew.
-        """
-        if not gang.wait.parked and assessment.want.quorum is None:
-            return None
-        last = gang.written.status
-        return self._starts.get(gang.key) or (last.expected if last is not None else None)
+        """When the group will probably start, if it waits for room."""
+        return self._start_told(gang) if gang.wait.parked or assessment.want.quorum is not None else None
 
     def _until(self, gang: Gang) -> float:
         """When the message of the PodGroup says something else though nothing has changed."""

@@ -1,0 +1,97 @@
+"""A group that waits, as its expected start is found out: what it asks, and how long it stays once it has started."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from gangsched.core.contention.asking import refused
+from gangsched.core.contention.ends import UNKNOWN, last_end
+from gangsched.core.contention.outlook import AT_ONCE_S, MOST_IN_LINE
+from gangsched.core.declarations.foreign import Foreign
+from gangsched.core.gang.assessment import Assessment
+from gangsched.core.gang.clock import NEVER
+from gangsched.core.gang.gang import Gang
+from gangsched.core.objects.pod import Pod, role_of
+from gangsched.core.objects.shape import Shape
+from gangsched.core.planning.ask import Ask
+from gangsched.core.planning.expansion import HOSTNAME
+from gangsched.core.planning.field import Field
+from gangsched.core.planning.forecast import Waiting
+
+_AT_ANY_TIME_S = AT_ONCE_S / MOST_IN_LINE
+
+
+class WaitingGroup(NamedTuple):
+    """A group as it waits, by what it is expected to do and by what is certain.
+
+    `depends`: amounts tell too little. It was `refused` for room, or is held up by others. `ports` are those of its
+    members' nodes that they use.
+    """
+
+    expected: Waiting
+    certain: Waiting
+    depends: bool
+    refused: bool
+    ports: frozenset[int]
+
+
+def as_it_waits(
+    gang: Gang, assessment: Assessment, ask: Ask, field: Field, foreign: Foreign, age_s: float, now: float
+) -> WaitingGroup | None:
+    """The group, which asks so, as it waits; None if devices decide. After `age_s` seconds it gets reserved places."""
+    chosen = needed(ask)
+    shapes = {pod.shape for pod in chosen}
+    if any(pod.device_claims for pod in chosen) or any(map(field.is_delegated, shapes)):
+        return None
+    holds_from = NEVER
+    if gang.operations.plan is not None:
+        holds_from = 0.0
+    elif age_s and not gang.plain and gang.operations.complete_since:
+        holds_from = gang.operations.complete_since + age_s
+    waits = field.waiting(gang.key, ask, chosen, holds_from)
+    last = partial(last_end, chosen, gang, foreign, now)
+    promised, certain = (end - now if (end := last(by_promises=each)) < UNKNOWN else NEVER for each in (True, False))
+    # Who only has a limit may end at any time.
+    early = promised if promised < certain or certain == NEVER else _AT_ANY_TIME_S
+    return WaitingGroup(
+        replace(waits, lasts_s=early),
+        replace(waits, lasts_s=certain),
+        depends=any(map(_depends, shapes)) or _has_parts(ask) or _needs_a_start(assessment),
+        refused=refused(gang, assessment) is not None,
+        ports=frozenset(port.port for shape in shapes for port in shape.host_ports),
+    )
+
+
+def needed(ask: Ask) -> list[Pod]:
+    """As many members as are needed, the minima of roles first."""
+    missing = Counter({role: need for role, need in ask.role_needs.items() if need > 0})
+    chosen: list[Pod] = []
+    rest: list[Pod] = []
+    for pod in ask.members:
+        if missing[role_of(pod)] > 0:
+            missing[role_of(pod)] -= 1
+            chosen.append(pod)
+        else:
+            rest.append(pod)
+    return chosen + rest[: max(0, ask.need - len(chosen))]
+
+
+def _depends(shape: Shape) -> bool:
+    """Whether more than amounts decides where a member may be, beside that it wants a node for itself."""
+    apart = [term for term in shape.anti_affinity if term.topology_key != HOSTNAME]
+    return bool(shape.affinity or shape.spread or shape.disks or apart)
+
+
+def _has_parts(ask: Ask) -> bool:
+    """Whether it is in parts, or must be where members of it are already."""
+    beside = ask.own and ask.topology is not None and ask.topology.required
+    return bool(ask.choices or ask.levels or beside)
+
+
+def _needs_a_start(assessment: Assessment) -> bool:
+    """Whether more must be free before the first member than the members request."""
+    return assessment.want.quorum is not None and assessment.want.quorum.start is not None
