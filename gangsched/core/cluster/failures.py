@@ -231,18 +231,18 @@ class Failures:
         record.forgive(now := self._now)
         nodes = {node: each for node, each in record.nodes.items() if each.closed_until > now}
         everywhere = record.everywhere.closed_until > now and record.doubtful(now)
-        failed_on = frozenset(node for node, each in record.nodes.items() if each.times)
-        # Members of a group keep their preferred domain, whose nodes may be in order again.
-        doubted = failed_on if pods[0].declaration is None else frozenset()
+        failed_on, again = (
+            frozenset(node for node, each in record.nodes.items() if each.times > times) for times in (0, 1)
+        )
         if not (nodes or everywhere):
-            return Pause(doubted=doubted)
+            return Pause(doubted=failed_on, failed_again=again)
         record.waiting[key] = None
         _drop_oldest(record.waiting, MOST_PODS)
         closing = [record.everywhere] if everywhere else [*nodes.values()]
         until = min(record.decided_at(now), *(each.closed_until for each in closing))
         lasts_s = max(each.lasts_s for each in closing)
         note = _note(sorted(failed_on if everywhere else nodes), record.said, lasts_s, everywhere=everywhere)
-        return Pause(frozenset(nodes), until, note, everywhere=everywhere, doubted=doubted)
+        return Pause(frozenset(nodes), until, note, everywhere=everywhere, doubted=failed_on, failed_again=again)
 
     def forget(self, maker: Maker) -> None:
         """The maker's spec has changed."""

@@ -66,7 +66,10 @@ class Ask(Struct, frozen=True, kw_only=True):
     def avoiding(self, by_all: frozenset[str], by_gang: frozenset[str], pause: Pause) -> Ask:
         """The same, avoiding nodes that all gangs or this one avoid at present, and those of the `pause`."""
         refused = by_gang | pause.nodes
-        return replace(self, avoided=by_all | refused | pause.doubted, refused=refused, pause=pause)
+        # A preferred domain, whose nodes may be in order again, is left once they have failed again.
+        prefers = self.topology is not None and not self.topology.required
+        doubted = pause.failed_again if prefers else pause.doubted
+        return replace(self, avoided=by_all | refused | doubted, refused=refused, pause=pause)
 
 
 def asked_for(snapshot: Snapshot, ask: Ask) -> Hashable:
