@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 from msgspec.structs import replace
 
+from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.policy import FifoRules, Policy
 from tests.builders import group, node, pod, pods, shape
@@ -141,6 +142,23 @@ def test_a_pod_without_a_group_goes_where_none_has_failed_once_the_pause_everywh
     loop.run_for(30)
     assert len(loop.failed) <= 3
     assert [found.node for found in loop.pods()] == ["n2"]
+
+
+@pytest.mark.without("disorder", "restarts", "standbys", "leaderless", why="when it restarts is what is asked")
+def test_a_group_leaves_the_domain_that_it_prefers_once_its_pods_have_failed_there_again() -> None:
+    """Each time, a new leader does not know that the node refused them; the failed pods still tell of it."""
+    prefers = Topology("rack", required=False)
+    harness = Harness.of(node("n0", cpu=2, labels={"rack": "n0"}), group("a", min_member=2, topology=prefers))
+    for name in ("n1", "n2"):
+        harness.add(node(name, cpu=3, pods=1, labels={"rack": name}), pod(f"on-{name}", group="", node=name))
+    loop = Loop(harness, member, 2, fate=on("n0"))
+    loop.run_for(1)
+    harness.delete("default/on-n1", "default/on-n2")
+    for _ in range(2):
+        harness.pass_without_leader(60)
+        loop.run_for(1)
+    assert len(loop.failed) == 4
+    assert sorted(found.node for found in loop.pods() if found.phase is PodPhase.RUNNING) == ["n1", "n2"]
 
 
 def test_room_on_another_node_ends_the_wait_before_the_pause_does() -> None:
