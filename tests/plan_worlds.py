@@ -236,7 +236,13 @@ def _calm(harness: Playing) -> None:
     harness.wait(CALM_S)
 
 
-def take(harness: Playing, step: Step) -> None:  # noqa: C901, PLR0912 - a table
+NEED_SOMETHING = frozenset(
+    {"node gone", "cordon", "budget", "foreign", "ends", "terminates", "stuck", "refuse", "group"}
+)
+"""Steps that change something that is there, or let the next group come, if there is one."""
+
+
+def take(harness: Playing, step: Step) -> None:  # noqa: C901, PLR0912, PLR0915 - a table
     """Take one step."""
     judge, there = harness.judge, sorted(harness.pods.values(), key=lambda each: (each.name, each.uid))
     bound = [each for each in there if each.node and not each.terminal]
@@ -283,10 +289,13 @@ def take(harness: Playing, step: Step) -> None:  # noqa: C901, PLR0912 - a table
             harness.stuck.add(_one(bound, at).name)
         case "refuse", at, why, seconds if bound:
             harness.moods[_one(bound, at).name] = (why, harness.now + seconds)
-        case (("group gone" | "group changed" | "priority" | "class"), *_):
+        case "hide budgets", *_:
+            judge.happened()
+            harness.show_budgets() if harness.budgets_hidden else harness.hide_budgets("403 Forbidden")
+        case (("group gone" | "group changed" | "priority" | "class" | "unwritten"), *_):
             _change_group(harness, step)
-        case _:
-            pass
+        case kind, *_:
+            assert kind in NEED_SOMETHING, kind
 
 
 def _change_group(harness: Playing, step: Step) -> None:
@@ -303,6 +312,8 @@ def _change_group(harness: Playing, step: Step) -> None:
         case "priority", at, value if names:
             harness.judge.happened()
             harness.change_spec(f"default/{_one(names, at)}", priority_class=value)
+        case "unwritten", at, seconds if names:
+            harness.unwritten[_one(names, at)] = harness.now + seconds
         case "class", name, value, preempts:
             harness.judge.happened()
             harness.put_class(name, value, preempts=preempts)
