@@ -287,7 +287,7 @@ class Machine:
 
     def take_measured(self) -> Measured:
         """What was measured since the last call."""
-        return self._upkeep.take_measured(self._spent / units.CALL, self._state.plans.news.take_lasted())
+        return self._upkeep.take_measured(self._spent / units.CALL)
 
     def take_rivals(self) -> list[tuple[str, str]]:
         """Pods of ours that another process has bound since the last call, as ("NAMESPACE/POD", node) pairs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
 from itertools import islice
 
@@ -49,12 +49,10 @@ class Upkeep:
         self._waits, self._partial_s = [*former_measured.waits], [*former_measured.partial_s]
         self._partial_since = former._partial_since
 
-    def take_measured(self, budget: float = 0.0, plans_s: Sequence[float] = ()) -> Measured:
-        """The measurements since the last call; `budget` is the share of its budget that the machine has spent.
-
-        `plans_s` is as in `Measured`.
-        """
-        measured = Measured(waits=self._waits, partial_s=self._partial_s, plans_s=plans_s, budget=budget)
+    def take_measured(self, budget: float = 0.0) -> Measured:
+        """The measurements since the last call; `budget` is the share of its budget that the machine has spent."""
+        plans_s, starts = self._state.plans.news.take_lasted(), self._state.forecasting.told_starts.take_errors()
+        measured = Measured(waits=self._waits, partial_s=self._partial_s, plans_s=plans_s, starts=starts, budget=budget)
         self._waits, self._partial_s = [], []
         return measured
 

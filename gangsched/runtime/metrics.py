@@ -24,6 +24,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from gangsched.core.objects.effects import BindPod, EvictPod
 from gangsched.core.objects.stats import Measured, Stats
 from gangsched.runtime.distributions import Distribution
+from gangsched.runtime.durations import Durations
 from gangsched.runtime.machine_numbers import MachineNumbers
 
 
@@ -38,13 +39,9 @@ class Described(NamedTuple):
 
 _PASS_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
 _CALL_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
-_WAIT_BUCKETS = (0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14400)
 _LAG_BUCKETS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5)
 _STAGE_BUCKETS = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5)
 _BUDGET_BUCKETS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 1, 1.5)
-_PARTIAL_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
-_BANDS = ((0, "negative"), (1, "0"), (1_000, "1-999"), (1_000_000, "1000-999999"))
-_HIGHEST_BAND = "1000000+"
 _OUTCOMES = {0: "Unanswered", 401: "Denied", 403: "Denied", 404: "NotFound", 409: "Conflict", 429: "Throttled"}
 _CLASSES = ((400, "Ok"), (500, "Refused"))
 
@@ -123,26 +120,7 @@ class Metrics:
             ["resource", "cause"],
             registry=registry,
         )
-        self._gang_wait = Histogram(
-            "gangsched_gang_wait_seconds",
-            "Time from the moment a group is complete until its minimum is bound, by the band of its priority.",
-            ["priority"],
-            buckets=_WAIT_BUCKETS,
-            registry=registry,
-        )
-        self._plans = Histogram(
-            "gangsched_plan_seconds",
-            "Time from opening a plan of preemption until its group is placed.",
-            buckets=_WAIT_BUCKETS,
-            registry=registry,
-        )
-        self._partial = Histogram(
-            "gangsched_partly_bound_seconds",
-            "Time from the first binding of a quorum until it is completely bound or completely unbound, for quorums"
-            " that were seen partly bound.",
-            buckets=_PARTIAL_BUCKETS,
-            registry=registry,
-        )
+        self._durations = Durations(registry)
         self._stages = Distribution(
             "gangsched_stage_duration_seconds",
             "Duration of the stages of a scheduling cycle: Events (applying events), Upkeep (updating groups), Plan"
@@ -290,12 +268,7 @@ class Metrics:
 
     def measured(self, measurements: Measured) -> None:
         """Record the machine's measurements of a scheduling cycle."""
-        for priority, waited_s in measurements.waits:
-            self._gang_wait.labels(_band(priority)).observe(waited_s)
-        for lasted_s in measurements.partial_s:
-            self._partial.observe(lasted_s)
-        for lasted_s in measurements.plans_s:
-            self._plans.observe(lasted_s)
+        self._durations.observe(measurements)
         self._budget.add(measurements.budget)
 
     def stage_took(self, stage: str, duration_s: float) -> None:
@@ -372,11 +345,6 @@ class Metrics:
         for labels, number in requests.items():
             self._api_requests.labels(*labels).inc(number)
         return generate_latest(self._registry)
-
-
-def _band(priority: int) -> str:
-    """The band of the priority. There are few bands, so that the number of time series stays small."""
-    return next((name for end, name in _BANDS if priority < end), _HIGHEST_BAND)
 
 
 def describe() -> tuple[Described, ...]:

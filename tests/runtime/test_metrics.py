@@ -93,7 +93,7 @@ def test_the_description_lists_everything_that_a_scrape_shows():
 def test_waits_are_told_by_a_few_bands_of_priorities():
     metrics = Metrics()
     waits = [(-1, 1.0), (0, 1.0), (7, 1.0), (999, 1.0), (1000, 1.0), (1_000_000_000, 1.0)]
-    metrics.measured(Measured(waits=waits, partial_s=[2.0], budget=0.3))
+    metrics.measured(Measured(waits=waits, partial_s=[2.0], starts=[("Limits", 0.0), ("Limits", 70.0)], budget=0.3))
     found = samples(metrics)
     counts = {name: count for name, count in found.items() if name.startswith("gangsched_gang_wait_seconds_count")}
     assert {name.partition("=")[2]: count for name, count in counts.items()} == {
@@ -104,6 +104,8 @@ def test_waits_are_told_by_a_few_bands_of_priorities():
         "1000000+": 1,
     }
     assert found["gangsched_partly_bound_seconds_sum"] == 2.0
+    assert found["gangsched_expected_start_error_seconds_bucket basis=Limits le=0.0"] == 1
+    assert found["gangsched_expected_start_error_seconds_sum basis=Limits"] == 70.0
     assert found["gangsched_pass_budget_used_bucket le=0.25"] == 0
     assert found["gangsched_pass_budget_used_bucket le=0.5"] == 1
 

@@ -416,3 +416,30 @@ def test_a_reserved_start_beyond_the_horizon_is_not_told():
     plan = harness.gang("default/g").operations.plan
     assert plan is not None
     assert start(harness) == ExpectedStart(why=Unknown.HORIZON)
+
+
+@pytest.mark.parametrize(
+    ("begins_at", "outside_s"),
+    [(200, []), (390, [0]), (520, [60])],
+    ids=["told a short time before", "in time", "too late"],
+)
+def test_how_far_a_group_starts_from_what_it_was_told_five_minutes_before_is_measured(begins_at, outside_s):
+    harness = full(runs("p0", 0, 400), nodes=1)
+    harness.add(*wanting(1))
+    harness.wait(begins_at)
+    harness.delete("default/p0")
+    harness.wait(5)
+    assert harness.status("default/g").phase == "Scheduled"
+    found = harness.machine.take_measured().starts
+    assert [basis for basis, _ in found] == [Basis.LIMITS] * len(outside_s)
+    assert [outside for _, outside in found] == pytest.approx(outside_s, abs=2)
+
+
+def test_the_start_of_a_group_that_goes_is_not_measured():
+    harness = full(runs("p0", 0, 400), nodes=1)
+    harness.add(*wanting(1))
+    harness.wait(390)
+    harness.delete("default/g-0")
+    harness.delete_group("default/g")
+    harness.wait(60)
+    assert harness.machine.take_measured().starts == []

@@ -18,6 +18,7 @@ from gangsched.core.contention.asking import Asking
 from gangsched.core.contention.ends import UNKNOWN, End, end_of
 from gangsched.core.contention.outlook import MOST_IN_LINE, Outlook
 from gangsched.core.contention.pool import OVERDUE_S
+from gangsched.core.contention.told_starts import ToldStarts
 from gangsched.core.contention.waiting_group import WaitingGroup, as_it_waits
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.clock import NEVER
@@ -48,8 +49,10 @@ _Walk = Generator[None, None, dict[GroupKey, ExpectedStart] | None]
 
 
 class Forecasting:
-    """`starts` are the expected starts by group, as each was told last. `waiting` are the groups that were refused or
-    held up: while there are none, there is nothing to do. `line` gives the groups that wait, in order.
+    """`starts` are the expected starts by group, as each was told last, `told_starts` also earlier ones.
+
+    `waiting` are the groups that were refused or held up: while there are none, there is nothing to do. `line` gives
+    the groups that wait, in order.
     """
 
     def __init__(
@@ -73,6 +76,7 @@ class Forecasting:
         self._is_first = True
         self._is_on = policy.forecasts
         self._age_s = policy.reservations.starvation_age_s
+        self.told_starts = ToldStarts()
         self.waiting: set[GroupKey] = set()
         self._due = NEVER
         self._not_before = 0.0
@@ -93,7 +97,7 @@ class Forecasting:
                 self._due = min(self._due, max(now + FIRST_S, self._not_before))
         elif assessment.want.quorum is None:
             # One that is tried at present keeps what it was told.
-            self.drop(gang.key)
+            self.drop(gang.key, began=now if gang.operations.has_unconfirmed() else 0.0)
 
     def told(self, gang: Gang) -> ExpectedStart | None:
         """What the group was told last. That of a former leader is good until it is found out for the first time."""
@@ -101,8 +105,9 @@ class Forecasting:
             return gang.written.status.expected
         return self.starts.get(gang.key)
 
-    def drop(self, key: GroupKey) -> None:
-        """The group is gone, or waits no more."""
+    def drop(self, key: GroupKey, began: float = 0.0) -> None:
+        """The group is gone, or waits no more: it began then, in epoch seconds, if it did."""
+        self.told_starts.drop(key, began)
         self.waiting.discard(key)
         self.starts.pop(key, None)
         if not self.waiting:
@@ -160,8 +165,11 @@ class Forecasting:
         for key in [*self.starts]:
             if key not in found:
                 del self.starts[key]
+                self.told_starts.drop(key)
         self._found = {key: found[key] if key in moved else self._found[key] for key in found}
-        self.starts |= {key: found[key].told_in(key.namespace, now) for key in moved}
+        for key in moved:
+            self.starts[key] = start = found[key].told_in(key.namespace, now)
+            self.told_starts.tell(key, start, now)
         # Who should have left by then, and is there, is not counted on any more.
         times = (at for each in found.values() for at in each[:2])
         nearest = min((at for at in times if at > now), default=NEVER)

@@ -26,6 +26,8 @@ class Measured:
 
     `waits` are, for each group whose minimum was bound, its priority and the seconds from complete to bound.
     `plans_s` are the seconds for which plans of preemption were open until their groups had their places.
+    `starts` are, for each group that has begun, the basis of the start that it was told five minutes before, and how
+    many seconds it began outside of that interval.
     `partial_s` are the seconds for which quorums were partly bound that are now completely bound or unbound. `budget`
     is the share of its budget that the last call has spent; it may exceed 1.
     """
@@ -33,6 +35,7 @@ class Measured:
     waits: Sequence[tuple[int, float]] = ()
     partial_s: Sequence[float] = ()
     plans_s: Sequence[float] = ()
+    starts: Sequence[tuple[str, float]] = ()
     budget: float = 0.0
 
 
