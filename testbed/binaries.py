@@ -248,7 +248,7 @@ def _build(missing: list[str], pins: Pins, *, report: Report) -> None:
     names = [name for name in missing if name != STAGES]
     report(
         f"building {', '.join(names) or STAGES} from Go modules into {folder}; "
-        f"the first build of all takes about 9 minutes on 2 cores"
+        f"the first build of all takes about ten minutes on two cores"
     )
     remove_remains(folder)
     if STAGES in missing:

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from testbed.cache import Report, SetupError
 from testbed.go_toolchain import GoToolchain
 
 _SCRATCH = ".build-"
-_STILL_BUILDING_EVERY_S = 30
+PROGRESS_EVERY_S = 30.0
 _BUILD_ENDS_WITHIN_S = 10
 
 
@@ -46,20 +47,20 @@ def build_program(
         SetupError: Go could not build it.
     """
     name = target.name
-    report(f"{step}building {name} …")
+    report(f"{step}building {name}: fetching its modules …")
     started = time.monotonic()
+    packages = frozenset(go.run(["list", "-deps", package], directory=directory).stdout.split())
     with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=target.parent) as scratch:
         built = Path(scratch) / name
-        arguments = ["build", *options, "-o", str(built), package]
+        arguments = ["build", "-v", *options, "-o", str(built), package]
         with _interrupted_at_exit(go.start(arguments, directory=directory, scratch=Path(scratch))) as build:
-            while True:
-                try:
-                    output, _ = build.communicate(timeout=_STILL_BUILDING_EVERY_S)
-                    break
-                except subprocess.TimeoutExpired:
-                    report(f"{step}… still building {name} ({time.monotonic() - started:.0f} s)")
+            lines: list[str] = []
+            for _ in _read_in_turns(build, lines):
+                done = sum(line.strip() in packages for line in lines)
+                took_s = time.monotonic() - started
+                report(f"{step}building {name}: {done} of at most {len(packages)} packages compiled ({took_s:.0f} s)")
         if build.returncode != 0:
-            raise SetupError(build_failure(name, output))
+            raise SetupError(build_failure(name, "".join(line for line in lines if line.strip() not in packages)))
         built.replace(target)
     report(f"{step}built {name} in {time.monotonic() - started:.0f} s")
 
@@ -73,6 +74,18 @@ def build_failure(what: str, output: str) -> str:
     )
 
 
+def _read_in_turns(build: subprocess.Popen[str], lines: list[str]) -> Iterator[None]:
+    """Reads the output of the build to its end into ``lines``; yields now and then meanwhile."""
+    with build.stdout or contextlib.nullcontext(()) as output:
+        reader = threading.Thread(target=lambda: lines.extend(output), daemon=True)
+        reader.start()
+        while reader.is_alive():
+            reader.join(PROGRESS_EVERY_S)
+            if reader.is_alive():
+                yield
+    build.wait()
+
+
 @contextlib.contextmanager
 def _interrupted_at_exit(build: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
     """Ends a build that still runs at exit with SIGINT, so that Go ends the compilers it has started."""
@@ -82,7 +95,7 @@ def _interrupted_at_exit(build: subprocess.Popen[str]) -> Iterator[subprocess.Po
         if build.poll() is None:
             build.send_signal(signal.SIGINT)
             try:
-                build.communicate(timeout=_BUILD_ENDS_WITHIN_S)
+                build.wait(timeout=_BUILD_ENDS_WITHIN_S)
             except subprocess.TimeoutExpired:
                 build.kill()
-                build.communicate()
+                build.wait()
