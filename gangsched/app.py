@@ -70,9 +70,18 @@ _RELEASE_S = 1.5
 
 
 async def run(
-    settings: Settings, *, kubeconfig: str | None, context: str | None, dry_run: bool, leader_elect: bool
+    settings: Settings,
+    *,
+    kubeconfig: str | None,
+    context: str | None,
+    dry_run: bool,
+    leader_elect: bool,
+    show_page: Callable[[str], None] | None = None,
 ) -> int:
-    """Run the operator until SIGTERM or SIGINT; return the exit status."""
+    """Run the operator until SIGTERM or SIGINT; return the exit status.
+
+    `show_page` gets the address of the page, which is otherwise logged.
+    """
     stop = asyncio.Event()
     take_signals(stop)
     try:
@@ -100,6 +109,7 @@ async def run(
         policy=policy,
         dry_run=dry_run,
         leader_elect=leader_elect and not dry_run,
+        show_page=show_page,
     )
     try:
         async with asyncio.TaskGroup() as tasks:
@@ -132,6 +142,7 @@ class _Shell:
         policy: Policy,
         dry_run: bool,
         leader_elect: bool,
+        show_page: Callable[[str], None] | None = None,
     ) -> None:
         self._session = session
         self._settings = settings
@@ -183,7 +194,7 @@ class _Shell:
                 post=lambda expired: loop.call_soon_threadsafe(self._inbox.post, expired),
             ),
         )
-        self._page = self._make_page() if settings.page.enabled else None
+        self._page = self._make_page(show_page) if settings.page.enabled else None
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def start(self, tasks: asyncio.TaskGroup) -> None:
@@ -281,7 +292,7 @@ class _Shell:
         self._machine = Machine(self._policy, passed=StageTimes(self._metrics.stage_took).passed)
         return self._machine
 
-    def _make_page(self) -> Service:
+    def _make_page(self, show: Callable[[str], None] | None) -> Service:
         from gangsched.page.service import Service  # noqa: PLC0415 - loaded only if enabled
 
         return Service(
@@ -290,6 +301,7 @@ class _Shell:
             facts=self._engine.facts,
             now=self._clock.now,
             ready=lambda: self._watches.have_listed,
+            show=show,
         )
 
     def _executor(self, lasting: Callable[[], bool]) -> Executor:

@@ -19,13 +19,15 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - argparse has no public name for it
 
 COMMANDS = (
-    *("run", "list", "explain", "top", "dashboard", "events", "simulate", "replay"),
+    *("run", "try", "list", "explain", "top", "dashboard", "events", "simulate", "replay"),
     *("snapshot", "crd", "completion", "version"),
 )
-"""Modules of this package, in the order of `--help`."""
+"""Modules of this package, in the order of `--help`; `try` is the module `trial`, as the word is Python's own."""
+_MODULES = {"try": "trial"}
 _OUTPUT_FAILS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 PLUGIN = "kubectl gang"
-"""The program's name as a kubectl plug-in. The plug-in has no command `run`, because it installs no operator."""
+"""The program's name as a kubectl plug-in. The plug-in lacks `run` and `try`, because it installs no operator."""
+_OPERATORS = ("run", "try")
 
 
 class _Version(argparse.Action):
@@ -43,8 +45,8 @@ def make_parser(*, plugin: bool = False) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
-    for name in COMMANDS[1:] if plugin else COMMANDS:
-        add_parser: Callable[[Commands], None] = import_module(f"{__name__}.{name}").add_parser
+    for name in (each for each in COMMANDS if not (plugin and each in _OPERATORS)):
+        add_parser: Callable[[Commands], None] = import_module(f"{__name__}.{_MODULES.get(name, name)}").add_parser
         add_parser(commands)
         commands.choices[name].set_defaults(prog=commands.choices[name].prog)
     return parser

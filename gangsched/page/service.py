@@ -31,7 +31,10 @@ _AGAIN = (
 
 
 class Service:
-    """The page of this replica. `machine` and `facts` return its state, `ready` whether that is complete."""
+    """The page of this replica. `machine` and `facts` return its state, `ready` whether that is complete.
+
+    `show` gets each new address of the page, which is otherwise logged for a pod.
+    """
 
     def __init__(
         self,
@@ -41,11 +44,13 @@ class Service:
         facts: Callable[[], Sequence[Event]],
         now: Callable[[], float],
         ready: Callable[[], bool],
+        show: Callable[[str], None] | None = None,
     ) -> None:
         self._board = Board()
         self._reader = MachineReader(machine, ready)
         self._history = History()
         self._now = now
+        self._show = show
         what_if = WhatIf(facts, settings, now=now, lacks=lambda: "" if ready() else UNLISTED)
         self._page = Page(self._board, again=_AGAIN, what_if=what_if, renewed=lambda _: self._log_address())
         self._port = settings.page.port
@@ -81,6 +86,10 @@ class Service:
         yield from self._history.noted(self._reader.rows(), self._reader.totals, self._now())
 
     def _log_address(self) -> None:
+        address = f"http://{HOST}:{self._port}/?token={self._page.token}"
+        if self._show is not None:
+            self._show(address)
+            return
         if self._relog is not None:
             self._relog.cancel()
         self._relog = asyncio.get_running_loop().call_later(_RELOG_S, self._log_address)
@@ -89,6 +98,6 @@ class Service:
             extra={
                 "pod": socket.gethostname(),
                 "port": self._port,
-                "open": f"http://{HOST}:{self._port}/?token={self._page.token}",
+                "open": address,
             },
         )

@@ -168,6 +168,16 @@ def contexts(kubeconfig: str | None) -> list[str]:
     return list(read_kubeconfig(_existing(kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config")).contexts)
 
 
+def current_context(kubeconfig: str | None) -> str:
+    """The name of the kubeconfig's current context; empty if there is none, or no kubeconfig that can be read."""
+    try:
+        return read_kubeconfig(
+            _existing(kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config")
+        ).current_context
+    except (NoCredentials, InvalidKubeconfig, *_UNREADABLE):
+        return ""
+
+
 async def _connection(cluster: Cluster, user: User, source: str) -> Connection:
     server = cluster.server.rstrip("/")
     tls = _tls_of(cluster, user) if server.startswith("https:") else None
