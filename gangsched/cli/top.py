@@ -52,6 +52,7 @@ def add_parser(commands: Commands) -> None:
     add_cluster(parser)
     add_rules(parser)
     add_output(parser, JSON, YAML, WIDE)
+    parser.add_argument("--once", action="store_true", help="print it once, also on a terminal")
     parser.set_defaults(execute=_execute, watch=True)
 
 
@@ -63,7 +64,7 @@ def _execute(arguments: argparse.Namespace) -> int:
 async def _show(arguments: argparse.Namespace) -> int:
     from gangsched.cli.cluster_reader import look, pause_s  # noqa: PLC0415 - see the package
 
-    refreshed = controllable() and arguments.output in (None, WIDE)
+    refreshed = controllable() and arguments.output in (None, WIDE) and not arguments.once
     async with connected(arguments) as session:
         while True:
             began = time.monotonic()

@@ -282,6 +282,12 @@ class TestTop:
             assert terminal.ended() == 0
             assert "Traceback" not in terminal.shown
 
+    def test_on_a_terminal_too_it_is_printed_once_if_that_is_asked_for(self, waiting, kubectl):
+        with Terminal([kubectl.binary, "gang", "top", "--once"], env=kubectl.env(TERM="xterm")) as terminal:
+            assert terminal.ended() == 0
+            assert f"{waiting.namespace}/holder (2)" in terminal.shown
+            assert "Ctrl-C ends" not in terminal.shown
+
     def test_who_may_not_see_nodes_sees_the_groups_of_the_namespace(self, waiting, kubectl):
         grant(waiting, "topper", ["podgroups"])
         status, out, err = kubectl.tried("gang", "top", "--as", "topper")

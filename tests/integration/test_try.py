@@ -33,8 +33,9 @@ def cluster() -> Iterator[ControlPlane]:
 
 def tried(cluster: ControlPlane, *arguments: str, kubeconfig: Path | None = None) -> Child:
     """Start the command, with a log of its own."""
+    # Tests that were started in the background ignore SIGINT, and so would the command.
     command = [sys.executable, "-m", "gangsched", "try", "--kubeconfig", str(kubeconfig or cluster.kubeconfig)]
-    return cluster.spawn(f"try-{secrets.token_hex(4)}", [*command, *arguments])
+    return cluster.spawn(f"try-{secrets.token_hex(4)}", ["env", "--default-signal=INT", *command, *arguments])
 
 
 def said(child: Child) -> str:
