@@ -43,7 +43,7 @@ def test_no_metric_names_a_namespace_a_group_or_a_pod():
 
     assert labels <= {
         *("outcome", "phase", "priority", "problem", "python", "reason", "resource", "result", "stage"),
-        *("cause", "ending", "kind", "status", "step", "type", "verb", "version"),
+        *("basis", "cause", "ending", "kind", "status", "step", "type", "verb", "version"),
     }
 
 
