@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gangsched.core.objects.pod import PodPhase
+from tests import preempting, reserving
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 from tests.scenarios.test_rollback import half_bound
@@ -54,6 +55,22 @@ def test_the_time_partial_of_an_attempt_that_is_retried_is_counted_from_its_begi
     assert len(harness.bound()) == 3
     [lasted_s] = harness.machine.take_measured().partial_s
     assert lasted_s >= 70
+
+
+def test_how_long_plans_of_preemption_take_is_measured_and_not_how_long_places_were_reserved_for_later():
+    harness = preempting.cluster(node("n1", cpu=1), preempting.alone("p", node="n1"))
+    harness.add(*preempting.gang("g", 1, priority_class="high"))
+    harness.wait(7)
+    preempting.end(harness)
+    assert harness.bound("default/g") == ["default/g-0"]
+    [lasted_s] = harness.machine.take_measured().plans_s
+    assert 5 <= lasted_s <= 8
+    harness = reserving.cluster(reserving.runs("p", 0, 300), nodes=1)
+    reserving.starve(harness, *reserving.gang("g", 1))
+    reserving.finish(harness, "default/p")
+    harness.wait(5)
+    assert harness.bound("default/g") == ["default/g-0"]
+    assert harness.machine.take_measured().plans_s == []
 
 
 SECONDS = st.integers(0, 400)

@@ -253,7 +253,7 @@ class Plans:
             self.pace.pause(key, now)
         elif ending.name == STARTED:
             self.pace.forget(key)
-            self.news.lasted_s.append(now - plan.opened_at)
+            self.news.lasted_s += [now - plan.opened_at] if plan.start is None else []
         if ending.passes:
             self.pace.pass_over((each for name in refused for each in (name, *plan.units[name])), now)
         if ending.name == ROOM_LOST:
