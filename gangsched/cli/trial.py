@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import re
+import secrets
 import shlex
-import sys
+import signal
 import time
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from gangsched.cli.cluster_access import Unanswered, UsageError, connected, run
+from gangsched.cli.cluster_access import FAILED, Unanswered, UsageError, connected, fail, run
+from gangsched.cli.output import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gangsched.cli import Commands
-    from gangsched.kube.client.session import ApiSession
+    from gangsched.kube.client.session import ApiSession, Response
 
 SCHEDULER = "gangsched-try"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _CRD = f"{_CRDS}/podgroups.gangsched.io"
 _SERVED_WITHIN_S = 30.0
-_IMPORTANT = re.compile(r"(?<![a-z])(prod|prd|production|live)(?![a-z])", re.IGNORECASE)
+_REMOVED_WITHIN_S = 10.0
+_TRIAL = "gangsched.io/trial"
+"""Annotation of a CRD that this command has installed: its value tells one run from another."""
+_IMPORTANT = {"prod", "prd", "production", "live"}
+_WORDS = re.compile(r"[a-z]+")
+_GROUPS = "/apis/gangsched.io/v1alpha1/podgroups"
 MANIFEST = f"""\
 apiVersion: gangsched.io/v1alpha1
 kind: PodGroup
@@ -61,7 +71,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--kubeconfig", metavar="FILE", help="kubeconfig to use (default: those of $KUBECONFIG)")
     parser.add_argument("--context", metavar="NAME", help="context of the kubeconfig (default: its current one)")
     parser.add_argument("--yes", action="store_true", help="also on a cluster whose name looks like production")
-    parser.set_defaults(execute=_execute, user=None, user_groups=[], user_uid="")
+    parser.set_defaults(execute=_execute, user=None, user_groups=[], user_uid="", watch=True)
 
 
 def _execute(arguments: argparse.Namespace) -> int:
@@ -69,45 +79,88 @@ def _execute(arguments: argparse.Namespace) -> int:
 
 
 def looks_important(*names: str) -> bool:
-    """Whether a word in the name of a context, or in the address of a server, says that others rely on it."""
-    return any(_IMPORTANT.search(name) for name in names)
+    """Whether a word in the name of a context, a cluster or a server says that others rely on it."""
+    return not _IMPORTANT.isdisjoint(word for name in names for word in _words(name))
+
+
+def _words(name: str) -> Iterator[str]:
+    """The words of the name in lower case, as written, and also as capitals begin them: `euProd` is `eu` and `prod`."""
+    for text in (name, re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name)):
+        yield from _WORDS.findall(text.lower())
 
 
 async def _try(arguments: argparse.Namespace) -> int:
+    from gangsched.kube.client.credentials import chosen_context  # noqa: PLC0415 - see the package
+
+    # The same cluster all along, whatever becomes the current context meanwhile.
+    arguments.context, cluster = chosen_context(arguments.kubeconfig, arguments.context)
+    arguments.context = arguments.context or None
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    if task is None:
+        raise RuntimeError("not in a task")
+    loop.add_signal_handler(signal.SIGTERM, task.cancel)
+    # Whoever closes the terminal wants nothing to be left either.
+    loop.add_signal_handler(signal.SIGHUP, os.kill, os.getpid(), signal.SIGTERM)
+    async with connected(arguments) as session:
+        of_context = f" (context {arguments.context})" if arguments.context else ""
+        where = shown(f"the cluster {session.server}{of_context}")
+        if looks_important(arguments.context or "", cluster, session.server) and not arguments.yes:
+            raise UsageError(f"{where} looks like production: choose another --context, or add --yes")
+        guide = Guide(arguments)
+        is_missing = _may_use(await session.request("GET", _CRD), guide)
+        _say(f"On {where}, this command will, until Ctrl-C:", *_plan(missing=is_missing), "")
+        trial = Trial(session, guide) if is_missing else None
+        status, is_clean = 0, True
+        try:
+            if trial is not None:
+                await trial.install()
+            await _served(session)
+            status = await _run(arguments, guide)
+        except asyncio.CancelledError:
+            pass
+        finally:
+            if trial is not None:
+                is_clean = await trial.remove()
+    _say("Pods and Jobs that you have made for the trial stay: delete them yourself.")
+    return status if is_clean else fail(arguments, f"the CRD is left: run {guide.deletion}", FAILED)
+
+
+async def _run(arguments: argparse.Namespace, guide: Guide) -> int:
     from gangsched import app  # noqa: PLC0415 - see the package
     from gangsched.config.settings import validated  # noqa: PLC0415
-    from gangsched.kube.client.credentials import current_context  # noqa: PLC0415
     from gangsched.runtime import logs  # noqa: PLC0415
 
     flags = {"schedulerNames": [SCHEDULER], "listen": "127.0.0.1:0", "page": {"enabled": True, "port": 0}}
     settings = validated(flags, "gangsched try")
-    context = arguments.context or current_context(arguments.kubeconfig)
-    async with connected(arguments) as session:
-        where = f"the cluster {session.server}" + (f" (context {context})" if context else "")
-        if looks_important(context, session.server) and not arguments.yes:
-            raise UsageError(f"{where} looks like production: choose another --context, or add --yes")
-        found = await session.request("GET", _CRD)
-        missing = found.status == HTTPStatus.NOT_FOUND
-        if not missing:
-            found.checked()
-        _say(f"On {where}, this command will, until Ctrl-C:", *_plan(missing=missing), "")
-        made = await _install(session) if missing else ""
-        try:
-            await _served(session)
-            logs.configure(settings.log_format, level="warning")
-            status = await app.run(
-                settings,
-                kubeconfig=arguments.kubeconfig,
-                context=arguments.context,
-                dry_run=False,
-                leader_elect=False,
-                show_page=Guide(arguments).show,
-            )
-        finally:
-            if made:
-                await _remove(session, made)
-    _say("Pods and Jobs that you have made for the trial stay: delete them yourself.")
-    return status
+    logs.configure(settings.log_format, level="warning")
+    return await app.run(
+        settings,
+        kubeconfig=arguments.kubeconfig,
+        context=arguments.context,
+        dry_run=False,
+        leader_elect=False,
+        show_page=guide.show,
+    )
+
+
+def _may_use(found: Response, guide: Guide) -> bool:
+    """Whether the CRD is missing.
+
+    Raises:
+        Unanswered: another trial has installed it, or it is being deleted.
+        ApiError: it cannot be read.
+    """
+    if found.status == HTTPStatus.NOT_FOUND:
+        return True
+    meta = _metadata(found)
+    if meta.get("deletionTimestamp"):
+        raise Unanswered("the CRD of PodGroups is being deleted: try again once it is gone")
+    if _TRIAL in meta.get("annotations", {}):
+        raise Unanswered(
+            "another gangsched try runs on this cluster, or was killed: wait for its end, or, if nobody uses it, run "
+            + guide.deletion
+        )
+    return False
 
 
 def _plan(*, missing: bool) -> list[str]:
@@ -119,47 +172,99 @@ def _plan(*, missing: bool) -> list[str]:
     ]
 
 
-async def _install(session: ApiSession) -> str:
-    """Install the CRD, and return its UID."""
-    import msgspec  # noqa: PLC0415 - see the package
-
-    from gangsched.api.custom_resource import crd  # noqa: PLC0415
-
-    made = await session.request("POST", _CRDS, body=msgspec.json.encode(crd()))
-    uid: str = msgspec.json.decode(made.checked().body)["metadata"]["uid"]
-    return uid
-
-
 async def _served(session: ApiSession) -> None:
     """Wait until PodGroups are served.
 
     Raises:
         Unanswered: they are not after a while.
+        ApiError: the API server refuses.
     """
     deadline = time.monotonic() + _SERVED_WITHIN_S
-    while not (await session.request("GET", "/apis/gangsched.io/v1alpha1/podgroups?limit=1")).ok:
+    while not (found := await session.request("GET", f"{_GROUPS}?limit=1")).ok:
+        if found.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS):
+            found.checked()
         if time.monotonic() > deadline:
             raise Unanswered(f"the API server does not serve PodGroups {_SERVED_WITHIN_S:.0f} s after their CRD came")
         await asyncio.sleep(0.1)
 
 
-async def _remove(session: ApiSession, uid: str) -> None:
-    """Delete the CRD that this command has installed; one that somebody has installed since stays."""
+class Trial:
+    """The CRD as this run installs and deletes it."""
+
+    def __init__(self, session: ApiSession, guide: Guide) -> None:
+        self._session = session
+        self._guide = guide
+        self._name = secrets.token_hex(8)
+
+    async def install(self) -> None:
+        """Install it.
+
+        Raises:
+            KubeError: the API server does not answer, or refuses.
+        """
+        import msgspec  # noqa: PLC0415 - see the package
+
+        from gangsched.api.custom_resource import crd  # noqa: PLC0415
+
+        made = crd()
+        made["metadata"] = {**made["metadata"], "annotations": {_TRIAL: self._name}}
+        path = f"{_CRDS}?fieldManager={SCHEDULER}"
+        (await self._session.request("POST", path, body=msgspec.json.encode(made))).checked()
+
+    async def remove(self) -> bool:
+        """Delete it, whatever signal arrives meanwhile, unless others use it by now. Returns whether that is done."""
+        loop = asyncio.get_running_loop()
+        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(each, _ignore)
+        try:
+            return await asyncio.wait_for(self._remove(), _REMOVED_WITHIN_S)
+        except TimeoutError:
+            return False
+
+    async def _remove(self) -> bool:
+        import msgspec  # noqa: PLC0415 - see the package
+
+        from gangsched.kube.client.errors import KubeError  # noqa: PLC0415
+
+        try:
+            found = await self._session.request("GET", _CRD)
+            if found.status == HTTPStatus.NOT_FOUND:
+                return True
+            meta = _metadata(found)
+            if meta.get("annotations", {}).get(_TRIAL) != self._name:
+                return True
+            if await self._is_used(meta):
+                _say(f"The CRD of PodGroups stays, because others use it by now. To delete it: {self._guide.deletion}")
+                return True
+            body = msgspec.json.encode({"preconditions": {"uid": meta["uid"]}})
+            (await self._session.request("DELETE", _CRD, body=body)).checked()
+        except KubeError as error:
+            _say(f"The CRD of PodGroups could not be deleted: {shown(str(error))}")
+            return False
+        _say("The CRD of PodGroups is deleted again.")
+        return True
+
+    async def _is_used(self, meta: dict[str, Any]) -> bool:
+        """Whether somebody else has written the CRD, or another gangsched the status of a PodGroup."""
+        import msgspec  # noqa: PLC0415 - see the package
+
+        writers = {each.get("manager") for each in meta.get("managedFields", ())}
+        groups = (await self._session.request("GET", _GROUPS)).checked()
+        statuses = (each.get("status") or {} for each in msgspec.json.decode(groups.body)["items"])
+        return bool(writers - {SCHEDULER, "kube-apiserver"}) or any(
+            each.get("scheduler") not in (None, SCHEDULER) for each in statuses
+        )
+
+
+def _metadata(found: Response) -> dict[str, Any]:
     import msgspec  # noqa: PLC0415 - see the package
 
-    from gangsched.kube.client.errors import KubeError  # noqa: PLC0415
+    meta: dict[str, Any] = msgspec.json.decode(found.checked().body)["metadata"]
+    return meta
 
-    try:
-        answer = await session.request("DELETE", _CRD, body=msgspec.json.encode({"preconditions": {"uid": uid}}))
-        if answer.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
-            answer.checked()
-            _say("The CRD of PodGroups is deleted again.")
-    except KubeError as error:
-        print(
-            f"gangsched try: error: the CRD could not be deleted ({error}): "
-            "run kubectl delete crd podgroups.gangsched.io",
-            file=sys.stderr,
-        )
+
+def _ignore() -> None:
+    """The process is about to end."""
 
 
 class Guide:
@@ -168,7 +273,14 @@ class Guide:
     def __init__(self, arguments: argparse.Namespace) -> None:
         given = [(name, vars(arguments)[name]) for name in ("kubeconfig", "context")]
         self._flags = "".join(f" --{name}={shlex.quote(value)}" for name, value in given if value)
+        files = os.environ.get("KUBECONFIG")
+        self._files = f"export KUBECONFIG={shlex.quote(files)}" if files and not arguments.kubeconfig else ""
         self._began = False
+
+    @property
+    def deletion(self) -> str:
+        """The command that deletes the CRD, and all PodGroups, on this cluster."""
+        return shown(f"kubectl{self._flags} delete crd podgroups.gangsched.io")
 
     def show(self, address: str) -> None:
         """Print the address of the page and, the first time, the commands to follow."""
@@ -176,16 +288,10 @@ class Guide:
             _say(f"The page, for another browser: {address}")
             return
         self._began = True
-        _say(
-            f"The page: {address}",
-            "",
-            "In another terminal:",
-            f"kubectl{self._flags} apply -f - <<'EOF'",
-            f"{MANIFEST}EOF",
-            f"kubectl{self._flags} get podgroups.gangsched.io",
-            f"gangsched explain first{self._flags} --scheduler-name={SCHEDULER}",
-            "",
-        )
+        _say(f"The page: {address}", "", "In another terminal:", *([shown(self._files)] if self._files else []))
+        _say(f"kubectl{shown(self._flags)} apply -f - <<'EOF'", f"{MANIFEST}EOF")
+        _say(f"kubectl{shown(self._flags)} get podgroups.gangsched.io")
+        _say(f"gangsched explain first{shown(self._flags)} --scheduler-name={SCHEDULER}", "")
 
 
 def _say(*lines: str) -> None:

@@ -20,6 +20,10 @@ from gangsched.cli.trial import looks_important
         ("gke_shop_production", True),
         ("https://k8s.prd.example.com", True),
         ("live1", True),
+        ("euProd", True),
+        ("ProdEU", True),
+        ("PRODCluster", True),
+        ("reproducer", False),
     ],
 )
 def test_a_cluster_looks_important_by_a_word_in_its_name(name, is_so):

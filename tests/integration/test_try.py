@@ -42,8 +42,8 @@ def said(child: Child) -> str:
     return child.log.read_text(errors="replace")
 
 
-def end(child: Child) -> int:
-    os.kill(child.pid, signal.SIGINT)
+def end(child: Child, *, by: signal.Signals = signal.SIGINT) -> int:
+    os.kill(child.pid, by)
     return child.wait(timeout_s=20)
 
 
@@ -66,6 +66,26 @@ def test_it_runs_a_gang_and_leaves_no_crd(cluster: ControlPlane) -> None:
     until(lambda: not has_crd(cluster))
     assert cluster.kubectl("get", "leases", "--all-namespaces", "--output=name").count("gangsched") == 0
     cluster.kubectl("delete", "job", "first")
+
+
+def test_a_second_trial_is_refused_and_a_closed_terminal_ends_the_first_one_cleanly(cluster: ControlPlane) -> None:
+    first = tried(cluster)
+    until(lambda: "explain first" in said(first))
+    second = tried(cluster)
+    assert second.wait(timeout_s=20) == 1
+    assert "another gangsched try runs on this cluster" in said(second)
+    assert end(first, by=signal.SIGHUP) == 0
+    until(lambda: not has_crd(cluster))
+
+
+def test_a_crd_that_others_have_written_since_stays(cluster: ControlPlane) -> None:
+    child = tried(cluster)
+    until(lambda: "explain first" in said(child))
+    crds.install(cluster)
+    assert end(child) == 0
+    assert "stays, because others use it by now" in said(child)
+    assert has_crd(cluster)
+    cluster.kubectl("delete", CRD)
 
 
 def test_a_crd_that_was_there_stays(cluster: ControlPlane) -> None:

@@ -168,14 +168,20 @@ def contexts(kubeconfig: str | None) -> list[str]:
     return list(read_kubeconfig(_existing(kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config")).contexts)
 
 
-def current_context(kubeconfig: str | None) -> str:
-    """The name of the kubeconfig's current context; empty if there is none, or no kubeconfig that can be read."""
+def chosen_context(kubeconfig: str | None, context: str | None) -> tuple[str, str]:
+    """The names of the context and of the cluster that `find_connection` chooses; empty for those of a pod.
+
+    Raises:
+        NoCredentials: the kubeconfig cannot be used.
+    """
+    named = kubeconfig or os.environ.get("KUBECONFIG")
+    if not named and context is None and _in_pod():
+        return "", ""
     try:
-        return read_kubeconfig(
-            _existing(kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config")
-        ).current_context
-    except (NoCredentials, InvalidKubeconfig, *_UNREADABLE):
-        return ""
+        content = read_kubeconfig(_existing(named or "~/.kube/config"))
+        return context or content.current_context, content.chosen(context)[0].cluster
+    except (InvalidKubeconfig, *_UNREADABLE) as error:
+        raise NoCredentials(f"The kubeconfig cannot be used: {error}") from error
 
 
 async def _connection(cluster: Cluster, user: User, source: str) -> Connection:
