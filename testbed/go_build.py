@@ -76,13 +76,12 @@ def build_failure(what: str, output: str) -> str:
 
 def _read_in_turns(build: subprocess.Popen[str], lines: list[str]) -> Iterator[None]:
     """Reads the output of the build to its end into ``lines``; yields now and then meanwhile."""
-    with build.stdout or contextlib.nullcontext(()) as output:
-        reader = threading.Thread(target=lambda: lines.extend(output), daemon=True)
-        reader.start()
-        while reader.is_alive():
-            reader.join(PROGRESS_EVERY_S)
-            if reader.is_alive():
-                yield
+    reader = threading.Thread(target=lambda: lines.extend(build.stdout or ()), daemon=True)
+    reader.start()
+    while reader.is_alive():
+        reader.join(PROGRESS_EVERY_S)
+        if reader.is_alive():
+            yield
     build.wait()
 
 
@@ -99,3 +98,6 @@ def _interrupted_at_exit(build: subprocess.Popen[str]) -> Iterator[subprocess.Po
             except subprocess.TimeoutExpired:
                 build.kill()
                 build.wait()
+        # Not before: closing waits for whoever reads from it.
+        if build.stdout is not None:
+            build.stdout.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -57,3 +58,22 @@ def test_a_build_that_fails_says_what_go_said_without_the_packages_that_were_com
         built(tmp_path, monkeypatch, "example.com/b")
     assert [line.strip() for line in str(failed.value).splitlines()[1:]] == ["# example.com/b", "b.go:1: it is wrong"]
     assert not (tmp_path / "program").exists()
+
+
+def test_a_build_that_is_interrupted_ends_at_once(tmp_path, monkeypatch):
+    (tmp_path / "go").write_text(
+        "#!/bin/sh\n[ \"$1\" = list ] && exit\ntrap 'exit 130' INT\nwhile :; do sleep 0.05; done\n"
+    )
+    (tmp_path / "go").chmod(0o755)
+    monkeypatch.setattr(go_build, "PROGRESS_EVERY_S", 0.05)
+
+    def report(line: str) -> None:
+        if "compiled" in line:
+            raise KeyboardInterrupt
+
+    go = GoToolchain(tmp_path / "go", dict(os.environ))
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        go_build.build_program(tmp_path / "program", "a", go=go, directory=tmp_path, report=report)
+    assert time.monotonic() - began < 8
+    assert [path.name for path in tmp_path.glob(".build-*")] == []
