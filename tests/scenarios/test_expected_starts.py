@@ -21,6 +21,7 @@ from gangsched.core.planning import budget
 from gangsched.core.planning.field import Field
 from tests.builders import group, node, pod, pods
 from tests.harness import START, Harness
+from tests.loops import Loop
 
 GRACE_S = 30
 JOB = Owner("Job", "work", "uid-work", "batch")
@@ -443,3 +444,39 @@ def test_the_start_of_a_group_that_goes_is_not_measured():
     harness.delete_group("default/g")
     harness.wait(60)
     assert harness.machine.take_measured().starts == []
+
+
+def test_the_start_of_a_group_with_more_members_than_it_needs_is_measured_too():
+    harness = full(runs("p0", 0, 400), nodes=1)
+    harness.add(group("g", min_member=1, max_schedule_time_s=9999.0), *pods("g", 3))
+    harness.wait(520)
+    harness.delete("default/p0")
+    harness.wait(5)
+    assert harness.status("default/g").phase == "Scheduled"
+    [(basis, outside_s)] = harness.machine.take_measured().starts
+    assert (basis, outside_s) == (Basis.LIMITS, pytest.approx(60, abs=2))
+    assert harness.machine.forecasting.waiting == set()
+
+
+def test_a_group_whose_pods_fail_on_a_node_is_not_told_that_it_never_fits():
+    harness = Harness.settled(node("n0", cpu=8))
+    harness.add(group("g", min_member=2, max_schedule_time_s=9999.0))
+    loop = Loop(harness, lambda number: pod(f"g-{number}", group="g", owner=JOB), 2)
+    found = set()
+    for _ in range(10):
+        loop.run_for(30)
+        found.add(told(harness))
+    assert {each.why for each in found if each is not None} == {Unknown.DEPENDS}
+
+
+@pytest.mark.faults
+def test_what_was_told_is_taken_back_after_a_fault():
+    harness = full(*(runs(f"p{at}", at, 9000) for at in range(4)))
+    harness.add(*wanting(3))
+    harness.wait(60)
+    assert told(harness) is not None
+    with mock.patch.object(Field, "places", side_effect=RuntimeError("broken")):
+        harness.delete("default/p3")
+        harness.wait(60)
+    assert told(harness) is None
+    assert len(harness.machine.take_faults()) == 1

@@ -20,6 +20,7 @@ from gangsched.core.contention.outlook import MOST_IN_LINE, Outlook
 from gangsched.core.contention.pool import OVERDUE_S
 from gangsched.core.contention.told_starts import ToldStarts
 from gangsched.core.contention.waiting_group import WaitingGroup, as_it_waits
+from gangsched.core.gang import wants
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Gang
@@ -91,7 +92,8 @@ class Forecasting:
 
     def note(self, gang: Gang, assessment: Assessment, now: float) -> None:
         """Note whether the group, which was just brought up to date or tried, waits."""
-        if gang.wait.parked and self._is_on and gang.observed.group is not None:
+        as_a_whole = gang.wait.parked and wants.as_a_whole(gang, assessment.terms, assessment.want) is not None
+        if as_a_whole and self._is_on and gang.observed.group is not None:
             self.waiting.add(gang.key)
             if gang.key not in self.starts:
                 self._due = min(self._due, max(now + FIRST_S, self._not_before))
@@ -128,20 +130,27 @@ class Forecasting:
         try:
             gone = _gone_on(walk, budget)
         except Exception as error:  # noqa: BLE001 - a defect may raise anything, and nothing depends on this
-            self.omit(error, now)
-            return []
+            return self.omit(error, now)
         self._spent += budget.spent - before
         if not gone.to_its_end:
             self._running, self.unfinished = walk, True
             return []
         self._not_before = now + max(FIRST_S, self._spent / _UNITS_A_SECOND / _LOAD)
-        return self._tell(gone.found, now) if gone.found is not None else []
+        if gone.found is None:
+            self._due = self._not_before
+            return []
+        return self._tell(gone.found, now)
 
-    def omit(self, error: Exception, now: float) -> None:
-        """Rest for some time after an exception."""
+    def omit(self, error: Exception, now: float) -> list[GroupKey]:
+        """Rest for some time after an exception. Returns the groups whose start is no longer told."""
+        told = self._told_among(self.waiting)
         self._faults.append(Omitted("expected starts", error, PAUSE_S))
         self._due = self._not_before = now + PAUSE_S
-        self._is_first = False
+        self._is_first, self._found = False, {}
+        for key in [*self.starts]:
+            del self.starts[key]
+            self.told_starts.drop(key)
+        return told
 
     def take_faults(self) -> list[Omitted]:
         """The exceptions since the last call."""
@@ -159,8 +168,7 @@ class Forecasting:
         moved = [
             key for key, start in found.items() if key not in self.starts or start.has_moved(self._found[key], now)
         ]
-        gangs = [self._members.gangs[key] for key in sorted(self.waiting - found.keys()) if key in self._members.gangs]
-        taken_back = [gang.key for gang in gangs if self.told(gang) is not None]
+        taken_back = self._told_among(self.waiting - found.keys())
         self._is_first = False
         for key in [*self.starts]:
             if key not in found:
@@ -175,6 +183,10 @@ class Forecasting:
         nearest = min((at for at in times if at > now), default=NEVER)
         self._due = min(self._due, max(nearest + OVERDUE_S + 1, self._not_before))
         return moved + taken_back
+
+    def _told_among(self, keys: Iterable[GroupKey]) -> list[GroupKey]:
+        gangs = [self._members.gangs[key] for key in sorted(keys) if key in self._members.gangs]
+        return [gang.key for gang in gangs if self.told(gang) is not None]
 
     # One walk
 
@@ -191,7 +203,6 @@ class Forecasting:
         for key in line[:MOST_IN_LINE]:
             gang = self._members.gangs.get(key)
             if not field.is_good():
-                self._due = now + FIRST_S
                 return None
             assessment = self._assessments.get(key)
             ask = self._asking.of(gang, assessment) if gang is not None and assessment is not None else None

@@ -61,7 +61,8 @@ class Outlook(NamedTuple):
     def _without_plan(self, key: GroupKey, *, depends: bool, has_room: bool) -> ExpectedStart:
         first = min((each.starts[key] for each in self.expected if key in each.starts), key=_at, default=None)
         if first is None or first.at >= UNKNOWN:
-            return ExpectedStart(0.0, 0.0, None, *self._unknown(key, self.expected[0]))
+            unknown = ExpectedStart(0.0, 0.0, None, *self._unknown(key, self.expected[0]))
+            return unknown._replace(why=Unknown.DEPENDS) if depends and unknown.why is Unknown.NEVER else unknown
         if first.at > self.now + HORIZON_S:
             return ExpectedStart(why=Unknown.HORIZON)
         latest, why, decides = self._latest(key)

@@ -28,8 +28,8 @@ _AT_ANY_TIME_S = AT_ONCE_S / MOST_IN_LINE
 class WaitingGroup(NamedTuple):
     """A group as it waits, by what it is expected to do and by what is certain.
 
-    `depends`: amounts tell too little. It was `refused` for room, or is held up by others. `ports` are those of its
-    members' nodes that they use.
+    `depends`: amounts tell too little, or nodes are closed to it for a while. It was `refused` for room, or is held up
+    by others. `ports` are those of its members' nodes that they use.
     """
 
     expected: Waiting
@@ -60,7 +60,7 @@ def as_it_waits(
     return WaitingGroup(
         replace(waits, lasts_s=early),
         replace(waits, lasts_s=certain),
-        depends=any(map(_depends, shapes)) or _has_parts(ask) or _needs_a_start(assessment),
+        depends=any(map(_depends, shapes)) or _has_parts(ask) or _needs_a_start(assessment) or bool(ask.pause),
         refused=refused(gang, assessment) is not None,
         ports=frozenset(port.port for shape in shapes for port in shape.host_ports),
     )

@@ -2,8 +2,9 @@
 
 import { byId, duration, exact, list, make, now, say, setHidden } from "./text.js";
 
-// A question without an answer is asked again so much later, as long as the group is looked at.
-const AGAIN_MS = 10_000;
+// A question without an answer is asked again so much later, each time twice as late, as long as the group is looked at.
+const AGAIN_MS = 10_000,
+  LATEST_MS = 320_000;
 let asking = new AbortController(),
   asked = "",
   again = 0;
@@ -25,15 +26,15 @@ export async function askWhatHelps(group) {
   asked = question;
   const mine = (asking = new AbortController());
   say(byId("helping"), "Finding out what would help …");
-  await answer(group, mine.signal);
+  await answer(group, mine.signal, AGAIN_MS);
 }
 
-async function answer(group, signal) {
+async function answer(group, signal, againMs) {
   const found = await answerTo(group, signal);
   if (signal.aborted) return;
   say(byId("helping"), found.error || ((found.helps || []).length ? "What would help:" : "No remedy is known."));
   show(found);
-  if (found.error) again = setTimeout(() => answer(group, signal), AGAIN_MS);
+  if (found.error) again = setTimeout(() => answer(group, signal, Math.min(2 * againMs, LATEST_MS)), againMs);
 }
 
 async function answerTo({ namespace, name }, signal) {
