@@ -94,7 +94,7 @@ SHOWN = {
     ("docs/reasons.md", "gangsched explain NAMESPACE/NAME"): ("training: Running",),
 }
 """The output that a page's queries must show eventually. All other commands only have to succeed, at once."""
-ENDLESS = {"gangsched dashboard": "http://127.0.0.1:"}
+ENDLESS = {"gangsched dashboard": "http://127.0.0.1:", ".venv/bin/gangsched try": "The page: http://127.0.0.1:"}
 """Output of the commands that run until Ctrl-C, expected before it is pressed."""
 _WITHIN_S = 30
 _STATE = re.compile(r"(cd|export) |\w+=\S*$")
