@@ -139,6 +139,8 @@ class Author:
 
     def tell(self, part: Any, path: Sequence[str], usual: tuple[Any, ...]) -> None:
         """Set the field that is not honoured, where the parts on the way to it are there."""
+        if part is None:
+            return
         name = path[0].removesuffix("[]")
         if len(path) == 1:
             secret = self.secret()
