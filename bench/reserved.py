@@ -69,7 +69,7 @@ def foretold(waiting: int = 1000) -> Figures:
         events += [GroupSeen(group), *contended.known(limited)]
     contended.run(events, FIRST_S - 1.0)
     contended.took.clear()
-    while not contended.machine.forecasting.starts:
+    while not contended.machine.forecasting.told_starts.last:
         contended.run([], 0.5)
     gc.unfreeze()
     return {

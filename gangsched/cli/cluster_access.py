@@ -30,13 +30,18 @@ class Unanswered(Exception):  # noqa: N818 - a state of affairs
     """The command has no answer and exits with status 1; the message says why."""
 
 
-def add_cluster(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that select a cluster and the user whose rights the requests have."""
+def add_context(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that select a cluster."""
     parser.add_argument("--kubeconfig", metavar="FILE", help="kubeconfig to use (default: those of $KUBECONFIG)")
     context = parser.add_argument(
         "--context", metavar="NAME", help="context of the kubeconfig (default: its current one)"
     )
     context.completer = complete_contexts  # type: ignore[attr-defined] # argcomplete looks for it there
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that select a cluster and the user whose rights the requests have."""
+    add_context(parser)
     parser.add_argument("--as", metavar="USER", dest="user", help="ask with the rights of this user or service account")
     parser.add_argument(
         "--as-group",

@@ -13,7 +13,7 @@ import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from gangsched.cli.cluster_access import FAILED, Unanswered, UsageError, connected, fail, run
+from gangsched.cli.cluster_access import FAILED, Unanswered, UsageError, add_context, connected, fail, run
 from gangsched.cli.output import shown
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ _TRIAL = "gangsched.io/trial"
 """Annotation of a CRD that this command has installed: its value tells one run from another."""
 _IMPORTANT = {"prod", "prd", "production", "live"}
 _WORDS = re.compile(r"[a-z]+")
-_GROUPS = "/apis/gangsched.io/v1alpha1/podgroups"
 MANIFEST = f"""\
 apiVersion: gangsched.io/v1alpha1
 kind: PodGroup
@@ -68,8 +67,7 @@ def add_parser(commands: Commands) -> None:
         epilog="Exit status: 0 after Ctrl-C, 1 if the cluster does not answer or refuses, 2 for wrong usage, missing "
         "credentials, or a cluster that looks like production without --yes.",
     )
-    parser.add_argument("--kubeconfig", metavar="FILE", help="kubeconfig to use (default: those of $KUBECONFIG)")
-    parser.add_argument("--context", metavar="NAME", help="context of the kubeconfig (default: its current one)")
+    add_context(parser)
     parser.add_argument("--yes", action="store_true", help="also on a cluster whose name looks like production")
     parser.set_defaults(execute=_execute, user=None, user_groups=[], user_uid="", watch=True)
 
@@ -90,11 +88,6 @@ def _words(name: str) -> Iterator[str]:
 
 
 async def _try(arguments: argparse.Namespace) -> int:
-    from gangsched.kube.client.credentials import chosen_context  # noqa: PLC0415 - see the package
-
-    # The same cluster all along, whatever becomes the current context meanwhile.
-    arguments.context, cluster = chosen_context(arguments.kubeconfig, arguments.context)
-    arguments.context = arguments.context or None
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     if task is None:
         raise RuntimeError("not in a task")
@@ -102,12 +95,14 @@ async def _try(arguments: argparse.Namespace) -> int:
     # Whoever closes the terminal wants nothing to be left either.
     loop.add_signal_handler(signal.SIGHUP, os.kill, os.getpid(), signal.SIGTERM)
     async with connected(arguments) as session:
-        of_context = f" (context {arguments.context})" if arguments.context else ""
+        # The same cluster all along, whatever becomes the current context meanwhile.
+        arguments.context = session.context or None
+        of_context = f" (context {session.context})" if session.context else ""
         where = shown(f"the cluster {session.server}{of_context}")
-        if looks_important(arguments.context or "", cluster, session.server) and not arguments.yes:
+        if looks_important(session.context, session.cluster, session.server) and not arguments.yes:
             raise UsageError(f"{where} looks like production: choose another --context, or add --yes")
         guide = Guide(arguments)
-        is_missing = _may_use(await session.request("GET", _CRD), guide)
+        is_missing = _is_missing(await session.request("GET", _CRD), guide)
         _say(f"On {where}, this command will, until Ctrl-C:", *_plan(missing=is_missing), "")
         trial = Trial(session, guide) if is_missing else None
         status, is_clean = 0, True
@@ -143,7 +138,7 @@ async def _run(arguments: argparse.Namespace, guide: Guide) -> int:
     )
 
 
-def _may_use(found: Response, guide: Guide) -> bool:
+def _is_missing(found: Response, guide: Guide) -> bool:
     """Whether the CRD is missing.
 
     Raises:
@@ -179,8 +174,10 @@ async def _served(session: ApiSession) -> None:
         Unanswered: they are not after a while.
         ApiError: the API server refuses.
     """
+    from gangsched.kube.reading.watched_resources import GROUPS_PATH  # noqa: PLC0415 - see the package
+
     deadline = time.monotonic() + _SERVED_WITHIN_S
-    while not (found := await session.request("GET", f"{_GROUPS}?limit=1")).ok:
+    while not (found := await session.request("GET", f"{GROUPS_PATH}?limit=1")).ok:
         if found.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS):
             found.checked()
         if time.monotonic() > deadline:
@@ -246,14 +243,16 @@ class Trial:
 
     async def _is_used(self, meta: dict[str, Any]) -> bool:
         """Whether somebody else has written the CRD, or another gangsched the status of a PodGroup."""
-        import msgspec  # noqa: PLC0415 - see the package
+        from gangsched.kube.client.pages import objects, pages  # noqa: PLC0415 - see the package
+        from gangsched.kube.reading.watched_resources import GROUPS  # noqa: PLC0415
 
-        writers = {each.get("manager") for each in meta.get("managedFields", ())}
-        groups = (await self._session.request("GET", _GROUPS)).checked()
-        statuses = (each.get("status") or {} for each in msgspec.json.decode(groups.body)["items"])
-        return bool(writers - {SCHEDULER, "kube-apiserver"}) or any(
-            each.get("scheduler") not in (None, SCHEDULER) for each in statuses
-        )
+        if {each.get("manager") for each in meta.get("managedFields", ())} - {SCHEDULER, "kube-apiserver"}:
+            return True
+        async for page in pages(self._session, GROUPS.path, GROUPS.name):
+            statuses = (each.get("status") or {} for each in objects(page, GROUPS.name))
+            if any(each.get("scheduler") not in (None, SCHEDULER) for each in statuses):
+                return True
+        return False
 
 
 def _metadata(found: Response) -> dict[str, Any]:

@@ -52,13 +52,13 @@ class Service:
         self._now = now
         self._show = show
         what_if = WhatIf(facts, settings, now=now, lacks=lambda: "" if ready() else UNLISTED)
-        self._page = Page(self._board, again=_AGAIN, what_if=what_if, renewed=lambda _: self._log_address())
+        self._page = Page(self._board, again=_AGAIN, what_if=what_if, renewed=lambda _: self._tell_address())
         self._port = settings.page.port
         self._listener = Listener(self._page)
         self._relog: asyncio.TimerHandle | None = None
 
     async def start(self) -> None:
-        """Listen, and log the address.
+        """Listen, and tell the address.
 
         Raises:
             ListenError: the port is in use.
@@ -69,7 +69,7 @@ class Service:
             raise ListenError(
                 f"cannot serve the page on {HOST}:{self._port} ({error.strerror or error}): choose another page.port"
             ) from error
-        self._log_address()
+        self._tell_address()
 
     async def run(self) -> None:
         """Keep the board up to date while a browser follows it, and the past, until cancelled."""
@@ -85,14 +85,14 @@ class Service:
         yield from self._reader.look()
         yield from self._history.noted(self._reader.rows(), self._reader.totals, self._now())
 
-    def _log_address(self) -> None:
+    def _tell_address(self) -> None:
         address = f"http://{HOST}:{self._port}/?token={self._page.token}"
         if self._show is not None:
             self._show(address)
             return
         if self._relog is not None:
             self._relog.cancel()
-        self._relog = asyncio.get_running_loop().call_later(_RELOG_S, self._log_address)
+        self._relog = asyncio.get_running_loop().call_later(_RELOG_S, self._tell_address)
         _log.info(
             "serving the page: forward the port of this pod to the same port of your machine, and open the address",
             extra={

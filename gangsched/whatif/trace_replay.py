@@ -158,7 +158,7 @@ class _Player:
                 played.reserved_s, played.reserved_at_s = plan.start - START, self._now
 
     def _note_told(self) -> None:
-        for key, start in self._machine.forecasting.starts.items():
+        for key, start in self._machine.forecasting.told_starts.last.items():
             told = self._played[int(key.name.rpartition("-")[2])].told
             earliest, latest = (at - START if at else 0.0 for at in (start.earliest, start.latest))
             if not told or told[-1][1:] != (earliest, latest):

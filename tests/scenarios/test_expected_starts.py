@@ -251,6 +251,16 @@ def told(harness: Harness, name: str = "g") -> ExpectedStart | None:
     )
 
 
+def waits_for_three_of_four(apart_s: float) -> tuple[Harness, ExpectedStart]:
+    """A group that waits for three of four pods, which end this far apart, and what it was told after a minute."""
+    harness = full(*(runs(f"p{at}", at, apart_s * (at + 1)) for at in range(4)))
+    harness.add(*wanting(3))
+    harness.wait(60)
+    found = told(harness)
+    assert found is not None
+    return harness, found
+
+
 def test_it_is_told_in_the_status_until_the_group_starts():
     harness = full(*(runs(f"p{at}", at, 100 * (at + 1)) for at in range(4)))
     harness.add(*wanting(3))
@@ -268,11 +278,7 @@ def test_it_is_told_in_the_status_until_the_group_starts():
 
 
 def test_it_is_told_anew_only_when_it_has_moved():
-    harness = full(*(runs(f"p{at}", at, 1000 * (at + 1)) for at in range(4)))
-    harness.add(*wanting(3))
-    harness.wait(60)
-    first = told(harness)
-    assert first is not None
+    harness, first = waits_for_three_of_four(1000)
     assert (round(first.earliest, -1), round(first.latest, -1)) == (0, 3300)
     for ends_in, moved in ((2800, False), (2500, True)):
         harness.delete("default/p2")
@@ -339,7 +345,7 @@ def test_a_group_that_goes_while_it_is_found_out_is_not_told_and_one_made_again_
             harness.delete(f"default/g{at}-0")
             harness.delete_group(f"default/g{at}")
         harness.wait(120)
-        assert harness.machine.forecasting.starts == {}
+        assert harness.machine.forecasting.told_starts.last == {}
         harness.add(*wanting(1, "g0"))
         harness.wait(120)
         assert told(harness, "g0") is not None
@@ -347,10 +353,7 @@ def test_a_group_that_goes_while_it_is_found_out_is_not_told_and_one_made_again_
 
 @pytest.mark.parametrize("by", ["the same leader", "the next leader"])
 def test_a_group_that_can_never_fit_any_more_is_told_so(by):
-    harness = full(*(runs(f"p{at}", at, 5000 * (at + 1)) for at in range(4)))
-    harness.add(*wanting(3))
-    harness.wait(60)
-    assert told(harness) is not None
+    harness, _ = waits_for_three_of_four(5000)
     harness.delete("default/p2", "default/p3")
     if by == "the next leader":
         harness.restart()
@@ -362,10 +365,7 @@ def test_a_group_that_can_never_fit_any_more_is_told_so(by):
 
 @pytest.mark.parametrize("by", ["the same leader", "the next leader"])
 def test_what_was_told_is_taken_back_if_nothing_is_asked_for_any_more(by):
-    harness = full(*(runs(f"p{at}", at, 5000 * (at + 1)) for at in range(4)))
-    harness.add(*wanting(3))
-    harness.wait(60)
-    assert told(harness) is not None
+    harness, _ = waits_for_three_of_four(5000)
     with mock.patch.object(Asking, "of", return_value=None):
         harness.delete("default/p3")
         if by == "the next leader":
@@ -375,11 +375,7 @@ def test_what_was_told_is_taken_back_if_nothing_is_asked_for_any_more(by):
 
 
 def test_the_next_leader_keeps_what_was_told_until_it_has_found_it_out():
-    harness = full(*(runs(f"p{at}", at, 5000 * (at + 1)) for at in range(4)))
-    harness.add(*wanting(3))
-    harness.wait(60)
-    before = told(harness)
-    assert before is not None
+    harness, before = waits_for_three_of_four(5000)
     harness.restart()
     harness.wait(5)
     harness.add(pod("another", cpu=9))

@@ -50,10 +50,8 @@ _Walk = Generator[None, None, dict[GroupKey, ExpectedStart] | None]
 
 
 class Forecasting:
-    """`starts` are the expected starts by group, as each was told last, `told_starts` also earlier ones.
-
-    `waiting` are the groups that were refused or held up: while there are none, there is nothing to do. `line` gives
-    the groups that wait, in order.
+    """`told_starts` are the expected starts by group, as each was told. `waiting` are the groups that were refused or
+    held up: while there are none, there is nothing to do. `line` gives the groups that wait, in order.
     """
 
     def __init__(
@@ -67,7 +65,6 @@ class Forecasting:
     ) -> None:
         self.unfinished = False
         self._faults: list[Omitted] = []
-        self.starts: dict[GroupKey, ExpectedStart] = {}
         self._cluster = cluster
         self._members = members
         self._assessments = assessments
@@ -95,7 +92,7 @@ class Forecasting:
         as_a_whole = gang.wait.parked and wants.as_a_whole(gang, assessment.terms, assessment.want) is not None
         if as_a_whole and self._is_on and gang.observed.group is not None:
             self.waiting.add(gang.key)
-            if gang.key not in self.starts:
+            if gang.key not in self.told_starts.last:
                 self._due = min(self._due, max(now + FIRST_S, self._not_before))
         elif assessment.want.quorum is None:
             # One that is tried at present keeps what it was told.
@@ -105,13 +102,12 @@ class Forecasting:
         """What the group was told last. That of a former leader is good until it is found out for the first time."""
         if self._is_on and self._is_first and gang.written.status is not None:
             return gang.written.status.expected
-        return self.starts.get(gang.key)
+        return self.told_starts.last.get(gang.key)
 
     def drop(self, key: GroupKey, began: float = 0.0) -> None:
         """The group is gone, or waits no more: it began then, in epoch seconds, if it did."""
         self.told_starts.drop(key, began)
         self.waiting.discard(key)
-        self.starts.pop(key, None)
         if not self.waiting:
             self._running, self.unfinished = None, False
 
@@ -119,7 +115,7 @@ class Forecasting:
         """Go on while the budget lasts. Returns the groups whose start has moved."""
         self.unfinished = False
         if self._running is None:
-            if self.starts and self._changes != self._cluster.changes:
+            if self.told_starts.last and self._changes != self._cluster.changes:
                 self._due = min(self._due, self._not_before)
             if now < self._due:
                 return []
@@ -147,8 +143,7 @@ class Forecasting:
         self._faults.append(Omitted("expected starts", error, PAUSE_S))
         self._due = self._not_before = now + PAUSE_S
         self._is_first, self._found = False, {}
-        for key in [*self.starts]:
-            del self.starts[key]
+        for key in [*self.told_starts.last]:
             self.told_starts.drop(key)
         return told
 
@@ -165,19 +160,16 @@ class Forecasting:
     def _tell(self, found: Mapping[GroupKey, ExpectedStart], now: float) -> list[GroupKey]:
         # Some may be gone, or wait no more, since the walk began.
         found = {key: start for key, start in found.items() if key in self.waiting and key in self._members.gangs}
-        moved = [
-            key for key, start in found.items() if key not in self.starts or start.has_moved(self._found[key], now)
-        ]
+        told = self.told_starts.last
+        moved = [key for key, start in found.items() if key not in told or start.has_moved(self._found[key], now)]
         taken_back = self._told_among(self.waiting - found.keys())
         self._is_first = False
-        for key in [*self.starts]:
+        for key in [*told]:
             if key not in found:
-                del self.starts[key]
                 self.told_starts.drop(key)
         self._found = {key: found[key] if key in moved else self._found[key] for key in found}
         for key in moved:
-            self.starts[key] = start = found[key].told_in(key.namespace, now)
-            self.told_starts.tell(key, start, now)
+            self.told_starts.tell(key, found[key].told_in(key.namespace, now), now)
         # Who should have left by then, and is there, is not counted on any more.
         times = (at for each in found.values() for at in each[:2])
         nearest = min((at for at in times if at > now), default=NEVER)

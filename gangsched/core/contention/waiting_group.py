@@ -43,7 +43,7 @@ def as_it_waits(
     gang: Gang, assessment: Assessment, ask: Ask, field: Field, foreign: Foreign, age_s: float, now: float
 ) -> WaitingGroup | None:
     """The group, which asks so, as it waits; None if devices decide. After `age_s` seconds it gets reserved places."""
-    chosen = needed(ask)
+    chosen = _needed(ask)
     shapes = {pod.shape for pod in chosen}
     if any(pod.device_claims for pod in chosen) or any(map(field.is_delegated, shapes)):
         return None
@@ -66,7 +66,7 @@ def as_it_waits(
     )
 
 
-def needed(ask: Ask) -> list[Pod]:
+def _needed(ask: Ask) -> list[Pod]:
     """As many members as are needed, the minima of roles first."""
     missing = Counter({role: need for role, need in ask.role_needs.items() if need > 0})
     chosen: list[Pod] = []

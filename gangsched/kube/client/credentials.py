@@ -53,7 +53,7 @@ class Connection:
     `server` is its URL without a trailing slash and may contain a path. `tls` is None for plain HTTP. `tls_name` is the
     name in its certificate if that is not the host in the URL. `authorization` returns the current value of the
     Authorization header, renewed if it expires; None if there is none. `plugin` gives them if a kubeconfig names one.
-    `namespace` is the one to use if none is named.
+    `namespace` is the one to use if none is named. `context` and `cluster` are names in the kubeconfig; empty in a pod.
     """
 
     server: str
@@ -64,6 +64,8 @@ class Connection:
     proxy: str | None = None
     acting_as: Impersonation | None = None
     namespace: str = "default"
+    context: str = ""
+    cluster: str = ""
 
 
 async def find_connection(
@@ -141,7 +143,13 @@ async def _from_kubeconfig(files: list[str], context: str | None) -> Connection:
             f"{source} cannot be read as a kubeconfig ({type(error).__name__}: {error}):"
             " compare it with the output of `kubectl config view`."
         ) from error
-    return replace(connection, acting_as=impersonation, namespace=chosen.namespace or "default")
+    return replace(
+        connection,
+        acting_as=impersonation,
+        namespace=chosen.namespace or "default",
+        context=context or content.current_context,
+        cluster=chosen.cluster,
+    )
 
 
 def _impersonation(user: User, source: str) -> Impersonation | None:
@@ -166,22 +174,6 @@ def contexts(kubeconfig: str | None) -> list[str]:
         NoCredentials, OSError, ValueError, yaml.YAMLError: there is no kubeconfig, or one cannot be read.
     """
     return list(read_kubeconfig(_existing(kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config")).contexts)
-
-
-def chosen_context(kubeconfig: str | None, context: str | None) -> tuple[str, str]:
-    """The names of the context and of the cluster that `find_connection` chooses; empty for those of a pod.
-
-    Raises:
-        NoCredentials: the kubeconfig cannot be used.
-    """
-    named = kubeconfig or os.environ.get("KUBECONFIG")
-    if not named and context is None and _in_pod():
-        return "", ""
-    try:
-        content = read_kubeconfig(_existing(named or "~/.kube/config"))
-        return context or content.current_context, content.chosen(context)[0].cluster
-    except (InvalidKubeconfig, *_UNREADABLE) as error:
-        raise NoCredentials(f"The kubeconfig cannot be used: {error}") from error
 
 
 async def _connection(cluster: Cluster, user: User, source: str) -> Connection:

@@ -104,6 +104,8 @@ class ApiSession:
         self.server = connection.server
         self.namespace = connection.namespace
         """The namespace to use if none is named: that of the context, or of our own pod."""
+        self.context, self.cluster = connection.context, connection.cluster
+        """Their names in the kubeconfig; empty without one."""
         self.contact = contact or Contact(connection.server)
         self._connection = connection
         self._plugin = connection.plugin
