@@ -1,6 +1,6 @@
 """The results of the plays of tests/workloads, and the tables of docs/workloads/README.md made from them.
 
-``make workloads`` writes its results to FIGURES; README.md has them in short. The expected results are in
+``make workloads`` writes its results to FIGURES. The expected results are in
 `testbed.controllers.expected`.
 """
 
@@ -63,31 +63,6 @@ def page(root: Path, text: str) -> str:
         begin, end = f"<!-- {name}, written by make workloads -->\n", f"<!-- end of {name} -->"
         text = put(f"(?s){begin}.*?{end}", begin + "\n" + "\n".join(lines) + "\n\n" + end, text)
     return text
-
-
-def with_controllers(root: Path, text: str) -> str:
-    """The README's text with a line for each controller.
-
-    Raises:
-        ValueError: the text has no place for it.
-    """
-    lines = ["| controller | workloads | plays that end whole |", "|---|---|---|", *_controllers(read(root))]
-    made = f"<!-- Table of controllers, made by make docs from {FIGURES} -->"
-    return put(r"<!-- Table of controllers, .*\n\n(\|.*\n)*", "".join(f"{line}\n" for line in (made, "", *lines)), text)
-
-
-def _controllers(seen: Iterable[Seen]) -> list[str]:
-    """A line for each controller that is played: its kinds of workload and how many of its plays ended whole."""
-    played = [row for row in EXPECTED.values() if row.columns()]
-    ended = {(each.workload, each.column, each.play) for each in seen if each.whole}
-    lines = []
-    for name in dict.fromkeys(row.of for row in played):
-        kinds = [row.kind for row in played if row.of == name]
-        expected = [key for key in _expected() if key[0] in kinds]
-        whole = len(ended.intersection(expected))
-        told = ", ".join(dict.fromkeys(kind.partition(",")[0] for kind in kinds))
-        lines.append(f"| {name} | {told} | {whole} of {len(expected)} |")
-    return lines
 
 
 def _matrix(seen: _Known) -> list[str]:

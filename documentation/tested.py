@@ -1,6 +1,6 @@
-"""The versions of Kubernetes on which the main stories were played, and the tables "tested with" made from them.
+"""The versions of Kubernetes on which the main stories were played, and what is made of them.
 
-``make versions`` writes its results to FIGURES; the README, docs/versions.md and the chart's notes show them.
+``make versions`` writes its results to FIGURES; docs/versions.md and the chart's notes show them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import msgspec
 from documentation import figures
 from documentation.filling import put
 
-README = Path("README.md")
 PAGE = Path("docs") / "versions.md"
 NOTES = Path("charts") / "gangsched" / "files" / "tested.txt"
 FIGURES = Path("docs") / "tested.jsonl"
@@ -37,22 +36,13 @@ def write(root: Path, tested: Iterable[Played]) -> None:
     figures.write(root / FIGURES, tested)
 
 
-def with_versions(root: Path, text: str) -> str:
-    """The README's text with the short table.
-
-    Raises:
-        ValueError: the text has no place for it.
-    """
-    return put(r"<!-- Table of versions, .*\n\n(\|.*\n)*", f"{_MADE}\n\n{_table(read(root), long=False)}", text)
-
-
 def with_table(root: Path, text: str) -> str:
     """The page's text with the table of all stories.
 
     Raises:
         ValueError: the text has no place for it.
     """
-    return put(r"<!-- Table of versions, .*\n\n(\|.*\n)*", f"{_MADE}\n\n{_table(read(root), long=True)}", text)
+    return put(r"<!-- Table of versions, .*\n\n(\|.*\n)*", f"{_MADE}\n\n{_table(read(root))}", text)
 
 
 def notes(root: Path) -> str:
@@ -63,13 +53,13 @@ def notes(root: Path) -> str:
 _MADE = f"<!-- Table of versions, made by make docs from {FIGURES} -->"
 
 
-def _table(tested: list[Played], *, long: bool) -> str:
+def _table(tested: list[Played]) -> str:
     stories = list(tested[-1].passed)
-    heads = ["Kubernetes", *(stories if long else ["plays"]), "what it lacks"]
+    heads = ["Kubernetes", *stories, "what it lacks"]
     lines = [f"| {' | '.join(heads)} |", f"|---{'|---' * (len(heads) - 1)}|"]
     for each in tested:
         passed = {name: each.passed[name] for name in stories if name not in each.lacks}
-        cells = [_tests(passed.get(name, 0)) for name in stories] if long else [", ".join(passed)]
+        cells = [_tests(passed.get(name, 0)) for name in stories]
         lines.append(f"| {' | '.join([each.kubernetes, *cells, _lacks(each)])} |")
     return "".join(f"{line}\n" for line in lines)
 

@@ -15,8 +15,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_versions_are_those_that_the_tests_pin() -> None:
-    [said] = re.findall(r"\*\*Tested with\*\* (.*?), on Linux", README, re.DOTALL)
-    named = dict(re.findall(r"(\S+) v?([\d.]+\d)", said))
+    [said] = re.findall(r"\*\*tested with\*\* (.*?), on Linux", README, re.DOTALL)
+    named = dict(re.findall(r"(\S+)\s+v?([\d.]+\d)", said))
     pins = Pins.read()
     kubernetes = pins.kubernetes.removeprefix("v")
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yaml").read_text())
@@ -35,5 +35,5 @@ def test_the_versions_are_those_that_the_tests_pin() -> None:
 
 def test_the_oldest_kubernetes_is_the_charts() -> None:
     chart = yaml.safe_load((ROOT / "charts" / "gangsched" / "Chart.yaml").read_text())
-    [oldest] = re.findall(r"The chart installs on Kubernetes\s+([\d.]+) and later", README)
+    [oldest] = re.findall(r"Kubernetes ([\d.]+) and later", README)
     assert chart["kubeVersion"] == f">={oldest}.0-0"

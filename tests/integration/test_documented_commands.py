@@ -83,13 +83,9 @@ gang."""
 WORDS = {"REGISTRY": "registry.invalid", "NAMESPACE": "default", "NAME": "training", "NODE": "node-1"}
 """Values for the placeholders in capitals, which a reader replaces."""
 SHOWN = {
-    ("README.md", "kubectl get podgroups.gangsched.io"): ("training", "Running", "Scheduled"),
     ("README.md", "gangsched list"): ("training", "Running"),
     ("README.md", "gangsched explain default/training"): ("training: Running",),
-    ("README.md", "gangsched top"): ("training", "node-1", "NVIDIA.COM/GPU"),
-    ("README.md", "gangsched events training"): ("Scheduled",),
     ("README.md", "gangsched simulate nodes.yaml training.yaml"): ("Completely bound: 1 of 1 group",),
-    ("README.md", "gangsched simulate cluster.json"): ("training",),
     ("docs/reasons.md", "kubectl describe podgroups.gangsched.io NAME"): ("Phase:", "Running"),
     ("docs/reasons.md", "gangsched explain NAMESPACE/NAME"): ("training: Running",),
 }

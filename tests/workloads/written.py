@@ -14,7 +14,6 @@ import pytest
 from documentation import matrix
 from documentation.generate import ROOT
 from documentation.matrix import Seen
-from documentation.tested import README
 
 HERE = Path(__file__).resolve().parent
 
@@ -33,13 +32,12 @@ class _Seen:
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the tests, writes the figures, the page and README.md, and returns pytest's exit status."""
+    """Runs the tests, writes the figures, and the page, and returns pytest's exit status."""
     seen = _Seen()
     status = pytest.main([str(HERE), "--import-mode=importlib", "-q", *arguments], plugins=[seen])
     matrix.write(ROOT, matrix.merged(matrix.read(ROOT), seen.found))
-    for path, filled in ((matrix.PAGE, matrix.page), (README, matrix.with_controllers)):
-        text = (ROOT / path).read_text(encoding="utf-8")
-        (ROOT / path).write_text(filled(ROOT, text), encoding="utf-8")
+    page = ROOT / matrix.PAGE
+    page.write_text(matrix.page(ROOT, page.read_text(encoding="utf-8")), encoding="utf-8")
     return int(status)
 
 
