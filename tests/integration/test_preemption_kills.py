@@ -20,7 +20,7 @@ from tests import effort
 from tests.faults.plan import Fault, Rates
 from tests.faults.proxy import ProxyProcess
 from tests.integration.cluster import Cluster, Json
-from tests.integration.urgent import add_urgent, alive, urgent_class
+from tests.integration.urgent import add_urgent, alive, evictions, urgent_class
 
 pytestmark = [pytest.mark.timeout(3600), pytest.mark.explores]
 HELD = "example.com/held"
@@ -34,6 +34,8 @@ KEPT, LARGE = 2, 4
 LATE_S = 60.0
 ROUNDS = 10
 SAMPLE = 5
+_SHOWN = 20_000
+"""So much of the log of the last leader tells who decided what, if a gang has left that should stay."""
 
 
 class Point(NamedTuple):
@@ -130,7 +132,7 @@ def test_after_a_kill_at_any_write_victims_are_whole_or_gone_and_the_group_is_bo
             cluster.add_pods("high", 1)
     until_settled(cluster, whole=True)
     cluster.until(lambda: not open_plan(cluster) and not marked(cluster), what="no trace of the plan is left")
-    assert len(alive(cluster, "elastic")) == KEPT
+    assert len(alive(cluster, "elastic")) == KEPT, f"{evictions(cluster)}\n{killed.log[-_SHOWN:]}"
     clear(cluster)
 
 
