@@ -48,7 +48,7 @@ class Lab:
         """Whether gangsched serves its page and a browser follows it."""
         self.timeline = Timeline(control_plane.audit_log)
         self._control_plane = control_plane
-        self._kubeconfig = kubeconfig
+        self.kubeconfig = kubeconfig
 
     async def bare(self) -> Figures:
         """Measure the API server without a scheduler: bind as many of the scenario's pods as fit, then delete them."""
@@ -75,7 +75,7 @@ class Lab:
         settings = self._control_plane.folder / "page.yaml"
         settings.write_text(_PAGE)
         options = ("--config", str(settings)) if self.page else ()
-        operator = Operator(self._control_plane, *options, kubeconfig=self._kubeconfig, program=self.program)
+        operator = Operator(self._control_plane, *options, kubeconfig=self.kubeconfig, program=self.program)
         starting = asyncio.create_task(asyncio.to_thread(self._start, operator))
         try:
             if ready:
@@ -100,7 +100,7 @@ class Lab:
     @asynccontextmanager
     async def counting(self) -> AsyncIterator[None]:
         """Run the client that only counts members and binds; the block begins once it watches."""
-        command = [sys.executable, "-m", counting.__name__, str(self._kubeconfig)]
+        command = [sys.executable, "-m", counting.__name__, str(self.kubeconfig)]
         command += [str(self.scenario.nodes), str(self.scenario.size)]
         # A separate log: an earlier client's log already contains the line that reports the watch.
         client = self._control_plane.spawn(f"counting-{next(_CLIENTS)}", command)

@@ -21,7 +21,8 @@ from gangsched.operator.memo import Deletion, Memo
 _log = logging.getLogger(__name__)
 
 PAUSE_S = 5.0
-"""Delay of kopf's restart after it has ended."""
+"""Delay of kopf's start, also after it has ended. Nothing that goes through kopf is urgent, and its start takes a fifth
+of a second of processor time, in which the process binds what has waited for it."""
 _JOIN_S = 1.0
 _ROUNDS, _ROUND_S = 5, 0.1
 
@@ -68,7 +69,7 @@ class KopfThread:
 
     def _run(self) -> None:
         logged = ""
-        while not self._stop.is_set():
+        while not self._stop.wait(self._pause_s):
             try:
                 asyncio.run(self._watch())
             except Exception as error:  # noqa: BLE001 - no error may stop the scheduler or kopf
@@ -77,7 +78,6 @@ class KopfThread:
                     logged = failure
                     extra = {"error": failure, "again_in_s": f"{self._pause_s:g}"}
                     _log.warning("kopf has ended; it is started again", extra=extra)
-            self._stop.wait(self._pause_s)
 
     async def _watch(self) -> None:
         import kopf  # noqa: PLC0415 - see the module

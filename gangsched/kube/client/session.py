@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from http import HTTPStatus
 
-import aiohttp
 import msgspec
 from msgspec import Struct
 from multidict import CIMultiDict
@@ -22,6 +22,7 @@ from yarl import URL
 from gangsched.kube.client.contact import Contact
 from gangsched.kube.client.credentials import Connection, Impersonation, find_connection
 from gangsched.kube.client.errors import UNREADABLE, ApiError, ApiUnreachable, CutOff, NoCredentials
+from gangsched.kube.client.http_library import aiohttp
 from gangsched.kube.wire import Status
 
 JSON = "application/json"
@@ -120,7 +121,8 @@ class ApiSession:
         self._connector = aiohttp.TCPConnector(
             limit=0,
             keepalive_timeout=_KEEP_ALIVE_S,
-            ssl=True if tls is None else tls,
+            # Without TLS of its own the connection may still go through a proxy with TLS.
+            ssl=tls or ssl.create_default_context(),
             socket_factory=_open_socket,
         )
         self._client = self.client()
