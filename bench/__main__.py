@@ -14,7 +14,7 @@ from collections.abc import Iterable
 
 import uvloop
 
-from bench import beside, core, page, podgroups, report, runs
+from bench import beside, commands, core, page, podgroups, report, runs
 from bench.lab import Figures, lab
 from bench.scenarios import ALL, NODES_SWEPT, QUICK, SIZED, SIZES_SWEPT, Scenario
 from documentation import comparison, sizing
@@ -53,6 +53,8 @@ def _measure(scenarios: Iterable[Scenario], *, parts: list[str], number: int, qu
             yield report.line(crowd.title, [uvloop.run(beside.run(crowd)) for _ in range(number)])
     if not quick and _is_chosen(podgroups.TITLE, parts):
         yield report.line(podgroups.TITLE, [uvloop.run(podgroups.measure()) for _ in range(number)])
+    if not quick and _is_chosen(commands.TITLE, parts):
+        yield report.line(commands.TITLE, uvloop.run(commands.measure(number)))
     for scenario in scenarios:
         if _is_chosen(scenario.title, parts):
             times = number if quick or scenario not in QUICK else number * BRIEF_RUNS

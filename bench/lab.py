@@ -66,8 +66,10 @@ class Lab:
         return self.timeline.pods_per_s
 
     @asynccontextmanager
-    async def operator(self, *, ready: bool = False) -> AsyncIterator[Operator]:
+    async def operator(self, *, ready: bool = False, leads: bool = False) -> AsyncIterator[Operator]:
         """Run gangsched for the block, which begins when the process starts or, with `ready`, once it is ready.
+
+        It `leads` by a Lease, or decides without one.
 
         Raises:
             RuntimeError: it ended with a non-zero status.
@@ -75,7 +77,9 @@ class Lab:
         settings = self._control_plane.folder / "page.yaml"
         settings.write_text(_PAGE)
         options = ("--config", str(settings)) if self.page else ()
-        operator = Operator(self._control_plane, *options, kubeconfig=self.kubeconfig, program=self.program)
+        operator = Operator(
+            self._control_plane, *options, leader_elect=leads, kubeconfig=self.kubeconfig, program=self.program
+        )
         starting = asyncio.create_task(asyncio.to_thread(self._start, operator))
         try:
             if ready:

@@ -8,6 +8,7 @@ from statistics import median, quantiles
 
 from bench.lab import Figures, Lab, cpu_s, cpu_share, rss_mb
 from bench.scenarios import Kind
+from gangsched.operator.kopf_thread import PAUSE_S
 from testbed.operator import Operator
 
 IDLE_S = 30.0
@@ -78,7 +79,8 @@ async def stream(lab: Lab) -> Figures:
 
 
 async def _started(operator: Operator) -> None:
-    """Wait until the operator rests: it is ready before its other thread has imported kopf, which takes 0.3 s."""
+    """Wait until the operator rests: it is ready before it begins to start kopf, which takes 0.3 s."""
+    await asyncio.sleep(PAUSE_S)
     for _ in range(20):
         if await cpu_share(operator, over_s=0.5) < RESTING:
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -114,6 +115,7 @@ class LiveBoard:
         from gangsched.kube.client.errors import KubeError  # noqa: PLC0415
 
         took_s, read_at = 0.0, time.monotonic()
+        gc.enable()
         while True:
             await asyncio.sleep(pause_s(took_s))
             if not self.board.followers:

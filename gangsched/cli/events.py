@@ -94,13 +94,16 @@ async def _print_events(arguments: argparse.Namespace) -> int:
 async def _members(arguments: argparse.Namespace, session: ApiSession, key: GroupKey) -> Collection[str] | None:
     """The names of the pods that belong to the group now; None if the caller may not see them."""
     from gangsched.cli.deciding_settings import rules  # noqa: PLC0415
-    from gangsched.cli.group_reader import read_gangs  # noqa: PLC0415
+    from gangsched.cli.group_reader import read_gangs, read_members  # noqa: PLC0415
     from gangsched.cli.leaders import read_leaders  # noqa: PLC0415 - see the package
     from gangsched.cli.visible_groups import rows  # noqa: PLC0415
     from gangsched.kube.client.errors import ApiError  # noqa: PLC0415
 
-    decided = rules(arguments, await read_leaders(session))
+    leaders = await read_leaders(session)
+    decided = rules(arguments, leaders)
     try:
+        if leaders.tell(decided.settings, key.namespace) and (names := await read_members(session, key)) is not None:
+            return names
         reading = await read_gangs(session, key.namespace, decided.settings)
     except ApiError as error:
         if error.status != HTTPStatus.FORBIDDEN:

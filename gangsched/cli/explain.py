@@ -181,13 +181,19 @@ async def _diagnose(
     arguments: argparse.Namespace, session: ApiSession, key: GroupKey, progress: Progress
 ) -> _Explained:
     from gangsched.cli.deciding_settings import rules  # noqa: PLC0415
-    from gangsched.cli.group_reader import read  # noqa: PLC0415
+    from gangsched.cli.group_reader import Reading, read, read_at_rest  # noqa: PLC0415
     from gangsched.cli.leaders import read_leaders  # noqa: PLC0415
     from gangsched.views.diagnosed import from_status  # noqa: PLC0415
     from gangsched.views.diagnosis import from_cluster  # noqa: PLC0415
 
     leaders = await read_leaders(session)
     decided = rules(arguments, leaders, namespace=key.namespace)
+    if (
+        arguments.output not in (JSON, YAML)
+        and leaders.tell(decided.settings, key.namespace)
+        and (group := await read_at_rest(session, key, decided.settings.scheduler_names)) is not None
+    ):
+        return _Explained(from_status(group), Reading(group=group), leaders, decided)
     reading = await read(session, key, decided.settings, on_progress=progress.say)
     pod = reading.pod_of(key)
     if pod is not None and pod.scheduler not in decided.settings.scheduler_names:

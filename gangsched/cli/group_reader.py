@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -12,6 +14,7 @@ import msgspec
 
 from gangsched.api.conversion import group_from_object
 from gangsched.api.custom_resource import API_VERSION
+from gangsched.config.dialects import GROUP_LABEL
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import (
@@ -19,11 +22,14 @@ from gangsched.core.objects.events import (
     Event,
     ForeignGroupsHidden,
     ForeignGroupsReplaced,
+    GroupsReplaced,
     PodsReplaced,
     Synced,
 )
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
+from gangsched.core.objects.record import Phase
+from gangsched.core.objects.selectors import is_label_value
 from gangsched.kube.client.errors import UNREADABLE, AccessDenied, ApiError, CrdMissing, Expired, Garbled
 from gangsched.kube.client.pages import pages as pages_of
 from gangsched.kube.client.paths import quoted
@@ -39,6 +45,8 @@ from gangsched.kube.workloads.workload_watches import objects
 
 Value = TypeVar("Value")
 
+_PAGE = 5_000
+"""Objects a page: over a slow connection each page takes at least a round trip."""
 _LISTS = 3
 """Maximum number of attempts at a list whose pages expire before all are read.
 
@@ -60,8 +68,16 @@ DECIDING: Sequence[Resource[Any]] = (
 )
 """The kinds that decide about any group, whose objects the caller must be allowed to list."""
 LISTED = [resource.name for resource in DECIDING]
+_PLACED = (Phase.SCHEDULED, Phase.RUNNING)
+_ENDED = (Phase.SUCCEEDED, Phase.FAILED, Phase.SUSPENDED)
+_MOST_NAMES = 30_000
+"""The longest list of names, in characters, that is sent in one request."""
+_MOST_NAMESPACES = 20
+"""So many namespaces are asked one by one."""
+_TOO_LONG = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_URI_TOO_LONG, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+"""The statuses of answers to a request that is too long."""
 OnProgress = Callable[[str], None]
-"""Receives a text that says what is read next."""
+"""Receives a text that says how much has been read."""
 
 
 def _ignore(_: str) -> None:
@@ -73,12 +89,13 @@ class Reading:
     """The result of reading. `group` is None if there is no such PodGroup.
 
     `events` give a machine the state of the whole cluster. If the caller may not list everything, `forbidden` is the
-    API server's refusal, and `read` leaves the events empty.
+    API server's refusal, and `read` leaves the events empty. `told`: the statuses of PodGroups count, not their pods.
     """
 
     group: Group | None
     events: Sequence[Event] = ()
     forbidden: str = ""
+    told: bool = False
 
     @property
     def hidden(self) -> list[str]:
@@ -111,61 +128,142 @@ async def read(
         CrdMissing: the API server does not know PodGroups.
         ApiError, ApiUnreachable, Garbled: any failure except a forbidden list.
     """
-    group = await _read_group(session, key) if key is not None else None
     kinds = chosen(settings)
+    foreign = [groups(dialect, kind) for dialect, kind in DEFAULT.kinds.items()]
+    if settings.preemption.enabled:
+        foreign.insert(0, WATCHED_BUDGETS)
+    group, *found = await _side_by_side(
+        _read_group(session, key),
+        *(_list_served(session, resource) for resource in DECIDING if resource is not PODS),
+        *(_list_foreign(session, subject) for subject in foreign),
+        _list(session, pods(DEFAULT, kinds)),
+        on_progress=on_progress,
+    )
+    group = _unless_error(group)
     try:
-        events: list[Event] = []
-        for resource in DECIDING:
-            if resource is not PODS:
-                on_progress(f"reading {resource.name}")
-                events.append(await _list_served(session, resource))
-        if settings.preemption.enabled:
-            events.append(await _list_foreign(session, WATCHED_BUDGETS))
-        events += [await _list_foreign(session, groups(dialect, kind)) for dialect, kind in DEFAULT.kinds.items()]
-        on_progress("reading pods")
-        listed = await _list(session, pods(DEFAULT, kinds))
+        *events, listed = map(_unless_error, found)
         events += await _list_workloads(session, kinds, _needed(listed, settings.scheduler_names))
-        events += [listed, Synced()]
     except ApiError as error:
         if error.status != HTTPStatus.FORBIDDEN:
             raise
         return Reading(group=group, forbidden=error.message)
-    return Reading(group=group, events=events)
+    return Reading(group=group, events=[*events, listed, Synced()])
 
 
 async def read_gangs(
-    session: ApiSession, namespace: str, settings: Settings, *, on_progress: OnProgress = _ignore
+    session: ApiSession, namespace: str, settings: Settings, *, told: bool = False, on_progress: OnProgress = _ignore
 ) -> Reading:
     """Read the objects that define the gangs of the namespace, or of all if it is empty, as far as the caller may.
 
-    The events contain no nodes. With `forbidden`, they contain only PodGroups.
+    The events contain no nodes. With `forbidden`, they contain only PodGroups. With `told` the statuses of PodGroups
+    count, and the pods that name those with a status are not read.
 
     Raises:
         ApiError: the caller may list neither PodGroups nor pods; and as `read`.
     """
     kinds = chosen(settings)
-    on_progress("reading podgroups")
-    own: Event | None = None
+    reads = [_list(session, GROUPS, namespace)]
+    if not told:
+        reads.append(_list(session, pods(DEFAULT, kinds), namespace))
+    own, *listed = await _side_by_side(*reads, on_progress=on_progress)
+    if isinstance(own, ApiError) and own.status == HTTPStatus.NOT_FOUND:
+        raise CrdMissing(_NO_CRD) from own
+    own = _unless_error(own)
     try:
-        own = await _list(session, GROUPS, namespace)
-        on_progress("reading pods")
-        listed = await _list(session, pods(DEFAULT, kinds), namespace)
+        pods_read = _unless_error(listed[0] if listed else await _list_untold(session, own, namespace, settings))
     except ApiError as error:
-        if error.status == HTTPStatus.NOT_FOUND and own is None:
-            raise CrdMissing(_NO_CRD) from error
-        if error.status != HTTPStatus.FORBIDDEN or own is None:
+        if error.status != HTTPStatus.FORBIDDEN:
             raise
         return Reading(group=None, events=[own, Synced()], forbidden=error.message)
-    on_progress("reading workloads")
-    events = [
-        await _list_namespaces(session, namespace),
-        own,
-        *[await _list_foreign(session, groups(dialect, kind), namespace) for dialect, kind in DEFAULT.kinds.items()],
-        *await _list_workloads(session, kinds, _needed(listed, settings.scheduler_names), namespace),
-        listed,
-        Synced(),
-    ]
-    return Reading(group=None, events=events)
+    namespaces, *foreign = await _side_by_side(
+        _list_namespaces(session, namespace),
+        *(_list_foreign(session, groups(dialect, kind), namespace) for dialect, kind in DEFAULT.kinds.items()),
+        on_progress=on_progress,
+    )
+    workloads = await _list_workloads(session, kinds, _needed(pods_read, settings.scheduler_names), namespace)
+    events = [*map(_unless_error, (namespaces, own, *foreign)), *workloads, pods_read, Synced()]
+    return Reading(group=None, events=events, told=told)
+
+
+def is_told(group: Group, schedulers: Collection[str]) -> bool:
+    """Whether an operator that serves these schedulerNames has written the PodGroup's status."""
+    return bool(group.status.phase) and (group.status.scheduler or _DEFAULT.scheduler_names[0]) in schedulers
+
+
+async def read_at_rest(session: ApiSession, key: GroupKey, schedulers: Collection[str]) -> Group | None:
+    """The PodGroup if its status says all that there is to say: it has ended, is suspended, or all members are bound.
+
+    Raises:
+        As `read`.
+    """
+    group = await _read_group(session, key)
+    if group is None or not is_told(group, schedulers):
+        return None
+    is_bound = group.status.phase in _PLACED and group.status.bound >= group.status.members
+    return group if is_bound or group.status.phase in _ENDED else None
+
+
+async def read_members(session: ApiSession, key: GroupKey) -> Collection[str] | None:
+    """The names of the pods that name the PodGroup in their label; None if its status knows of others, or says nothing.
+
+    Raises:
+        ApiError: the caller may not get the PodGroup, or not list pods; and as `read`.
+    """
+    selector = f"{GROUP_LABEL}={key.name}"
+    found = await _side_by_side(_read_group(session, key), _list(session, PODS, key.namespace, selector))
+    group, listed = map(_unless_error, found)
+    if group is None or not group.status.phase or len(listed.pods) < group.status.members:
+        return None
+    return [pod.name for pod in listed.pods]
+
+
+async def _list_untold(session: ApiSession, own: GroupsReplaced, namespace: str, settings: Settings) -> Event:
+    """The pods of these schedulers, but for those that name a PodGroup whose status says what has become of it."""
+    resource = pods(DEFAULT, chosen(settings))
+    names: dict[str, list[str]] = defaultdict(list)
+    for group in own.groups:
+        if is_told(group, settings.scheduler_names) and is_label_value(group.key.name):
+            names[group.key.namespace].append(group.key.name)
+    length = sum(len(name) + 1 for several in names.values() for name in several)
+    if len(names) > _MOST_NAMESPACES or length > _MOST_NAMES:
+        return await _list(session, resource, namespace)
+    found: list[Pod] = []
+    for ours in (f"spec.schedulerName={scheduler}" for scheduler in settings.scheduler_names):
+        reads = [
+            _list(session, resource, space, f"{GROUP_LABEL} notin ({','.join(several)})", ours)
+            for space, several in names.items()
+        ]
+        if not namespace:
+            elsewhere = [ours, *(f"metadata.namespace!={space}" for space in names)]
+            reads.append(_list(session, resource, fields=",".join(elsewhere)))
+        elif not names:
+            reads.append(_list(session, resource, namespace, fields=ours))
+        for listed in await _side_by_side(*reads):
+            if isinstance(listed, ApiError) and listed.status in _TOO_LONG:
+                # What is between us and the API server accepts no long request.
+                return await _list(session, resource, namespace)
+            found += _unless_error(listed).pods
+    return resource.replaced(tuple(found))
+
+
+async def _side_by_side(*reads: Awaitable[Any], on_progress: OnProgress = _ignore) -> list[Any]:
+    """The results of what is read side by side, in order; where it fails, the exception."""
+    left = len(reads)
+
+    async def counted(read: Awaitable[Any]) -> Any:  # noqa: ANN401 - what it is depends on what is read
+        nonlocal left
+        result = await read
+        left -= 1
+        on_progress(f"reading the cluster, {len(reads) - left} of {len(reads)} lists")
+        return result
+
+    return await asyncio.gather(*map(counted, reads), return_exceptions=True)
+
+
+def _unless_error(result: Any) -> Any:  # noqa: ANN401 - as above
+    if isinstance(result, BaseException):
+        raise result
+    return result
 
 
 async def _list_namespaces(session: ApiSession, only: str) -> Event:
@@ -183,7 +281,9 @@ async def _list_namespaces(session: ApiSession, only: str) -> Event:
     return NAMESPACES.replaced((_decoded(lambda: NAMESPACES.read(msgspec.Raw(answer.body))[1], "A namespace"),))
 
 
-async def _read_group(session: ApiSession, key: GroupKey) -> Group | None:
+async def _read_group(session: ApiSession, key: GroupKey | None) -> Group | None:
+    if key is None:
+        return None
     path = f"/apis/{API_VERSION}/namespaces/{quoted(key.namespace)}/podgroups/{quoted(key.name)}"
     answer = await session.request("GET", path)
     if answer.status == HTTPStatus.NOT_FOUND:
@@ -194,22 +294,24 @@ async def _read_group(session: ApiSession, key: GroupKey) -> Group | None:
     return _decoded(lambda: group_from_object(_OBJECT.decode(answer.checked().body)), f"PodGroup {key}")
 
 
-async def _list(session: ApiSession, resource: Resource[Value], namespace: str = "") -> Event:
+async def _list(
+    session: ApiSession, resource: Resource[Value], namespace: str = "", selector: str = "", fields: str = ""
+) -> Event:
     """All objects of the kind from one consistent list: after an expired page (410) the list starts again.
 
-    With a `namespace`, only its own.
+    With a `namespace`, only its own; and only what the selectors of labels and of `fields` select.
     """
     folder, _, plural = resource.path.rpartition("/")
     path = f"{folder}/namespaces/{quoted(namespace)}/{plural}" if namespace else resource.path
     for _ in range(_LISTS - 1):
         with suppress(Expired):
-            return await _list_once(session, resource, path)
-    return await _list_once(session, resource, path)
+            return await _list_once(session, resource, path, selector, fields)
+    return await _list_once(session, resource, path, selector, fields)
 
 
-async def _list_once(session: ApiSession, resource: Resource[Value], path: str) -> Event:
+async def _list_once(session: ApiSession, resource: Resource[Value], path: str, selector: str, fields: str) -> Event:
     values: list[Value] = []
-    async for page in pages_of(session, path, resource.name):
+    async for page in pages_of(session, path, resource.name, selector=selector, fields=fields, size=_PAGE):
         values += [_decoded(lambda: resource.read(item)[1], f"One of the {resource.name}") for item in page.items or ()]  # noqa: B023 - called at once
     return resource.replaced(tuple(values))
 
@@ -237,8 +339,9 @@ async def _list_workloads(
     events: list[Event] = []
     above: set[str] = set()
     for names in needed, above:
-        for kind in [candidate for candidate in kinds.kinds.values() if candidate.row.name in names]:
-            event = await _list_foreign(session, objects(kind), namespace)
+        several = [each for each in kinds.kinds.values() if each.row.name in names]
+        found = await _side_by_side(*(_list_foreign(session, objects(kind), namespace) for kind in several))
+        for event in map(_unless_error, found):
             foreign_groups = event.groups if isinstance(event, ForeignGroupsReplaced) else ()
             facts = [group.workload for group in foreign_groups if group.workload is not None]
             above.update(fact.top.kind for fact in facts if fact.top is not None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from msgspec import Struct
 
 from gangsched.api.times import parse_time
 from gangsched.config.published import Published, read
-from gangsched.config.settings import LeaderElection
+from gangsched.config.settings import LeaderElection, Settings
 from gangsched.kube.client.errors import UNREADABLE, ApiError, Garbled
 from gangsched.kube.client.lease import API_VERSION, LABEL, SETTINGS, VALUE, LeaseSpec
 from gangsched.kube.client.session import ApiSession
@@ -81,6 +82,11 @@ class Leaders:
     all: Sequence[Leader] = ()
     former: Sequence[Leader] = ()
 
+    def tell(self, settings: Settings, namespace: str) -> bool:
+        """Whether one leads that writes the statuses of all PodGroups in the namespace, or in all if it is empty."""
+        served = (each for each in self.all if each.serves(settings.scheduler_names, namespace))
+        return any(each.published and each.published.settings.namespace in ("", namespace) for each in served)
+
 
 async def read_leaders(session: ApiSession) -> Leaders:
     """The holders of the Leases that gangsched has created, in all namespaces.
@@ -90,8 +96,9 @@ async def read_leaders(session: ApiSession) -> Leaders:
     """
     leases: dict[str, _Item] = {}
     # Leases of older versions lack the label and are found by the default name.
-    for params in ({"labelSelector": f"{LABEL}={VALUE}"}, {"fieldSelector": f"metadata.name={_NAME}"}):
-        answer = await session.request("GET", f"/apis/{API_VERSION}/leases", params=params)
+    selectors = ({"labelSelector": f"{LABEL}={VALUE}"}, {"fieldSelector": f"metadata.name={_NAME}"})
+    path = f"/apis/{API_VERSION}/leases"
+    for answer in await asyncio.gather(*(session.request("GET", path, params=params) for params in selectors)):
         try:
             leases |= {str(item.metadata): item for item in _LEASES.decode(answer.checked().body).items or ()}
         except ApiError as error:

@@ -106,10 +106,13 @@ async def _rows(arguments: argparse.Namespace, session: ApiSession, *, quiet: bo
     from gangsched.cli.visible_groups import rows  # noqa: PLC0415
 
     with Progress("reading groups") as progress:
-        decided = rules(arguments, await read_leaders(session))
+        leaders = await read_leaders(session)
+        settings = rules(arguments, leaders).settings
         only = namespace_of(arguments, session)
-        reading = await read_gangs(session, only, decided.settings, on_progress=progress.say)
-        visible = rows(reading, policy=decided.settings.policy(), now=time.time())
+        # A document has each group's pods. Else what the operator has written is enough, where one leads.
+        told = arguments.output not in (JSON, YAML) and leaders.tell(settings, only)
+        reading = await read_gangs(session, only, settings, told=told, on_progress=progress.say)
+        visible = rows(reading, policy=settings.policy(), now=time.time())
     if reading.forbidden and not quiet:
         note(arguments, f"only the status of PodGroups, because the API server says: {reading.forbidden}")
     return visible

@@ -14,8 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from gangsched.config.dialects import DIALECTS
-from gangsched.core.objects.declaration import OWN_DIALECT
+from gangsched.config.dialects import GROUP_LABEL as LABEL
 from gangsched.core.objects.wording import printable
 from gangsched.core.objects.workload import COMPLETED, ENDED, WorkloadFacts
 from gangsched.kube import wire
@@ -25,7 +24,6 @@ from gangsched.kube.client.session import ApiSession
 from gangsched.kube.workloads.workload_kind import Kind, group_name
 from gangsched.kube.workloads.workload_table import Workloads
 
-LABEL = DIALECTS[OWN_DIALECT].group[0].name
 _OTHERS = {
     "Deployment": ("/apis/apps/v1/namespaces/{}/deployments",),
     "ReplicaSet": ("/apis/apps/v1/namespaces/{}/replicasets",),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -65,6 +66,8 @@ async def _show(arguments: argparse.Namespace) -> int:
     from gangsched.cli.cluster_reader import look, pause_s  # noqa: PLC0415 - see the package
 
     refreshed = controllable() and arguments.output in (None, WIDE) and not arguments.once
+    if refreshed:
+        gc.enable()
     async with connected(arguments) as session:
         while True:
             began = time.monotonic()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import os
 import re
 import secrets
@@ -128,6 +129,7 @@ async def _run(arguments: argparse.Namespace, guide: Guide) -> int:
     flags = {"schedulerNames": [SCHEDULER], "listen": "127.0.0.1:0", "page": {"enabled": True, "port": 0}}
     settings = validated(flags, "gangsched try")
     logs.configure(settings.log_format, level="warning")
+    gc.enable()
     return await app.run(
         settings,
         kubeconfig=arguments.kubeconfig,

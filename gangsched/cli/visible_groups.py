@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from gangsched.cli.group_reader import Reading
-from gangsched.core.objects.events import GroupsReplaced
+from collections.abc import Sequence
+
+from gangsched.cli.group_reader import Reading, is_told
+from gangsched.core.objects.events import Event, GroupsReplaced
+from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
 from gangsched.views import group_rows
 from gangsched.views.decided_copy import decided
@@ -11,8 +14,21 @@ from gangsched.views.group_rows import GroupRow, of_declared
 
 
 def rows(reading: Reading, *, policy: Policy, now: float) -> list[GroupRow]:
-    """The gangs that `cli.live.read_gangs` has read, the longest-waiting first. Pods without a group are left out."""
+    """The gangs that `cli.group_reader.read_gangs` has read, the longest-waiting first; no pods without a group."""
+    listed = [group for event in reading.events if isinstance(event, GroupsReplaced) for group in event.groups]
     if reading.forbidden:
-        listed = next((event.groups for event in reading.events if isinstance(event, GroupsReplaced)), ())
-        return sorted(map(of_declared, listed), key=lambda row: row.order)
-    return group_rows.rows(decided(reading.events, policy=policy, now=now))
+        found = [*map(of_declared, listed)]
+    elif reading.told:
+        found = _told(reading.events, listed, policy, now)
+    else:
+        found = group_rows.rows(decided(reading.events, policy=policy, now=now))
+    return sorted(found, key=lambda row: row.order)
+
+
+def _told(events: Sequence[Event], listed: Sequence[Group], policy: Policy, now: float) -> list[GroupRow]:
+    """PodGroups by their statuses, if they have one. The others are few: what else was read is about them."""
+    told = {group.key: of_declared(group) for group in listed if is_told(group, policy.scheduler_names)}
+    untold = tuple(group for group in listed if group.key not in told)
+    seen = [GroupsReplaced(untold) if isinstance(event, GroupsReplaced) else event for event in events]
+    others = group_rows.rows(decided(seen, policy=policy, now=now))
+    return [*told.values(), *(row for row in others if row.key not in told)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import time
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from http import HTTPStatus
@@ -29,6 +30,7 @@ async def follow(arguments: argparse.Namespace, look: Callable[[], Awaitable[Seq
     """
     previous: dict[Hashable, object] | None = None
     in_trouble = False
+    gc.enable()
     while True:
         began, wait_s = time.monotonic(), _EVERY_S
         try:

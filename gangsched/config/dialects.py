@@ -75,6 +75,9 @@ SCHEDULING_GROUP = Key(".spec.schedulingGroup.podGroupName")
 GROUP_BY = Key("gangsched.io/group-by")
 """The annotation that says which label of the pod has the group's name, in gangsched's own dialect."""
 
+GROUP_LABEL = "gangsched.io/pod-group"
+"""The label by which a pod names its PodGroup."""
+
 
 def _label(name: str) -> Key:
     return Key(name, label=True)
@@ -86,7 +89,7 @@ DIALECTS = {
         DialectRow(
             name="gangsched",
             whose="gangsched's own",
-            group=(_label("gangsched.io/pod-group"),),
+            group=(_label(GROUP_LABEL),),
             minimum=(Key("gangsched.io/min-member"),),
             time=(Key("gangsched.io/max-schedule-time"),),
             role=(_label("gangsched.io/role"),),

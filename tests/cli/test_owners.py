@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from gangsched.cli.missing_pods import LABEL, read_owners, remedies
+from gangsched.cli.missing_pods import read_owners, remedies
+from gangsched.config.dialects import GROUP_LABEL as LABEL
 from gangsched.config.settings import Settings
 from gangsched.config.workload_registry import WORKLOADS
 from gangsched.kube.workloads.workload_table import chosen

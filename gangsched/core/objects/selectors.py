@@ -13,6 +13,11 @@ _INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
 _INT64 = 2**63
 
 
+def is_label_value(text: str) -> bool:
+    """Whether a label can have this value."""
+    return _LABEL_VALUE.fullmatch(text) is not None
+
+
 def matches(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> bool:
     """Whether all requirements hold. An empty selector matches everything.
 
@@ -81,4 +86,4 @@ def well_formed(requirement: Requirement) -> bool:
             counts = len(requirement.values) == 1 and _int64(requirement.values[0]) is not None
         case _:
             counts = False
-    return counts and all(_LABEL_VALUE.fullmatch(value) for value in requirement.values)
+    return counts and all(map(is_label_value, requirement.values))

@@ -27,9 +27,19 @@ class _ExpiredStatus(Struct):
 
 
 async def pages(
-    session: ApiSession, path: str, name: str, *, selector: str = "", essential: bool = True, resumes: bool = False
+    session: ApiSession,
+    path: str,
+    name: str,
+    *,
+    selector: str = "",
+    fields: str = "",
+    size: int = PAGE,
+    essential: bool = True,
+    resumes: bool = False,
 ) -> AsyncIterator[wire.Page]:
-    """The pages of a list of the objects that the label `selector` selects. `name` is the list's name in messages.
+    """The pages, of this `size`, of a list of the objects that the label `selector` and that of `fields` select.
+
+    `name` is the list's name in messages.
 
     If the list expires before all of it has been read, it ends, because its pages would be of different moments. If it
     `resumes`, reading continues with the objects as they are then: the API server sends another token for this
@@ -39,9 +49,11 @@ async def pages(
         Expired: the list has expired.
         ApiError, ApiUnreachable, Garbled: there was no complete answer.
     """
-    params = {"limit": str(PAGE)}
+    params = {"limit": str(size)}
     if selector:
         params["labelSelector"] = selector
+    if fields:
+        params["fieldSelector"] = fields
     while True:
         answer = await session.request("GET", path, params=params, timeout_s=LIST_TIMEOUT_S, essential=essential)
         if answer.status == HTTPStatus.GONE:

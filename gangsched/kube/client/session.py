@@ -98,10 +98,12 @@ async def _answered_soon(request: aiohttp.ClientRequest, handler: aiohttp.Client
 class ApiSession:
     """Calls to one API server. `connect` creates a session, `close` ends it.
 
-    `contact` records the answer to each essential call.
+    `contact` records the answer to each essential call. Answers come `compressed` over what may be a slow connection.
     """
 
-    def __init__(self, connection: Connection, contact: Contact | None = None) -> None:
+    def __init__(self, connection: Connection, contact: Contact | None = None, *, compressed: bool = False) -> None:
+        # For the API server compressing a list is more expensive than sending it to a Pod of the same cluster.
+        self._encoding = "gzip" if compressed else "identity"
         self.server = connection.server
         self.namespace = connection.namespace
         """The namespace to use if none is named: that of the context, or of our own pod."""
@@ -150,8 +152,7 @@ class ApiSession:
 
         It is for a library that needs a session of its own. Closing it leaves the connections open.
         """
-        # For the API server compressing a list is more expensive than sending it.
-        headers = CIMultiDict({"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": "gangsched"})
+        headers = CIMultiDict({"Accept": JSON, "Accept-Encoding": self._encoding, "User-Agent": "gangsched"})
         if self._connection.acting_as is not None:
             headers.extend(self._connection.acting_as.headers())
         return aiohttp.ClientSession(
@@ -348,16 +349,21 @@ class ApiSession:
 
 
 async def connect(
-    *, kubeconfig: str | None = None, context: str | None = None, acting_as: Impersonation | None = None
+    *,
+    kubeconfig: str | None = None,
+    context: str | None = None,
+    acting_as: Impersonation | None = None,
+    compressed: bool = False,
 ) -> ApiSession:
     """A session with the credentials of the kubeconfig (this one or $KUBECONFIG), the pod, or ~/.kube/config.
 
-    It sends nothing yet. `acting_as`: all requests have the rights of this user instead.
+    It sends nothing yet. `acting_as`: all requests have the rights of this user instead. `compressed` as in ApiSession.
 
     Raises:
         NoCredentials: there are no usable credentials; the message says what to do.
     """
-    return ApiSession(await find_connection(kubeconfig=kubeconfig, context=context, acting_as=acting_as))
+    connection = await find_connection(kubeconfig=kubeconfig, context=context, acting_as=acting_as)
+    return ApiSession(connection, compressed=compressed)
 
 
 async def _awaited(value: Awaitable[str | None]) -> str | None:
