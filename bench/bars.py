@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bench import beside, podgroups, replays
+from bench import beside, commands, podgroups, replays
 from bench.report import Line
 from bench.scenarios import ALL, Kind
 
@@ -254,6 +254,22 @@ BARS = (
             ("gangsched explain", "explain_all_cpu_s"),
             ("gangsched explain NAME", "explain_one_cpu_s"),
             ("first look of the page", "page_cpu_s"),
+        )
+    ),
+    *(
+        Bar(
+            what=f"{commands.TITLE}: {what}",
+            scenario=commands.TITLE,
+            figure=figure,
+            most=most,
+            unit="s",
+        )
+        for what, figure, most in (
+            ("list", "list_s", 0.7),
+            ("events NAME", "events_s", 0.7),
+            ("explain NAME, of a group that waits", "explain_s", 2.0),
+            ("explain NAME, of a group that waits, over a connection of 50 ms", "explain_far_s", 2.0),
+            ("explain NAME, of a group that runs", "explain_running_s", 2.0),
         )
     ),
     Bar(

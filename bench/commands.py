@@ -20,7 +20,7 @@ from testbed.operator import HERE
 
 SCENARIO = Scenario(kind=Kind.CONTENTION, nodes=5_000, gangs=1_550, size=20, node_cpus=5, fitting=25_000)
 """25,000 pods run, one gang for each of 20, and 300 gangs wait."""
-TITLE = "commands, 5,000 nodes and 30,000 pods, 300 groups wait"
+TITLE = "commands, 5,000 nodes and 31,000 pods, 300 groups wait"
 ROUND_TRIP_S = 0.05
 _WAITING = SCENARIO.names[-1]
 _COMMANDS = {

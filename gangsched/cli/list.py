@@ -49,8 +49,9 @@ def add_parser(commands: Commands) -> None:
         help="list groups, the longest-waiting first",
         description="List the groups of the namespace, the longest-waiting first: PodGroups, and groups that only "
         "their pods or workloads declare. MEMBERS says how many of the needed members exist, BOUND how many have a "
-        "node, WAITS how long the group has waited. gangsched explain NAME says why. It needs the right to list "
-        "PodGroups, and for groups without one and current numbers the right to list pods.",
+        "node, WAITS how long the group has waited. gangsched explain NAME says why. Where an operator leads, "
+        "PodGroups are shown as their statuses say. It needs the right to list PodGroups, and for groups without one "
+        "and current numbers the right to list pods.",
         epilog="Exit status: 0 for success, 1 if the cluster does not answer, 2 for wrong usage, missing "
         "credentials or an answer that cannot be read.",
     )
