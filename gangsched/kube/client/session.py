@@ -123,8 +123,8 @@ class ApiSession:
         self._connector = aiohttp.TCPConnector(
             limit=0,
             keepalive_timeout=_KEEP_ALIVE_S,
-            # Without TLS of its own the connection may still go through a proxy with TLS.
-            ssl=tls or ssl.create_default_context(),
+            # aiohttp's own context, which True stands for, trusts nobody: without TLS only a proxy may need one.
+            ssl=tls or (ssl.create_default_context() if self._connection.proxy else True),
             socket_factory=_open_socket,
         )
         self._client = self.client()
