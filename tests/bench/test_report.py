@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bench import beside, calls, core, podgroups, report
+from bench import beside, calls, commands, core, podgroups, report
 from bench.bars import BARS, Bar
 from bench.scenarios import ALL, NODES_SWEPT, QUICK, SIZED, SIZES_SWEPT
 from bench.timeline import Timeline
@@ -55,7 +55,7 @@ def test_the_median_is_held_against_the_bar(bar, line, met):
 
 def test_every_bar_is_read_from_a_scenario_that_is_measured():
     titles = {scenario.title for scenario in (*ALL, *QUICK, *NODES_SWEPT, *SIZES_SWEPT, *SIZED)}
-    titles |= {crowd.title for crowd in beside.ALL} | {podgroups.TITLE}
+    titles |= {crowd.title for crowd in beside.ALL} | {podgroups.TITLE, commands.TITLE}
     titles |= {title for title, _ in core.benchmarks(quick=False)}
     assert {bar.scenario for bar in BARS} <= titles
 
