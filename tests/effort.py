@@ -1,4 +1,4 @@
-"""How many cases tests try: a twentieth of the usual number in `make check`, twenty times as many in `make nightly`.
+"""How many cases tests try: one in thirty of the usual number in `make check`, twenty times as many in `make nightly`.
 
 The name of the hypothesis profile decides this; `tests/conftest.py` defines the profiles and loads one before any test
 is imported.
@@ -18,7 +18,7 @@ import pytest
 
 Of = TypeVar("Of")
 
-_OF_PROFILE = {"check": 0.05, "mutations": 0.05, "test": 1, "nightly": 20}
+_OF_PROFILE = {"check": 0.03, "mutations": 0.05, "test": 1, "nightly": 20}
 """How many cases each profile tries of one that `make test` tries."""
 _MOST_KILLS = 20
 _KILLS_THAT_STRIKE = 2

@@ -699,6 +699,21 @@ LONG_TASKS = """
 """
 
 
+FIRST_PAINT = """
+    const { parse } = JSON;
+    JSON.parse = (text) => {
+        if (text.length > 1e6) window.cameAt ??= performance.now();
+        return parse(text);
+    };
+    new MutationObserver(() => {
+        if (window.paintedAt || document.querySelectorAll("#line li").length !== 300) return;
+        requestAnimationFrame(() => setTimeout(() => (window.paintedAt ??= performance.now())));
+    }).observe(document.getElementById("line"), { childList: true, subtree: true });
+    true
+"""
+"""Notes when the data came and when the line, the last of the two panels that are above the fold, was painted."""
+
+
 async def spent_ms(tab: Tab) -> float:
     """The processor time of the page's main thread so far."""
     found = await tab.devtools.send("Performance.getMetrics")
@@ -715,10 +730,11 @@ async def test_five_thousand_nodes_stay_fluid(
     await tab.page.set_viewport_size({"width": 1440, "height": 900})
     await open_(tab, address)
     await tab.devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
-    before, began = await spent_ms(tab), time.monotonic()
-    shown.show(view(NODES, 10_000))
-    await tab.until("document.querySelectorAll('#line li').length === 300")
-    painted_ms, cost_ms = (time.monotonic() - began) * 1000, await spent_ms(tab) - before
+    await tab.page.evaluate(FIRST_PAINT)
+    crowd, before = view(NODES, 10_000), await spent_ms(tab)
+    shown.show(crowd)
+    await tab.until("window.paintedAt")
+    painted_ms, cost_ms = await tab.page.evaluate("window.paintedAt - window.cameAt"), await spent_ms(tab) - before
     await tab.page.evaluate(LONG_TASKS)
     began, seen_ms = time.monotonic(), []
     for turn in range(200):
@@ -732,8 +748,8 @@ async def test_five_thousand_nodes_stay_fluid(
     longest = await tab.page.evaluate("window.longest")
     record_property(
         "measured",
-        f"page with {NODES} nodes and 10,000 groups: shown after {painted_ms:.0f} ms ({cost_ms:.0f} ms of processor "
-        f"time), a change seen after {max(seen_ms):.0f} ms, tasks of at most {longest or 50:.0f} ms",
+        f"page with {NODES} nodes and 10,000 groups: painted {painted_ms:.0f} ms after its data ({cost_ms:.0f} ms of "
+        f"processor time), a change seen after {max(seen_ms):.0f} ms, tasks of at most {longest or 50:.0f} ms",
     )
     # The bars of an idle machine are 300, 250 and 50 ms. Processor time depends least on what else it does.
     assert cost_ms < 600
