@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections.abc import Generator, Iterator
 from itertools import accumulate
 from pathlib import Path
 
@@ -84,28 +85,41 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-@pytest.fixture(autouse=True)
-def _faults_are_not_contained(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An exception in the core fails the test, unless the test is about such faults (marker `faults`)."""
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """While a test runs, faults of the core fail it, and machines rest. Fixtures for that would take thrice as long."""
+    watching = [*_watching(item)]
+    before = [(owner, name, getattr(owner, name)) for owner, name, _ in watching]
+    for owner, name, method in watching:
+        setattr(owner, name, method)
+    try:
+        return (yield)
+    finally:
+        for owner, name, method in before:
+            setattr(owner, name, method)
+
+
+def _watching(item: pytest.Item) -> Iterator[tuple[type, str, object]]:
+    """The methods of the core that are replaced in a test, each with its class and its name.
+
+    An exception in the core fails the test, unless it is about such faults (marker `faults`). A call of the machine
+    that is due at once changes something, or the machine rests soon (`tests.rest`).
+    """
     # If nothing has imported the core yet, importing it here would count towards its coverage.
-    module = sys.modules.get("gangsched.core.containment")
-    if module is not None and request.node.get_closest_marker("faults") is None:
-
-        def fail(_self: object, _key: object, _step: object, error: Exception, _now: float) -> None:
-            raise error
-
-        def omit(_self: object, error: Exception, _now: float) -> None:
-            raise error
-
-        monkeypatch.setattr(module.Containment, "park", fail)
-        monkeypatch.setattr(sys.modules["gangsched.core.contention.forecasting"].Forecasting, "omit", omit)
-
-
-@pytest.fixture(autouse=True)
-def _the_machine_rests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call of the machine that is due at once changes something, or the machine rests soon (`tests.rest`)."""
-    module = sys.modules.get("gangsched.core.machine")
-    if module is not None:
+    containment = sys.modules.get("gangsched.core.containment")
+    if containment is not None and item.get_closest_marker("faults") is None:
+        yield containment.Containment, "park", _fail
+        yield sys.modules["gangsched.core.contention.forecasting"].Forecasting, "omit", _omit
+    machine = sys.modules.get("gangsched.core.machine")
+    if machine is not None:
         from tests.rest import watched
 
-        monkeypatch.setattr(module.Machine, "handle", watched(module.Machine.handle))
+        yield machine.Machine, "handle", watched(machine.Machine.handle)
+
+
+def _fail(_self: object, _key: object, _step: object, error: Exception, _now: float) -> None:
+    raise error
+
+
+def _omit(_self: object, error: Exception, _now: float) -> None:
+    raise error

@@ -1,6 +1,6 @@
 """The law of rest: a call that is due at once changes something, or the machine rests within a few calls.
 
-It holds for every machine of every test: the fixture in `tests/conftest.py` puts `watched` in the place of
+It holds for every machine of every test: the hook in `tests/conftest.py` puts `watched` in the place of
 `Machine.handle`.
 """
 
