@@ -20,8 +20,8 @@ PARTS ?=
 # processor time, and one processor for each, with which an API server's start takes about a fifth less of it.
 GO = GOGC=400 GOMAXPROCS=1
 # For make check and coverage: the quick tests, and each story as it is written. Each worker spends five seconds on
-# collecting all tests, so that there are no more of them than processors.
-QUICK = -n auto --dist worksteal \
+# collecting all tests, so that there is only one more of them than processors, for the time in which others wait.
+QUICK = -n $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 ))) --dist worksteal \
 	--hypothesis-profile=check --ignore=tests/integration --ignore=tests/workloads \
 	-m "not slow and not integration and not extras and not another_course"
 # For make workloads and nightly: four control planes keep two cores busy; the plays wait more than they compute.

@@ -127,6 +127,7 @@ def test_nodes_come_from_manifests_too_and_the_trace_from_standard_input(tmp_pat
     assert re.search(r"^bound +2 of 3$", capsys.readouterr().out, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_plots_are_drawn_for_what_waits_and_for_each_resource(trace, tmp_path, capsys):
     folder = tmp_path / "plots"
     assert main(["replay", trace, "--nodes", "2:cpu=4", "--plots", str(folder)]) == 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 _TRUSTED = """
 import ssl
 before = len(ssl.create_default_context().get_ca_certs())
@@ -16,5 +18,6 @@ assert "set_default_verify_paths" not in ssl.SSLContext.__dict__
 """
 
 
+@pytest.mark.slow
 def test_the_operator_starts_without_loading_the_systems_authorities_for_aiohttp() -> None:
     subprocess.run([sys.executable, "-c", _TRUSTED], check=True)

@@ -14,9 +14,8 @@ PASS_S = 1.0
 """How long a pass may take until the group is bound; in a replay nothing takes time."""
 
 
-@pytest.mark.parametrize(
-    "kind", [*(pytest.param(kind, marks=pytest.mark.slow) for kind in ("exact", "long")), PROMISES]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["exact", "long", PROMISES])
 @seeded(8)
 def test_a_large_gang_starts_by_the_time_that_was_reserved_first_and_starves_without(seed, kind):
     trace = stream(seed, kind)
