@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from gangsched.config.dialects import GROUP_LABEL as LABEL
+from gangsched.config.dialects import GROUP_LABEL
 from gangsched.core.objects.wording import printable
 from gangsched.core.objects.workload import COMPLETED, ENDED, WorkloadFacts
 from gangsched.kube import wire
@@ -137,7 +137,8 @@ def remedies(owners: Sequence[PodMaker], minimum: int) -> Iterator[str]:
     """Remedies for missing members, derived from the objects that create them."""
     for owner in owners:
         if owner.on_itself and not owner.in_template:
-            yield f"the label {LABEL} in {owner.template}.metadata.labels of {owner.title}, which has it only on itself"
+            where = f"{owner.template}.metadata.labels of {owner.title}"
+            yield f"the label {GROUP_LABEL} in {where}, which has it only on itself"
         if owner.suspended:
             yield f"the end of the suspension of {owner.title}: set its {owner.suspended} to false"
         if owner.ended:
@@ -180,7 +181,7 @@ def _owners(listed: Mapping[str, Sequence[Raw]], group: str, kinds: Mapping[str,
 def _owner(kind: str, raw: Raw, item: _Item, group: str, workload: Kind[Any] | None) -> PodMaker | None:
     spec = item.spec or {}
     templates = dict(_templates(spec, "spec"))
-    on_itself = (item.metadata.labels or {}).get(LABEL) == group
+    on_itself = (item.metadata.labels or {}).get(GROUP_LABEL) == group
     in_template = any(_label(template) == group for template in templates.values())
     declares = workload is not None and _declares(workload, item.metadata.name or "", group)
     if not (on_itself or in_template or declares):
@@ -222,7 +223,7 @@ def _templates(body: Body, path: str) -> Iterator[tuple[str, Body]]:
 
 def _label(template: Body) -> str | None:
     labels = (template.get("metadata") or {}).get("labels") or {}
-    value: str | None = labels.get(LABEL)
+    value: str | None = labels.get(GROUP_LABEL)
     return value
 
 

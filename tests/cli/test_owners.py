@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from gangsched.cli.missing_pods import read_owners, remedies
-from gangsched.config.dialects import GROUP_LABEL as LABEL
+from gangsched.config.dialects import GROUP_LABEL
 from gangsched.config.settings import Settings
 from gangsched.config.workload_registry import WORKLOADS
 from gangsched.kube.workloads.workload_table import chosen
 from tests.kube.fake_api import FakeApi, body, serving, status
 
 Json = dict[str, Any]
-TEMPLATE: Json = {"metadata": {"labels": {LABEL: "g"}}, "spec": {"containers": [{"name": "main"}]}}
+TEMPLATE: Json = {"metadata": {"labels": {GROUP_LABEL: "g"}}, "spec": {"containers": [{"name": "main"}]}}
 BARE: Json = {"spec": {"containers": [{"name": "main"}]}}
 LISTS = {
     **{row.kind: row.resource.group + "/" + row.resource.versions[0] for row in WORKLOADS.values()},
@@ -104,8 +104,8 @@ async def test_who_makes_fewer_pods_than_the_minimum_is_told_how_many(kind, spec
     ],
 )
 async def test_a_label_on_the_object_alone_is_told_with_the_place_where_it_belongs(kind, spec, where):
-    [said] = await told(made(kind, "x", spec, labels={LABEL: "g"}))
-    assert said == f"the label {LABEL} in {where}.metadata.labels of the {kind} x, which has it only on itself"
+    [said] = await told(made(kind, "x", spec, labels={GROUP_LABEL: "g"}))
+    assert said == f"the label {GROUP_LABEL} in {where}.metadata.labels of the {kind} x, which has it only on itself"
 
 
 @pytest.mark.parametrize(
