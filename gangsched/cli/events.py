@@ -102,8 +102,10 @@ async def _members(arguments: argparse.Namespace, session: ApiSession, key: Grou
     leaders = await read_leaders(session)
     decided = rules(arguments, leaders)
     try:
-        if leaders.tell(decided.settings, key.namespace) and (names := await read_members(session, key)) is not None:
-            return names
+        if leaders.tell(decided.settings, key.namespace):
+            names = await read_members(session, key, decided.settings.scheduler_names)
+            if names is not None:
+                return names
         reading = await read_gangs(session, key.namespace, decided.settings)
     except ApiError as error:
         if error.status != HTTPStatus.FORBIDDEN:

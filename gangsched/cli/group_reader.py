@@ -203,16 +203,20 @@ async def read_at_rest(session: ApiSession, key: GroupKey, schedulers: Collectio
     return group if is_bound or group.status.phase in _ENDED else None
 
 
-async def read_members(session: ApiSession, key: GroupKey) -> Collection[str] | None:
+async def read_members(session: ApiSession, key: GroupKey, schedulers: Collection[str]) -> Collection[str] | None:
     """The names of the pods that name the PodGroup in their label; None if its status knows of others, or says nothing.
+
+    No label can have some of the names that a PodGroup can have: there is nothing to ask for then.
 
     Raises:
         ApiError: the caller may not get the PodGroup, or not list pods; and as `read`.
     """
+    if not is_label_value(key.name):
+        return None
     selector = f"{GROUP_LABEL}={key.name}"
     found = await _side_by_side(_read_group(session, key), _list(session, PODS, key.namespace, selector))
     group, listed = map(_unless_error, found)
-    if group is None or not group.status.phase or len(listed.pods) < group.status.members:
+    if group is None or not is_told(group, schedulers) or len(listed.pods) < group.status.members:
         return None
     return [pod.name for pod in listed.pods]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from gangsched.cli.group_reader import read
+from gangsched.cli.group_reader import read, read_members
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import BudgetsReplaced, ForeignGroupsReplaced, NamespacesReplaced
@@ -135,3 +135,10 @@ async def test_without_the_crd_it_says_how_to_install_it():
     async with serving(api) as session:
         with pytest.raises(CrdMissing, match=r"gangsched crd \| kubectl apply --server-side"):
             await read(session, GroupKey("n", "g"))
+
+
+async def test_members_of_a_group_that_no_label_can_name_are_not_asked_for_by_their_label():
+    """The API server refuses a selector with such a value, so that `events` failed."""
+    api = FakeApi()
+    async with serving(api) as session:
+        assert await read_members(session, GroupKey("n", "x" * 64), ["gangsched"]) is None
