@@ -229,6 +229,9 @@ class RecordStatus(StatusPart):
     undone: Annotated[str, Field(max_length=LONGEST_MESSAGE)] = Field(
         default="", description="What happened to the last quorum whose bindings were rolled back."
     )
+    displaced_by: Annotated[str, Field(max_length=_LONGEST_WORD)] = Field(
+        default="", description="The cause for which all members were evicted, until they are placed again."
+    )
     leader_succeeded: bool = Field(
         default=False, description="Whether the leading member, whose success is that of the group, has succeeded."
     )

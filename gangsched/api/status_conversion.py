@@ -141,6 +141,7 @@ def _record_to_object(record: Record) -> dict[str, Any]:
         "backoffLevel": min(record.level, MAX_COUNT),
         "retryTime": _time_to_object(record.retry_at),
         "undone": _shortened(record.rollback_note),
+        "displacedBy": "" if record.preempted_at else record.preempted_by,
         "leaderSucceeded": record.led,
         "memberFailed": record.damaged,
         "workload": None if record.workload is None else _workload_to_object(record.workload),
@@ -206,7 +207,7 @@ def _record_from_object(status: PodGroupStatus) -> Record | None:
         prebinding_at=_time_from_object(stored.pre_bind_start_time),
         prebinding_clock=_time_from_object(stored.pre_bind_clock_time),
         preempted_at=0.0 if status.preempted is None else parse_time(status.preempted.at),
-        preempted_by="" if status.preempted is None else status.preempted.cause,
+        preempted_by=stored.displaced_by if status.preempted is None else status.preempted.cause,
         preemptions=status.preemptions or 0,
     )
     return record if status.phase is not None else None

@@ -9,7 +9,7 @@ from gangsched.cli.output import UNWRAPPED, USUAL, wrapped
 from gangsched.core.contention.bars import Bar
 from gangsched.core.contention.pool import Obstacle as Staying
 from gangsched.core.contention.prospects import Prospect
-from gangsched.core.objects.expected_start import Basis, ExpectedStart, Unknown
+from gangsched.core.objects.expected_start import Basis, ExpectedStart
 from gangsched.core.objects.status import Fitting
 from gangsched.core.objects.wording import number_of
 from gangsched.core.planning.refusal import Obstacle
@@ -17,6 +17,7 @@ from gangsched.core.status.explanation import demanded
 from gangsched.core.status.holders import amounts
 from gangsched.views.diagnosed import Diagnosis, Shortfall
 from gangsched.views.diagnosis_json import FULL_COVERAGE, Coverage
+from gangsched.views.expected_starts import why_unknown
 from gangsched.views.resource_names import GANG, OWN
 
 _NAMED = 8
@@ -46,16 +47,6 @@ _BASES = {
     Basis.LIMITS: "when others reach their limits",
     Basis.DECLARED: "if others end when they have declared to",
 }
-_UNKNOWN = {
-    Unknown.ENDLESS: "{who} is a service, which does not end by itself",
-    Unknown.UNKNOWN: "{who} has neither activeDeadlineSeconds nor expectedRunTime",
-    Unknown.AHEAD: "it depends on {who} ahead of it",
-    Unknown.LINE: "more than 1,000 groups are ahead of it",
-    Unknown.DEPENDS: "more than free amounts decides it: other pods, ports, devices, or room kept for others",
-    Unknown.HORIZON: "it is more than 7 days away",
-    Unknown.NEVER: "it would not fit even once everything has ended",
-}
-"""Why an expected start is not known, because of whom."""
 _WRITTEN = "this is what the operator wrote into the PodGroup's status, because you may not read the rest"
 
 
@@ -98,10 +89,7 @@ def lines(
 
 def _starts(starts: ExpectedStart, namespace: str) -> str:
     """Between when it will start, on what that relies, or why it is not known."""
-    who, decides = "a group", starts.decides
-    if decides is not None:
-        who = decides.name if decides.namespace in ("", namespace) else "what runs in another namespace"
-    why = _UNKNOWN[starts.why].format(who=who) if starts.why is not None else ""
+    why = why_unknown(starts, namespace)
     said = f"not before {format_time(starts.earliest, to_the_second=True)}" if starts.earliest else ""
     if starts.latest:
         by = f"by {format_time(starts.latest, to_the_second=True)}"

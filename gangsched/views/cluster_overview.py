@@ -43,7 +43,8 @@ class Totals:
 
     Groups run or wait. `starting` counts the members that are bound but do not run. Of what is `allocatable`, pods have
     `requested` a part, and a part is `held` for members to come. Plans have `reserved` a part, which others may still
-    occupy. `free` is the rest, on nodes that are not closed. `having` counts the nodes with each extended resource.
+    occupy. The rest is `free`, or `shut` because its node is closed. `having` counts the nodes with each extended
+    resource.
     """
 
     groups: int = 0
@@ -57,6 +58,7 @@ class Totals:
     held: Counter[str] = field(default_factory=Counter)
     reserved: Counter[str] = field(default_factory=Counter)
     free: Counter[str] = field(default_factory=Counter)
+    shut: Counter[str] = field(default_factory=Counter)
     having: Counter[str] = field(default_factory=Counter)
 
     def count_group(self, row: GroupRow, times: int = 1) -> None:
@@ -78,7 +80,7 @@ class Totals:
             self.held[name] += times * held.get(name, 0)
             self.reserved[name] += times * reserved.get(name, 0)
             taken = usage.requested.get(name, 0) + held.get(name, 0) + reserved.get(name, 0)
-            self.free[name] += 0 if usage.closed else times * max(0, amount - taken)
+            (self.shut if usage.closed else self.free)[name] += times * max(0, amount - taken)
 
     @property
     def others(self) -> list[str]:
@@ -124,6 +126,7 @@ def _amounts_as_object(name: str, totals: Totals) -> dict[str, object]:
         "held": totals.held,
         "reserved": totals.reserved,
         "free": totals.free,
+        "closed": totals.shut,
     }
     shares = {kind: round(share(of[name], totals.allocatable[name]), 4) for kind, of in amounts.items()}
     return {**{kind: format_amount(name, of[name]) for kind, of in amounts.items()}, "shares": shares}

@@ -63,7 +63,7 @@ def as_object(
         "demand": [_demand_json(demand) for demand in diagnosis.demand],
         "preemption": None if diagnosis.preemption is None else _preemption_json(diagnosis.preemption),
         "aged": diagnosis.aged,
-        "expectedStart": None if diagnosis.starts is None else expected_starts.as_object(diagnosis.starts),
+        "expectedStart": expected_starts.as_object(diagnosis.starts, diagnosis.key.namespace),
         "since": format_if_set(diagnosis.since),
         "fitting": [_fitting_json(kind) for kind in diagnosis.fitting],
         "fromStatusAlone": reading.forbidden or None,

@@ -1,18 +1,42 @@
-"""Shows when a group will probably start."""
+"""Shows when a group will probably start, or why nobody knows."""
 
 from __future__ import annotations
 
 from gangsched.api.times import format_if_set
-from gangsched.core.objects.expected_start import ExpectedStart
+from gangsched.core.objects.expected_start import ExpectedStart, Unknown
+
+_UNKNOWN = {
+    Unknown.ENDLESS: "{who} is a service, which does not end by itself",
+    Unknown.UNKNOWN: "{who} has neither activeDeadlineSeconds nor expectedRunTime",
+    Unknown.AHEAD: "it depends on {who} ahead of it",
+    Unknown.LINE: "more than 1,000 groups are ahead of it",
+    Unknown.DEPENDS: "more than free amounts decides it: other pods, ports, devices, or room kept for others",
+    Unknown.HORIZON: "it is more than 7 days away",
+    Unknown.NEVER: "it would not fit even once everything has ended",
+}
+"""Why an expected start is not known, because of whom."""
 
 
-def as_object(starts: ExpectedStart) -> dict[str, object]:
-    """The expected start as a JSON object."""
+def why_unknown(starts: ExpectedStart, namespace: str) -> str:
+    """Why the expected start of a group of this namespace is not known, as a clause; empty if it is."""
+    if starts.why is None:
+        return ""
+    who, decides = "a group", starts.decides
+    if decides is not None:
+        who = decides.name if decides.namespace in ("", namespace) else "what runs in another namespace"
+    return _UNKNOWN[starts.why].format(who=who)
+
+
+def as_object(starts: ExpectedStart | None, namespace: str) -> dict[str, object] | None:
+    """The expected start of a group of this namespace as a JSON object; None if there is none."""
+    if starts is None:
+        return None
     decides = starts.decides
     return {
         "earliest": format_if_set(starts.earliest),
         "latest": format_if_set(starts.latest),
         "basis": starts.basis,
         "unknown": starts.why,
+        "why": why_unknown(starts, namespace) or None,
         "decides": None if decides is None else {"namespace": decides.namespace or None, "name": decides.name},
     }

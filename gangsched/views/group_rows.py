@@ -243,7 +243,7 @@ def as_object(row: GroupRow) -> dict[str, object]:
         "turn": list(row.turn) or None,
         "plan": _plan_as_object(row.plan) if row.plan is not None else None,
         "reserved": _reserved_as_object(row.reserved) if row.reserved is not None else None,
-        "expectedStart": expected_starts.as_object(row.expected) if row.expected is not None else None,
+        "expectedStart": expected_starts.as_object(row.expected, row.key.namespace),
         "timeline": [{"stage": moment.stage.value, "time": format_time(moment.at)} for moment in row.moments],
     }
 

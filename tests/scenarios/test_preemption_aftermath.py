@@ -234,3 +234,33 @@ def test_no_place_is_held_for_members_that_were_preempted(kind):
     harness.add(node("n2", cpu=4))
     harness.wait(5)
     assert len(race.bound) == 4
+
+
+# What a group that had to leave says
+
+
+def test_a_group_that_had_to_leave_says_so_until_it_is_complete_again():
+    harness = cluster(node(cpu=4), *gang("low", 4))
+    victims(harness, *holder(4))
+    for leaves in (4, 0):
+        condition = harness.condition("default/low")
+        assert condition.reason == "Preempted"
+        assert condition.message == (
+            "All members were evicted for another group. 0 of 4 members exist; 4 more members are needed again."
+            f"{' 4 pods are still leaving.' if leaves else ''}"
+        )
+        end(harness, wait_s=60)
+    harness.add(*low_again(4, count=3))
+    harness.wait(5)
+    assert harness.condition("default/low").reason == "Preempted"
+    harness.add(*low_again(7, count=1))
+    harness.wait(5)
+    assert harness.condition("default/low").reason == "Unschedulable"
+    harness.delete(*harness.bound("default/high-"))
+    harness.wait(5)
+    assert is_whole(harness, "low", 4)
+    harness.delete(*harness.bound("default/low-"))
+    harness.wait(5)
+    harness.add(*low_again(8, count=1))
+    harness.wait(5)
+    assert harness.condition("default/low").reason == "GangIncomplete"

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gangsched.cli.explain_text import _BASES, _UNKNOWN, lines
+from gangsched.cli.explain_text import _BASES, lines
 from gangsched.core.objects.events import Event, GroupsReplaced, NodesReplaced, PodsReplaced, Synced
 from gangsched.core.objects.expected_start import Basis, Unknown
 from gangsched.core.objects.pod import Owner, Pod
@@ -16,6 +16,7 @@ from gangsched.core.objects.policy import Policy
 from gangsched.views.diagnosed import Diagnosis
 from gangsched.views.diagnosis import from_cluster
 from gangsched.views.diagnosis_json import as_object
+from gangsched.views.expected_starts import _UNKNOWN
 from tests.builders import group, key, node, pod, pods
 
 NOW = 1_767_225_600.0
@@ -55,6 +56,7 @@ def test_limits_say_when_it_starts():
         "latest": "2026-01-01T00:10:00Z",
         "basis": "Limits",
         "unknown": None,
+        "why": None,
         "decides": None,
     }
     assert "2026-01-01T00:10:00Z" in row(diagnosis)
@@ -65,6 +67,7 @@ def test_who_has_no_limit_is_named():
     assert told(diagnosis)["unknown"] == "Endless"
     assert told(diagnosis)["decides"] == {"namespace": "default", "name": "b"}
     assert " b " in row(diagnosis)
+    assert told(diagnosis)["why"] == "b is a service, which does not end by itself"
 
 
 def test_nobody_of_another_namespace_is_named():

@@ -95,6 +95,7 @@ class Gang:
             phase=old.phase,
             rollback_note=old.rollback_note,
             workload=old.workload,
+            preempted_by=old.preempted_by,
             preemptions=old.preemptions,
         )
         self.roster.begin_run(past)

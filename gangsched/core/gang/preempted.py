@@ -82,7 +82,7 @@ def given_up_at(gang: Gang) -> float:
 def stay(turn: Turn) -> None:
     """Evict no more: whoever is left stays, and the gang is made whole again."""
     rollback.end(turn.gang)
-    end(turn)
+    turn.gang.change(preempted_at=0.0, preempted_by="")
 
 
 def is_awaited(gang: Gang) -> bool:
@@ -133,8 +133,8 @@ def is_over(turn: Turn) -> bool:
 
 
 def end(turn: Turn) -> None:
-    """They have left."""
-    turn.gang.change(preempted_at=0.0, preempted_by="")
+    """They have left; why is kept until they are placed again."""
+    turn.gang.change(preempted_at=0.0)
 
 
 def part_with(gang: Gang, uids: Collection[str], now: float) -> None:

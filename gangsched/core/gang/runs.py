@@ -139,7 +139,7 @@ def end(turn: Turn) -> None:
         pod.uid for pod in gang.observed.pods.values() if pod.uid not in outside and not gang.lives(pod)
     }
     if record.scheduled_at and not record.late:
-        gang.change(outcome=_outcome(gang), preempted_at=0.0, preempted_by="")
+        gang.change(outcome=_outcome(gang), preempted_at=0.0)
         gang.drop_quorum()
         gang.roster.end_run(past)
     else:
@@ -200,7 +200,8 @@ def schedule(turn: Turn) -> None:
 def _schedule(turn: Turn, satisfied: Minima) -> None:
     gang = turn.gang
     turn.note_scheduled()
-    gang.change(scheduled_at=turn.now, satisfied=satisfied, outcome=Outcome.NONE)
+    why_leaving = gang.record.preempted_by if gang.record.preempted_at else ""
+    gang.change(scheduled_at=turn.now, satisfied=satisfied, outcome=Outcome.NONE, preempted_by=why_leaving)
     gang.change(clock_start=0.0, retry_at=0.0, rollback_note="")
     gang.drop_quorum()
     gang.wait.forget_refusal()

@@ -244,7 +244,8 @@ class Reason(StrEnum):
     Do: Keep other schedulers off these nodes, for example with a taint; the group is planned again after a pause.
     """
     PREEMPTED = "Preempted"
-    """All members leave, because a group of higher priority needs their nodes.
+    """All members leave or have left, because a group of higher priority needs their nodes, or because they have run
+    for longer than declared.
 
     Do: Nothing: members that their controller creates again are bound as a whole as soon as there is room. A
     PriorityClass decides who is before whom.

@@ -122,8 +122,8 @@ class Record(Struct, frozen=True, gc=False, kw_only=True):
     `prebinding_at` is when the quorum began to wait for its pre-bindings, `prebinding_clock` the value of `clock_start`
     at that time.
     `preempted_at` is since when all members are to leave for another group, and `preempted_by` the cause in one word,
-    such as Priority; unset and empty if they need not. `preemptions` counts how often the group was preempted, in all
-    its runs.
+    such as Priority, which is kept until a quorum is placed again; unset and empty if they need not. `preemptions`
+    counts how often the group was preempted, in all its runs.
     """
 
     phase: Phase = Phase.PENDING

@@ -59,7 +59,7 @@ def refused_reason(refusal: Refusal) -> Reason:
 def reason_of(gang: Gang, assessment: Assessment) -> Reason:
     """The reason of the group's condition."""
     if gang.record.phase in _ENDS or gang.record.outcome is Outcome.UNDECIDED:
-        return _ENDS.get(gang.record.phase, Reason.NO_MEMBERS)
+        return _ENDS.get(gang.record.phase) or _missing_reason(gang)
     if gang.record.scheduled_at:
         return Reason.MEMBERS_MISSING if gang.record.late else Reason.SCHEDULED
     if gang.operations.rollback is not None:
@@ -73,16 +73,18 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
     if prebinding.first_awaited(gang) is not None:
         return Reason.PRE_BINDING
     if gang.operations.has_unconfirmed():
-        return (
-            Reason.BINDING
-            if any(not binding.placeholder for binding in gang.operations.unconfirmed())
-            else Reason.PLACES_HELD
-        )
+        binds = any(not binding.placeholder for binding in gang.operations.unconfirmed())
+        return Reason.BINDING if binds else Reason.PLACES_HELD
     if gang.record.phase is Phase.TIMED_OUT:
         return Reason.BINDING_UNDONE if gang.record.rollback_note else Reason.TIMED_OUT
-    if not assessment.facts.complete:
-        return Reason.GANG_INCOMPLETE if gang.observed.pods else Reason.NO_MEMBERS
-    return _waiting_reason(gang)
+    return _waiting_reason(gang) if assessment.facts.complete else _missing_reason(gang)
+
+
+def _missing_reason(gang: Gang) -> Reason:
+    """The reason of a group that lacks members, and is not bound."""
+    there = gang.observed.pods and gang.record.outcome is not Outcome.UNDECIDED
+    missing = Reason.PREEMPTED if gang.record.preempted_by else Reason.GANG_INCOMPLETE
+    return missing if there or gang.record.preempted_by else Reason.NO_MEMBERS
 
 
 def _waiting_reason(gang: Gang) -> Reason:
@@ -110,7 +112,9 @@ def demand_of(gang: Gang, reason: Reason) -> tuple[Demand, ...]:
 
 
 def _incomplete(gang: Gang, assessment: Assessment) -> str:
-    message = explanation.incomplete(assessment)
+    message = explanation.incomplete(assessment, created_again=bool(gang.record.preempted_by))
+    if leaving := gang.lingering():
+        message += f" {number_is(leaving, 'pod')} still leaving."
     if gated := sum(pod.gated for pod in gang.observed.pods.values()):
         message += f" {counted(gated, 'pod', 'has', 'have')} scheduling gates and will count without them."
     if former := gang.observed.ownership.former:
@@ -134,8 +138,7 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         return _capped(assessment, gang.record.capped.note)
     if reason is Reason.NAMESPACE_LIMIT:
         return gang.wait.outside
-    if gang.wait.pause.everywhere:
-        refusal = f"{gang.wait.pause.note}."
+    refusal = f"{gang.wait.pause.note}." if gang.wait.pause.everywhere else refusal
     waited = format_duration(assessment.terms.max_schedule_time_s)
     succeeded = gang.record.successes
     said: dict[Reason, Callable[[], str]] = {
@@ -162,6 +165,7 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         Reason.BINDING_REFUSED: lambda: _binding_refused(gang, assessment),
         Reason.PODS_FAIL: lambda: refusal,
         Reason.GANG_INCOMPLETE: lambda: _incomplete(gang, assessment),
+        Reason.PREEMPTED: lambda: f"All members were evicted for another group. {_incomplete(gang, assessment)}",
         Reason.NO_MEMBERS: lambda: _no_members(gang),
         Reason.GANG_FAILED: lambda: (
             f"The run ended with {number_of_all(succeeded, gang.record.minimum, 'member')} succeeded."
@@ -224,17 +228,13 @@ def _in_line(gang: Gang, assessment: Assessment) -> str:
 
 def _held(gang: Gang, assessment: Assessment) -> str:
     """The reservation for members that do not exist yet, and how long it lasts."""
-    places = len(gang.operations.placeholders())
+    places, terms = len(gang.operations.placeholders()), assessment.terms
+    at_most_s = terms.max_hold_s if terms.sequential else min(terms.max_schedule_time_s, terms.max_hold_s)
     return (
         f"{number_is_of_all(len(assessment.census.bound), assessment.minimum, 'member')} bound and "
         f"{'a place is' if places == 1 else f'{places} places are'} held for the missing ones, for up to "
-        f"{format_duration(_held_at_most_s(assessment))}."
+        f"{format_duration(at_most_s)}."
     )
-
-
-def _held_at_most_s(assessment: Assessment) -> float:
-    terms = assessment.terms
-    return terms.max_hold_s if terms.sequential else min(terms.max_schedule_time_s, terms.max_hold_s)
 
 
 def there(assessment: Assessment) -> int:
@@ -301,8 +301,7 @@ def _no_members(gang: Gang) -> str:
     foreign_pods = gang.observed.foreign_pods
     if not foreign_pods:
         return "No pod names this PodGroup yet: label pods gangsched.io/pod-group and set schedulerName."
-    names = ", ".join(schedulers(gang))
     return (
         f"{counted(len(foreign_pods), 'pod', 'names', 'name')} this PodGroup with a schedulerName that gangsched "
-        f"does not serve ({names}): correct their schedulerName."
+        f"does not serve ({', '.join(schedulers(gang))}): correct their schedulerName."
     )

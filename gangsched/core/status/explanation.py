@@ -29,8 +29,8 @@ REASONS = 6
 """Maximum number of reasons listed for nodes that refuse members, the most frequent first."""
 
 
-def incomplete(assessment: Assessment) -> str:
-    """How many members are still to be created, and of which roles."""
+def incomplete(assessment: Assessment, *, created_again: bool = False) -> str:
+    """How many members are still to be created, and of which roles; or created again, as their controller does."""
     there = len(assessment.census.live)
     if assessment.terms.spec.tree is not None:
         return (
@@ -39,7 +39,7 @@ def incomplete(assessment: Assessment) -> str:
     minimum = assessment.terms.spec.minimum
     parts = []
     if assessment.missing:
-        parts.append(f"{_members(assessment.missing)} needed, or a lower minimum")
+        parts.append(f"{_members(assessment.missing)} needed{' again' if created_again else ', or a lower minimum'}")
     roles = ", ".join(f"{number} of role {role}" for role, number in sorted(assessment.missing_roles.items()))
     if roles:
         parts.append(f"missing by role: {roles}")

@@ -231,7 +231,7 @@ def _on_condition(gang: Gang, assessment: Assessment, reason: Reason, message: s
         written.hindered = why
         return emit(gang, assessment, why, note)
     written.hindered = ""
-    if reason == written.event or reason in (Reason.BINDING, Reason.PLACES_HELD, Reason.NO_MEMBERS):
+    if reason == written.event or reason in (Reason.BINDING, Reason.PLACES_HELD, Reason.NO_MEMBERS, Reason.PREEMPTED):
         return []
     if reason is Reason.GANG_INCOMPLETE and not assessment.census.live:
         return []

@@ -137,14 +137,15 @@ class StatusWriter:
             assessment.terms.lowered,
             refused.why if refused else None,
             prebinding.awaited(gang),
+            gang.record.scheduled_at or gang.lingering(),
             self._expected(gang, assessment),
         )
 
     def _basis_changed(self, gang: Gang, assessment: Assessment) -> bool:
         refusal, *others = self._basis(gang, assessment)
         written = gang.written.basis
-        differs = not written or written[0] is not refusal or list(written[1:]) != others
-        return gang.observed.group is not None and differs
+        same = written and written[0] is refusal and list(written[1:]) == others
+        return gang.observed.group is not None and not same
 
     def _expected(self, gang: Gang, assessment: Assessment) -> ExpectedStart | None:
         """When the group will probably start, if it waits for room."""

@@ -1,13 +1,13 @@
 // The strip of figures at the top: groups, the oldest wait, and how much of each main resource is in use.
 
-import { getHead, oldest } from "./store.js";
+import { getHead, hopeless, oldest } from "./store.js";
 import { belongs } from "./mark.js";
 import { byId, draw, full, make, now, resource, say, setHidden, showSince } from "./text.js";
 import { pathOf, samplesSince } from "./samples.js";
 import { showRows } from "./rows.js";
 
 const HOUR_S = 3600;
-const PARTS = ["requested", "held", "reserved"]; // of the bar, in this order; what is free is left
+const PARTS = ["requested", "held", "reserved", "closed"]; // of the bar, in this order; what is free is left
 
 export function showFigures() {
   const { totals } = getHead();
@@ -16,6 +16,8 @@ export function showFigures() {
   say(byId("running"), String(totals.running));
   say(byId("waiting"), String(totals.waiting));
   say(byId("starting"), String(totals.starting));
+  say(byId("hopeless-groups"), String(hopeless().length));
+  setHidden(byId("hopeless"), !hopeless().length);
   const samples = samplesSince(now() / 1000 - HOUR_S);
   spark(
     byId("waiting-spark"),
@@ -76,9 +78,13 @@ function fillMeter(item, [name, amounts]) {
   PARTS.forEach((kind, at) => {
     bar.children[at].style.width = `${Math.min(100, amounts.shares[kind] * 100)}%`;
   });
-  const kept = ["held", "reserved"]
-    .filter((kind) => amounts.shares[kind] > 0)
-    .map((kind) => `${amounts[kind]} ${kind}`);
+  const kept = [
+    ["held", "held"],
+    ["reserved", "reserved"],
+    ["closed", "on closed nodes"],
+  ]
+    .filter(([kind]) => amounts.shares[kind] > 0)
+    .map(([kind, words]) => `${amounts[kind]} ${words}`);
   say(text, [`${amounts.requested} used`, `${amounts.free} free`, ...kept].join(" · "));
   item.title = `${name}: ${text.textContent}`;
 }

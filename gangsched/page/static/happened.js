@@ -15,7 +15,8 @@ const WIDE = 400,
   HIGH = 90,
   BAR = 12;
 const DASHES = ["", "6 3", "2 2", "8 3 2 3"];
-const HEIGHTS = { waiting: 3, binding: 6, starting: 6, preempted: 3, "rolled back": 3, degraded: 6, running: BAR };
+const HEIGHTS = { waiting: 3, binding: 6, starting: 6, degraded: 6 }; // of those that are lower than the bar
+const UNDONE = { preempted: 8, "rolled back": 8 }; // drawn over the others, and at least so wide
 const EVERY_MS = 10000; // how often the bars grow while nothing happens
 let shown = "";
 
@@ -29,6 +30,10 @@ export function showHappened() {
     from = until - Number(hours) * 3600;
   showChart(from, until);
   showBars(from, until);
+  ["chart", "bars"].forEach((id) => {
+    say(byId(`${id}-from`), clock(from * 1000));
+    say(byId(`${id}-until`), clock(until * 1000));
+  });
 }
 
 // The chart
@@ -65,8 +70,6 @@ function showChart(from, until) {
     ...(samples.length ? [keyed("waiting-line", "", `waiting ${samples.at(-1).waiting}`)] : []),
   );
   say(byId("most-waiting"), `${most} waiting`);
-  say(byId("chart-from"), clock(from * 1000));
-  say(byId("chart-until"), clock(until * 1000));
 }
 
 function keyed(name, dashes, text) {
@@ -115,14 +118,16 @@ function fillBar(item, { course, spans: found }, from, until) {
     x = (at) => ((Math.max(from, at) - from) / (until - from)) * WIDE;
   belongs(item, full(course));
   const visible = found.filter((span) => span.ends >= from);
+  const drawn = [...visible].sort((one, other) => (one.does in UNDONE) - (other.does in UNDONE));
   picture.replaceChildren(
-    ...visible.map((span) => {
+    ...drawn.map((span) => {
       const high = HEIGHTS[span.does] || BAR,
-        left = x(span.at);
+        wide = Math.max(UNDONE[span.does] || 1.5, x(span.ends) - x(span.at)),
+        left = Math.min(x(span.at), WIDE - wide);
       const box = draw("rect", {
         x: left,
         y: (BAR - high) / 2,
-        width: Math.max(1.5, x(span.ends) - left),
+        width: wide,
         height: high,
         class: `did-${span.does.replace(" ", "-")}`,
       });

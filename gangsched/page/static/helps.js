@@ -1,6 +1,6 @@
 // What would help a group that waits, when it will probably start, and where its members fit: asked of the server.
 
-import { byId, duration, exact, list, make, now, say, setHidden } from "./text.js";
+import { byId, list, make, say, setHidden, showStart } from "./text.js";
 
 // A question without an answer is asked again so much later, each time twice as late, as long as the group is looked at.
 const AGAIN_MS = 10_000,
@@ -68,16 +68,4 @@ function show({ helps = [], besides = [], shortfall = null, expectedStart = null
       return row;
     }),
   );
-}
-
-// The expected start as an interval from now; the exact times appear on hover.
-function showStart(element, starts) {
-  const times = starts
-    ? [starts.earliest, starts.latest].map((time) => (time ? Date.parse(time) : null))
-    : [null, null];
-  const [earliest, latest] = times.map((time) => time && duration(Math.round((time - now()) / 1000)));
-  element.title = times.filter(Boolean).map(exact).join(" to ");
-  if (earliest && latest) say(element, `Expected to start in ${earliest} to ${latest}.`);
-  else if (latest) say(element, `Expected to start in ${latest} at the latest.`);
-  else say(element, earliest ? `Expected to start not before ${earliest} from now.` : "");
 }

@@ -3,9 +3,9 @@
 
 import * as address from "./address.js";
 import { all, hopeless, line, versionOf } from "./store.js";
-import { asked, byId, count, exact, full, list, make, say, setHidden, showSince } from "./text.js";
+import { asked, byId, count, full, list, make, say, showSince, showStart } from "./text.js";
 import { belongs } from "./mark.js";
-import { MOST, showRows } from "./rows.js";
+import { MOST, showRows, showSome } from "./rows.js";
 import { opener, reasonOf, showChip } from "./gangs.js";
 
 const ANY = "any";
@@ -38,8 +38,7 @@ export function showLine() {
 }
 
 function showNever(never) {
-  setHidden(byId("never-panel"), !never.length);
-  showRows(byId("never"), never.slice(0, MOST), {
+  showSome("never", never, {
     key: full,
     make: madeEntry,
     fill: (item, group) => fillEntry(item, group),
@@ -99,22 +98,12 @@ function fillEntry(item, group, place) {
   say(ask, asked(group));
   showSince(since, group.waitingSince);
   say(message, [group.message || unseen(group), leaving(group)].filter(Boolean).join(" "));
-  say(starts, expected(group.expectedStart));
+  showStart(starts, group.expectedStart);
 }
 
 function unseen(group) {
   if (!group.phase) return "No operator has seen it yet: check that one runs.";
   return group.members < group.minimum ? `${group.members} of ${group.minimum} members exist.` : "";
-}
-
-// When the group will probably start.
-function expected(starts) {
-  const [earliest, latest] = starts
-    ? [starts.earliest, starts.latest].map((time) => (time ? exact(Date.parse(time)) : ""))
-    : ["", ""];
-  if (earliest && latest) return `Expected to start between ${earliest} and ${latest}.`;
-  if (latest) return `Expected to start by ${latest}.`;
-  return earliest ? `Expected to start not before ${earliest}.` : "";
 }
 
 // Who leaves for the group, if a plan is open for it.

@@ -170,7 +170,7 @@ const PATTERNS = {
     outline(pen, box, colours.held, 1);
   },
   reserved(pen, box, colours) {
-    outline(pen, box, colours.held, 2.5);
+    outline(pen, box, colours.held, Math.min(2.5, Math.min(box.wide, box.high) / 6)); // who leaves shows within
   },
   other(pen, { left, top, wide, high }, colours) {
     const x = Math.min(2, wide / 4),

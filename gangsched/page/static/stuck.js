@@ -2,9 +2,9 @@
 
 import { all, versionOf } from "./store.js";
 import { belongs } from "./mark.js";
-import { byId, full, list, make, say, setHidden } from "./text.js";
+import { byId, full, list, make, say } from "./text.js";
 import { opener } from "./gangs.js";
-import { MOST, showRows } from "./rows.js";
+import { showSome } from "./rows.js";
 
 const USUAL = ["ContainerCreating", "PodInitializing"]; // what every pod waits for at first
 let shown = "";
@@ -15,8 +15,8 @@ export function showStuck() {
   const found = all("group")
     .map((group) => ({ group, members: group.roster.filter(doesNotStart) }))
     .filter(({ members }) => members.length);
-  setHidden(byId("stuck-panel"), !found.length);
-  showRows(byId("stuck"), found.slice(0, MOST), { key: ({ group }) => full(group), make: madeEntry, fill: fillEntry });
+  byId("starting").classList.toggle("bad", found.length > 0);
+  showSome("stuck", found, { key: ({ group }) => full(group), make: madeEntry, fill: fillEntry });
 }
 
 function doesNotStart([, node, phase, why]) {

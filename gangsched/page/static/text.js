@@ -102,6 +102,19 @@ export function refreshTimes() {
   document.querySelectorAll("time").forEach(refreshTime);
 }
 
+// When a group will probably start, as an interval from now; the exact times appear on hover.
+export function showStart(element, starts) {
+  const times = starts
+    ? [starts.earliest, starts.latest].map((time) => (time ? Date.parse(time) : null))
+    : [null, null];
+  const [earliest, latest] = times.map((time) => time && duration(Math.round((time - now()) / 1000)));
+  element.title = times.filter(Boolean).map(exact).join(" to ");
+  if (earliest && latest) say(element, `Expected to start in ${earliest} to ${latest}.`);
+  else if (latest) say(element, `Expected to start in ${latest} at the latest.`);
+  else if (earliest) say(element, `Expected to start not before ${earliest} from now.`);
+  else say(element, starts && starts.why ? `When it starts is unknown: ${starts.why}.` : "");
+}
+
 // Amounts
 
 const SHORT = { cpu: "CPU", memory: "memory", "nvidia.com/gpu": "GPU", "amd.com/gpu": "GPU" };
