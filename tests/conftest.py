@@ -41,7 +41,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Drop most cases of long tables in quick runs, and mix the files."""
+    from tests import effort
+
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    kept = {item for cases in tests.values() for item in effort.few(cases)}
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = _mixed([item for item in items if item in kept])
+
+
+def _mixed(items: list[pytest.Item]) -> list[pytest.Item]:
     """Mix the files that wait for processes with those that compute, so that all workers together use the processors.
 
     Files that wait begin a little earlier, because each takes longer.
@@ -52,7 +64,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     waiting = {path: found for path, found in files.items() if _marked(found, "integration")}
     computing = {path: found for path, found in files.items() if path not in waiting}
     places = {path: 0.9 * place for path, place in _places(waiting).items()} | _places(computing)
-    items.sort(key=lambda item: places[item.path])
+    return sorted(items, key=lambda item: places[item.path])
 
 
 def _places(files: dict[Path, list[pytest.Item]]) -> dict[Path, float]:

@@ -3,7 +3,7 @@
 A story opts out of a course with `@pytest.mark.without("restarts", "disorder", why="…")`; "all" leaves only the plain
 one. Each case of a story that has several runs in the plain course and takes turns in the others, so that the story
 runs in all of them; `make nightly` runs each case in each course. `make check` and `make mutations` run the plain
-course, and of a story with many cases four, evenly spread.
+course.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import pytest
 from tests import effort
 from tests.harness import Course, Harness
 
-_CASES = 4
 _FOLDER = Path(__file__).parent
 
 
@@ -45,18 +44,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _out_of_turn(story: list[pytest.Function]) -> list[pytest.Function]:
-    """The runs of the story that are left out, because it is not the turn of their case or there are too many cases."""
+    """The runs of the story that are left out, because it is not the turn of their case."""
     # A case is known by the values of its parameters, which all courses share: pytest numbers them anew in each course.
-    plain = [item for item in story if item.callspec.params["course"] is Course.PLAIN]
     others = [item for item in story if item.callspec.params["course"] is not Course.PLAIN]
     runs = [
         (tuple(id(value) for name, value in params.items() if name != "course"), params["course"])
         for params in (item.callspec.params for item in others)
     ]
-    return [
-        *(item for item, kept in zip(others, effort.in_their_turn(runs), strict=True) if not kept),
-        *(item for at, item in enumerate(plain) if effort.tries(_CASES) < _CASES and at % -(-len(plain) // _CASES)),
-    ]
+    return [item for item, kept in zip(others, effort.in_their_turn(runs), strict=True) if not kept]
 
 
 def without(mark: pytest.Mark) -> list[Course]:
