@@ -89,6 +89,7 @@ nightly: setup control-plane ## explore for hours: random examples, worlds and f
 	.venv/bin/python -m tests.faults.soak --duration $(DURATION) --seed $(SEED) || failed="$$failed soak"; \
 	.venv/bin/python -m tests.faults.outages --seed $(SEED) || failed="$$failed outages"; \
 	.venv/bin/python -m tests.faults.rivals --seed $(SEED) || failed="$$failed rivals"; \
+	.venv/bin/python -m tests.faults.starving --seed $(SEED) || failed="$$failed starving"; \
 	"$(PYTHON)" -m testbed.controllers.build && .venv/bin/python -m pytest $(PLAYS) -m workloads tests/workloads || failed="$$failed workloads"; \
 	"$(PYTHON)" -m testbed.versions && .venv/bin/python -m tests.versions.played || failed="$$failed versions"; \
 	test -z "$$failed" || { echo "FAILED with SEED=$(SEED):$$failed"; exit 1; }

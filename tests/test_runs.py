@@ -119,13 +119,15 @@ def test_a_night_goes_on_after_a_part_that_fails_and_tells_it_with_the_seed(tmp_
     night = subprocess.run(
         make, cwd=tmp_path, env=os.environ | {"MAKEFLAGS": ""}, capture_output=True, text=True, check=False
     )
-    _, told, explored, soak, outages, rivals, built, workloads, older, versions, failed = night.stdout.splitlines()
+    _, told, explored, soak, outages, rivals, starving, *rest = night.stdout.splitlines()
+    built, workloads, older, versions, failed = rest
     [seed] = re.findall(r"^the seed of this night is (\d+); make nightly SEED=\1 repeats it$", told)
     assert (seed == "7") == bool(asked)
     assert f"--hypothesis-profile=nightly --hypothesis-seed={seed}" in explored
     assert soak == f"runs -m tests.faults.soak --duration {9 if asked else 3600} --seed {seed}"
     assert outages == f"runs -m tests.faults.outages --seed {seed}"
     assert rivals == f"runs -m tests.faults.rivals --seed {seed}"
+    assert starving == f"runs -m tests.faults.starving --seed {seed}"
     assert built == "runs -m testbed.controllers.build"
     assert re.fullmatch(r"runs -m pytest -n 4 .* -m workloads tests/workloads", workloads)
     assert (older, versions) == ("runs -m testbed.versions", "runs -m tests.versions.played")

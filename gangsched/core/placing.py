@@ -16,7 +16,7 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.wants import Want, as_it_is, chosen_with, further, together, whole
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pause import OPEN, Pause
-from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.outcome import Outcome
 from gangsched.core.planning import budget as units
@@ -250,7 +250,7 @@ class Placing:
 
     def _move(self, gang: Gang, pod: Pod) -> None:
         """Place a member outside its role's reservation, and give up one reserved place if that succeeds."""
-        place = placeholders.given_up_for(gang, pod)
+        place = next(held for held in gang.operations.placeholders() if role_of(held.pod) == role_of(pod))
         mark = self.snapshot.mark()
         self.snapshot.leave([self._cluster.ledger.claims[place.pod.uid]])
         self._singles(gang, [pod])

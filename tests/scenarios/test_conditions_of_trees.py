@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from gangsched.core.objects.declaration import NATIVE, GroupKey
+from gangsched.core.objects.effects import PatchPodCondition
 from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.policy import Policy
@@ -157,3 +158,24 @@ def test_a_group_half_bound_before_a_long_time_without_a_leader_is_not_scheduled
     assert bound(harness).get("g", 0) < 3
     found = condition(harness, "g")
     assert found is None or not found.scheduled
+
+
+def test_members_say_what_the_declaration_lacks_now_and_not_what_it_lacked_before():
+    """Nothing else says it where the group is another system's: first the PodGroup is missing, then what it names."""
+    harness = Harness.waited(60, node(cpu=3), *members_of("pg1", 3))
+    missing = {f"default/{each.name}": harness.pod(f"default/{each.name}") for each in members_of("pg1", 3)}
+    assert {(each.condition_reason, "root" in each.condition_message) for each in missing.values()} == {
+        ("PodGroupNotFound", False)
+    }
+    harness.add(leaf("pg1", "root"))
+    harness.wait(5)
+    said_now = [harness.pod(name) for name in missing]
+    assert {(each.condition_reason, "root" in each.condition_message) for each in said_now} == {
+        ("PodGroupNotFound", True)
+    }
+    harness.effects.clear()
+    harness.wait(120)
+    assert [effect for effect in harness.effects if isinstance(effect, PatchPodCondition)] == []
+    harness.add(inner("root", least=1))
+    harness.wait(5)
+    assert bound(harness)

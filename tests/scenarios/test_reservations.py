@@ -352,3 +352,25 @@ def test_a_group_with_the_policy_fail_fails_after_its_time_though_places_are_res
     assert start(harness, "g") is None
     assert harness.status("default/g").reservation is None
     assert record(harness, "g").outcome is Outcome.OUT_OF_TIME
+
+
+def test_who_is_overtaken_when_its_nodes_are_left_keeps_the_rest_of_them_from_others():
+    """The older pod takes one node, and with it the start; nobody who came later takes the other one meanwhile."""
+    harness = cluster(runs("a", 0, 200), runs("b", 1, 200), nodes=2)
+    harness.add(pod("older", group="", created=START - 10, deadline_s=300))
+    starve(harness, *gang("g", 2, created=START))
+    assert start(harness, "g") == 200
+    harness.add(pod("late", group="", created=harness.now))
+    # The group was looked at a moment ago.
+    harness.add(node("other", cpu=1, unschedulable=True))
+    harness.wait(1)
+    finish(harness, "default/a", "default/b")
+    harness.wait(1)
+    assert harness.bound("default/older") == ["default/older"]
+    assert start(harness, "g") is not None
+    harness.wait(5)
+    assert harness.bound("default/late") == []
+    assert places(harness, "g") == ["n0", "n1"]
+    finish(harness, "default/older")
+    harness.wait(1)
+    assert len(harness.bound("default/g-")) == 2

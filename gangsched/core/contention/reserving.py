@@ -100,6 +100,8 @@ class Reserving:
         self._pools: dict[GroupKey, tuple[tuple[object, ...], int, Mask]] = {}
         self._running: dict[GroupKey, _Running] = {}
         self._backfilled: dict[GroupKey, None] = {}
+        # Those that had a plan when they were last looked at.
+        self._had: dict[GroupKey, None] = {}
         self._passed_in = -1
         self._has_news = False
         self._due = NEVER
@@ -124,7 +126,7 @@ class Reserving:
     def drop(self, key: GroupKey) -> None:
         """The group is gone."""
         self._line.drop(key)
-        for known in (self._looked, self._pools, self._running):
+        for known in (self._looked, self._pools, self._running, self._had):
             known.pop(key, None)
 
     def next_due(self) -> float:
@@ -167,8 +169,9 @@ class Reserving:
         key, plan = gang.key, gang.operations.plan
         if plan is not None and plan.start is None:
             return
+        self._had |= {key: None} if plan is not None else {}
         since = gang.operations.complete_since + self._age_s
-        if plan is None and now < since:
+        if plan is None and now < since and not self._has_lost(gang):
             self._await(since)
             return
         if not budget:
@@ -184,7 +187,7 @@ class Reserving:
         due = self._is_due(gang, now)
         if due and plan is not None:
             self._renew(gang, plan, pool, now)
-        if due and self._searching.may_find(gang, now):
+        if due and not self._has_lost(gang) and self._searching.may_find(gang, now):
             self._await(now + REPEATED_S)
         elif due:
             self._search(gang, ask, pool, budget, now)
@@ -199,9 +202,13 @@ class Reserving:
     def _state(self) -> int:
         return self._cluster.changes
 
+    def _has_lost(self, gang: Gang) -> bool:
+        """Whether the plan that it had has come to an end: others must not take its places before it has another."""
+        return gang.key in self._had and gang.operations.plan is None
+
     def _is_due(self, gang: Gang, now: float) -> bool:
         looked, plan = self._looked.get(gang.key), gang.operations.plan
-        if looked is None or looked.asked is not gang.wait.asked or (plan is not None and plan.former):
+        if looked is None or looked.asked is not gang.wait.asked or (plan and plan.former) or self._has_lost(gang):
             return True
         if looked.state == self._state:
             return False
@@ -272,17 +279,17 @@ class Reserving:
             running = self._running[gang.key] = self._begun(gang, ask, pool, now)
         if running.search is None and (departures := running.departing.go_on(budget)) is not None:
             running.search = Earliest(ask, departures, now)
-        found = None
-        if running.search is not None and budget:
-            found = running.search.go_on(self._asking.snapshot(gang, (), budget, now)[0])
+        snapshot = partial(self._asking.snapshot, gang, (), budget, now)
+        found = running.search.go_on(snapshot()[0]) if running.search is not None and budget else None
         if found is None:
             self.unfinished = True
             return
         self._running.pop(gang.key, None)
-        placement = found.placement
-        self._looked[gang.key] = _Looked(now, self._state, gang.wait.asked, placement is not None)
-        if placement is not None:
-            self._use(gang, placement.assignments, found, running.departing.ends, now)
+        if found.placement is not None:
+            self._use(gang, found.placement.assignments, found, running.departing.ends, now)
+        if gang.operations.plan is None:
+            self._had.pop(gang.key, None)
+        self._looked[gang.key] = _Looked(now, self._state, gang.wait.asked, found.placement is not None)
 
     def _begun(self, gang: Gang, ask: Ask, pool: Mask, now: float) -> _Running:
         """A search among all whose end may help, in the order in which they are waited for."""

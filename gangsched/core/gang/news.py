@@ -226,7 +226,7 @@ def _declared(gang: Gang, old: Group | None, new: Group | None, left: Sequence[P
     elif (old.spec, old.error) != (new.spec, new.error):
         clock.reset_back_off(gang)
     if gang.written.overwritten_in(new.status):
-        gang.written.replaced_by(new.status)
+        gang.written.stands(new.status)
 
 
 def _terms_changed(gang: Gang, news: Redeclared | TermsChanged | TermsShown, context: Context) -> None:

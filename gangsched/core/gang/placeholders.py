@@ -220,11 +220,6 @@ def moving(gang: Gang, waiting: Sequence[Pod]) -> list[Pod]:
     return found
 
 
-def given_up_for(gang: Gang, pod: Pod) -> Binding:
-    """The reservation that a member gives up when it is placed elsewhere."""
-    return next(binding for binding in gang.operations.placeholders() if role_of(binding.pod) == role_of(pod))
-
-
 def _placeholders(gang: Gang, role: Role, shape: Shape, number: int) -> list[Pod]:
     """The first `number` placeholders whose UIDs have no reservation: the same ones until they are reserved."""
     uids = (f"{_PREFIX}{gang.key}/{role.name}/{at}" for at in count())

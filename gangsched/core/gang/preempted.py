@@ -87,18 +87,13 @@ def stay(turn: Turn) -> None:
 
 def is_awaited(gang: Gang) -> bool:
     """Whether all members are to leave and none is evicted before that is written."""
-    return bool(gang.record.preempted_at) and not has_begun(gang)
+    return bool(gang.record.preempted_at) and not rollback.is_preemption(gang.operations.rollback)
 
 
 def is_overdue(gang: Gang) -> bool:
     """Whether its members are being evicted because they have overstayed; that is known until the last has left."""
     doing = gang.operations.rollback
     return gang.operations.overstayed if doing is None else doing.evictions.cause is Cause.OVERDUE
-
-
-def has_begun(gang: Gang) -> bool:
-    """Whether members are being evicted for another group."""
-    return rollback.is_preemption(gang.operations.rollback)
 
 
 def leaves(gang: Gang, uid: str) -> bool:

@@ -113,7 +113,8 @@ def _half_done(
     waited = (pod for pod in gang.observed.pods.values() if not (pod.node or pod.terminal or pod.uid in not_ours))
     theirs = (pod for pod in waited if roles is None or role_of(pod) in roles)
     telling = (pod for pod in ours if (pod.node if roles is None else role_of(pod) in lacking))
-    shown = [_was_scheduled(seen) for pod in telling if (seen := _shown(pod, foreign)) is not None]
+    seen = [each for pod in telling if (each := _shown(pod, foreign)) is not None]
+    shown = [each.condition is not None and each.condition.scheduled for each in seen]
     recent = bool(shown) or now <= begun_at + OUTAGE_S + policy.repair_deadline_s
     was_whole = bool(shown) and (any(shown) if roles is None else all(shown))
     if not recent or was_whole or not any(pod.created <= begun_at for pod in theirs):
@@ -126,10 +127,6 @@ def _shown(pod: Pod, foreign: Foreign) -> SeenCondition | None:
     name = pod.declaration.native_group if pod.declaration is not None else ""
     found = foreign.stored(NATIVE, GroupKey(pod.namespace, name)) if name else None
     return found.phase if found is not None and isinstance(found.phase, SeenCondition) else None
-
-
-def _was_scheduled(seen: SeenCondition) -> bool:
-    return seen.condition is not None and seen.condition.scheduled
 
 
 def _recall_scheduled(gang: Gang, spec: GroupSpec | None, foreign: Foreign) -> None:

@@ -128,8 +128,8 @@ class Written:
             return False
         return last.scheduler != status.scheduler or (not self.version and status != last)
 
-    def replaced_by(self, status: GroupStatus) -> None:
-        """Note that another has written this status, so that ours is written again."""
+    def stands(self, status: GroupStatus) -> None:
+        """Another has written this status, so that ours is written again; or it is ours, and there is no PodGroup."""
         self.status = status
 
     def wrote(self, status: GroupStatus, version: str, awaited: frozenset[tuple[str, str]] | None) -> None:
@@ -145,10 +145,6 @@ class Written:
         """Since when all members are to leave for another group, as the API server knows it; 0.0 if it does not."""
         known = self.status.record if self.status is not None and not self.unwritten and self.awaited is None else None
         return known.preempted_at if known is not None else 0.0
-
-    def not_written(self, status: GroupStatus) -> None:
-        """This status would be written if there were a PodGroup."""
-        self.status = status
 
     def refused(self, write_again_at: float) -> None:
         """The status was not accepted and is to be written again at that time."""

@@ -25,6 +25,8 @@ from gangsched.core.status.plan_sentences import waits_for_victims
 EVENT_AFTER_S = 4.0
 """Delay, in seconds, between a member's condition and an Event with the same reason. The condition itself is written
 one second after the refusal."""
+TOLD = 200
+"""By so many characters of a sentence about the declaration it is found out whether a condition says another one."""
 
 
 def write(gang: Gang, assessment: Assessment, group_message: str, policy: Policy, now: float) -> list[Effect]:
@@ -50,13 +52,22 @@ def _nominated(gang: Gang, pod: Pod, reason: Reason) -> str | None:
 
 
 def owed(gang: Gang, assessment: Assessment, policy: Policy, now: float) -> list[tuple[Pod, Reason]]:
-    """Waiting members whose condition has another reason than it should have, or names another node, or was lost."""
-    found = []
+    """Waiting members whose condition has another reason than it should have, or names another node, or was lost.
+
+    What the group's declaration lacks is told anew, because members may be the only ones who tell it.
+    """
+    found, hindrance = list[tuple[Pod, Reason]](), assessment.terms.hindrance
     for pod, reason in conditions(gang, assessment):
         nominated, there = _nominated(gang, pod, reason), (pod.condition_reason, float("-inf"), pod.nominated_node)
         said = gang.written.members.get(pod.uid, there)
         differs, lost = (each[0] != reason or nominated not in (None, each[2]) for each in (said, there))
-        if differs or (lost and now >= said[1] + policy.message_interval_s):
+        stale = (
+            hindrance is not None
+            and reason is hindrance.reason
+            and hindrance.message[:TOLD] not in pod.condition_message
+        )
+        again_s = EVENT_AFTER_S if stale else policy.message_interval_s
+        if differs or ((lost or stale) and now >= said[1] + again_s):
             found.append((pod, reason))
     return found
 

@@ -113,7 +113,7 @@ class StatusWriter:
                     awaited = frozenset()
                 written.wrote(status, gang.observed.resource_version, awaited)
         else:
-            written.not_written(self._build(gang, assessment, reason))
+            written.stands(self._build(gang, assessment, reason))
         written.told(reason, message, self._basis(gang, assessment), until=self._until(gang))
         written.write_at = float("inf")
         effects += events_of(gang, assessment, reason, message, scheduler=self._policy.scheduler_names[0])
