@@ -249,21 +249,22 @@ class Rivals:
 def lost(events: Sequence[Json]) -> Counter[tuple[str, str]]:
     """How often each group or pod has left for a group that lost the room to another scheduler, by both names.
 
-    The Events say so: whoever was told to leave for it since its last plan that was lost has left in vain.
+    The Events say so: whoever was told to leave for it since its last plan that was lost has left in vain, once also if
+    an earlier plan has ended otherwise, such as because a group before it in the order took the room.
     """
     told = sorted(
         (moment(event["eventTime"]), event["reason"], event["regarding"]["name"], event["note"])
         for event in events
         if event["reason"] in ("Preempted", "RoomLost")
     )
-    waiting: dict[str, list[str]] = {}
+    waiting: dict[str, set[str]] = {}
     found: Counter[tuple[str, str]] = Counter()
     for _, reason, name, note in told:
         if reason == "RoomLost":
-            found.update((victim, name) for victim in waiting.pop(name, []))
+            found.update((victim, name) for victim in sorted(waiting.pop(name, ())))
             continue
         holder = note.partition("the group ")[2].partition(" ")[0]
-        waiting.setdefault(holder, []).append(name)
+        waiting.setdefault(holder, set()).add(name)
     return found
 
 

@@ -31,6 +31,12 @@ def test_who_leaves_twice_for_a_group_that_loses_the_room_each_time_is_found() -
     assert len(found.wrong()) == 1
 
 
+def test_who_was_told_twice_before_the_room_was_lost_has_left_in_vain_once() -> None:
+    """The first plan has ended otherwise: a group before it in the order took the room."""
+    told = [preempted(1, "a", "high"), preempted(2, "a", "high"), event(3, "RoomLost", "high")]
+    assert lost(told) == {("a", "high"): 1}
+
+
 def test_who_leaves_for_a_group_that_starts_has_not_left_in_vain() -> None:
     told = [preempted(1, "a", "high"), preempted(2, "a", "next"), event(3, "RoomLost", "high")]
     assert lost(told) == {("a", "high"): 1}

@@ -72,7 +72,8 @@ Claims = Mapping[str, Claim]
 
 
 class Withheld(NamedTuple):
-    """The `amounts` by row (of `rows`) and resource (of `resources`), and the `members`, each with its row.
+    """The `amounts` by row (of `rows`) and resource (of `resources`), and the `members`: each kind, one such pod, and
+    the rows of all of the kind.
 
     Rows are those after so many changes of `nodes`.
     """
@@ -80,7 +81,7 @@ class Withheld(NamedTuple):
     rows: IntArray
     resources: Sequence[str]
     amounts: IntArray
-    members: Sequence[tuple[Pod, int]]
+    members: Sequence[tuple[object, Pod, Sequence[int]]]
     nodes: int
 
 

@@ -47,11 +47,13 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """Pods of one shape that the cluster counts, and the row of each."""
+    """Pods of one shape that the cluster counts, and the row of each; and each row once, with their `numbers` there."""
 
     shape: Shape
     pods: Sequence[Pod]
     rows: IntArray
+    places: IntArray
+    numbers: IntArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gangsched.core.constraints.claims_view import Stock
-from gangsched.core.constraints.constraint import Constraint, Leavers, Member, Plan, Words, World
+from gangsched.core.constraints.constraint import Alike, Constraint, Leavers, Member, Plan, Words, World
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.quantity import MAX_AMOUNT, clip
 from gangsched.core.objects.reasons import NodeReason
@@ -25,6 +25,8 @@ MOST_WITHHELD = 1 << 52
 """Upper limit for the amount of a resource that counts on a node for a pod or a group that is not there yet."""
 _SAFE = 1 << 61
 """Sums of three amounts below this one need no clipping."""
+_MOST_UNSUMMED = 10_000
+"""So many departures are kept before they are summed up, which is done at once only where the sums are needed."""
 
 
 class NodeResources(Constraint):
@@ -56,7 +58,8 @@ class Vector:
 class ResourcesPlan(Plan):
     """The `free` amounts by row and column; read-only. Resources `delegated` to devices are ignored.
 
-    `_gone` are the exact amounts of pods that have left, by resource and row, `_clipped` what `free` lacks of them.
+    `_gone` are the exact amounts of pods that have left, by resource and row, without those `_unsummed`; `_left` are
+    their sums, and `_clipped` what `free` lacks of them.
     """
 
     def __init__(self, stock: Stock) -> None:
@@ -66,6 +69,8 @@ class ResourcesPlan(Plan):
         self.free: IntArray = self._source()[: self.size, : len(stock.columns)].copy()
         self._vectors: dict[Shape, Vector | None] = {}
         self._gone: dict[str, dict[int, int]] = {}
+        self._unsummed: list[tuple[str, Alike, int]] = []
+        self._left: Counter[str] = Counter()
         self._clipped: dict[tuple[int, int], int] = {}
 
     def _source(self) -> IntArray:
@@ -136,7 +141,7 @@ class ResourcesPlan(Plan):
             first = self.free.shape[1]
             self.free = np.concatenate([self.free, self._source()[: self.size, first : column + 1]], axis=1)
             new = {name: at for name, at in self._stock.columns.items() if first <= at <= column}
-            for name, gone in self._gone.items() if new else ():
+            for name, gone in self._exactly_gone().items() if new else ():
                 for row, amount in gone.items() if name in new else ():
                     self.free[row, new[name]] = clip(self._stock.free_of(row, name) + amount)
         return column
@@ -162,35 +167,54 @@ class ResourcesPlan(Plan):
 
     def settle(self, leavers: Leavers) -> None:
         """What the pods have requested is free in the cluster now."""
-        for resource, row, amount in _requested(leavers):
-            self._gone[resource][row] -= amount
+        for each in leavers.alike:
+            for resource, amount in (*each.shape.requests, (PODS, 1)):
+                self._note_gone(resource, each, -amount)
 
     def recount(self, leavers: Leavers, sign: int) -> None:
         """Take again what the pods have requested (1), or free it (-1)."""
         for each in leavers.alike:
-            numbers = Counter(each.rows.tolist())
             for resource, amount in (*each.shape.requests, (PODS, 1)):
-                self._count(resource, {row: -sign * number * amount for row, number in numbers.items()})
+                self._count(resource, each, -sign * amount)
 
-    def _count(self, resource: str, freed: Mapping[int, int]) -> None:
-        """Free these amounts, by row."""
-        gone, column = self._gone.setdefault(resource, {}), self._stock.columns.get(resource)
-        before = [gone.get(row, 0) for row in freed]
-        gone.update((row, was + more) for (row, more), was in zip(freed.items(), before, strict=True))
+    def _count(self, resource: str, alike: Alike, freed: int) -> None:
+        """Free so much on the row of each of the pods."""
+        rows, numbers, column = alike.places, alike.numbers, self._stock.columns.get(resource)
         if column is None or column >= self.free.shape[1]:
+            self._note_gone(resource, alike, freed)
             return
-        rows = np.fromiter(freed, dtype=np.int64, count=len(freed))
         known = np.concatenate([self._stock.free[rows, column], self.free[rows, column]])
-        if max(*map(abs, before), *map(abs, freed.values()), int(np.abs(known).max())) < _SAFE and not self._clipped:
-            self.free[rows, column] += np.fromiter(freed.values(), dtype=np.int64, count=len(freed))
+        # No row can have had more freed than all together.
+        largest = max(self._left[resource], abs(freed) * len(alike.pods), int(np.abs(known).max(initial=0)))
+        if largest < _SAFE and not self._clipped:
+            self.free[rows, column] += freed * numbers
+            self._note_gone(resource, alike, freed)
             return
-        for (row, more), was in zip(freed.items(), before, strict=True):
+        gone = self._exactly_gone().get(resource, {})
+        for row, number in zip(rows.tolist(), numbers.tolist(), strict=True):
             # The capacity clips absurd sums, so a difference of exact sums is added, and what is clipped here kept.
-            there, at = self._stock.free_of(row, resource), (row, column)
-            exact = int(self.free[at]) + self._clipped.pop(at, 0) + clip(there + was + more) - clip(there + was)
+            there, at, was = self._stock.free_of(row, resource), (row, column), gone.get(row, 0)
+            more = clip(there + was + number * freed) - clip(there + was)
+            exact = int(self.free[at]) + self._clipped.pop(at, 0) + more
             self.free[at] = clip(exact)
             if exact != self.free[at]:
                 self._clipped[at] = exact - int(self.free[at])
+        self._note_gone(resource, alike, freed)
+
+    def _note_gone(self, resource: str, alike: Alike, freed: int) -> None:
+        self._left[resource] += freed * len(alike.pods)
+        self._unsummed.append((resource, alike, freed))
+        if len(self._unsummed) > _MOST_UNSUMMED:
+            self._exactly_gone()
+
+    def _exactly_gone(self) -> dict[str, dict[int, int]]:
+        """The sums of all that have left, which are seldom needed."""
+        for resource, alike, freed in self._unsummed:
+            gone = self._gone.setdefault(resource, {})
+            for row, number in zip(alike.places.tolist(), alike.numbers.tolist(), strict=True):
+                gone[row] = gone.get(row, 0) + freed * number
+        self._unsummed.clear()
+        return self._gone
 
     def withhold(self, rows: IntArray, resources: Sequence[str], amounts: IntArray, sign: int) -> None:
         """Take these amounts, by row and resource (1), or free them again (-1), whether or not they are there.
@@ -205,15 +229,6 @@ class ResourcesPlan(Plan):
     def _asked(self, shape: Shape) -> list[tuple[str, int]]:
         """The amounts that count for the shape, the pod count last."""
         return [each for each in (*shape.requests, (PODS, 1)) if each[0] not in self.delegated]
-
-
-def _requested(leavers: Leavers) -> Iterator[tuple[str, int, int]]:
-    """Each resource that the pods have requested, with the row and the amount there."""
-    for each in leavers.alike:
-        numbers = Counter(each.rows.tolist())
-        for resource, amount in (*each.shape.requests, (PODS, 1)):
-            for row, number in numbers.items():
-                yield resource, row, number * amount
 
 
 class MostResources(ResourcesPlan):

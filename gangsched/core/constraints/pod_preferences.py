@@ -176,7 +176,7 @@ class PodPreferencesPlan(Plan):
         """Count the pods and their terms again (1), or no longer (-1)."""
         changed = self._tallies.recount(leavers.pods, sign)
         for pod, row in leavers.pods:
-            for weighed in _terms(pod.shape, pod.soft):
+            for weighed in _terms(pod.shape, pod.soft) if pod.soft is not None or pod.shape.affinity else ():
                 changed = True
                 self._gone[weighed, row] -= sign
                 there = self._own.get(weighed)

@@ -66,6 +66,9 @@ class Asking:
         self._avoidance = avoidance
         self._policy = policy
         self._snapshot: Snapshot | None = None
+        # The claims that have left it, by UID, and the mark up to which nothing else was done to it.
+        self._gone: dict[str, Claim] = {}
+        self._mark = 0
         self._shares = Shares(cluster, assessments, policy, members.foreign)
 
     def of(self, gang: Gang, assessment: Assessment) -> Ask | None:
@@ -111,14 +114,17 @@ class Asking:
         """
         if self._snapshot is None or self._snapshot.budget is not budget:
             budget.charge(units.CLASS + len(self._cluster.nodes))
-            self._snapshot = Snapshot(self._cluster, budget=budget)
-        snapshot = self._snapshot
-        snapshot.undo(0)
-        claims = self._cluster.ledger.claims
-        gone = [claims[uid] for uid in (each.pod.uid for each in leaving) if uid in claims and claims[uid].counts]
-        snapshot.stand_for(self.viewer(gang, now), gone=frozenset(each.pod.uid for each in gone))
-        snapshot.leave(gone)
-        return snapshot, gone
+            self._snapshot, self._gone, self._mark = Snapshot(self._cluster, budget=budget), {}, 0
+        snapshot, before, claims = self._snapshot, self._gone, self._cluster.ledger.claims
+        snapshot.undo(self._mark)
+        now_gone = (claims[uid] for uid in (each.pod.uid for each in leaving) if uid in claims and claims[uid].counts)
+        gone = {each.pod.uid: each for each in now_gone}
+        # Most of them are the same for each who asks in a call.
+        snapshot.stay([claim for uid, claim in before.items() if uid not in gone])
+        snapshot.stand_for(self.viewer(gang, now), gone=frozenset(gone))
+        snapshot.leave([claim for uid, claim in gone.items() if uid not in before])
+        self._gone, self._mark = gone, snapshot.mark()
+        return snapshot, [*gone.values()]
 
     def leaving(self, pool: Pool, now: float) -> list[Claim]:
         """Those that leave already, but for pods that could not be evicted a short time ago."""

@@ -205,7 +205,8 @@ class Plans:
 
     def _note_leaving(self, gang: Gang, plan: Plan, look: Look) -> None:
         """Have the group tried whenever another pod has left, and wait for those that still terminate."""
-        there = [self._cluster.pods[uid] for uid in plan.leaving if uid in self._cluster.pods]
+        pods = self._cluster.pods
+        there = [pod for uid in plan.leaving if (pod := pods.get(uid)) is not None]
         ends = [pod.gone_by for pod in there if pod.terminating and pod.gone_by]
         plan.expires = max([plan.expires, *(end + OVERDUE_S for end in ends)])
         if len(there) != plan.there or (look.left and not plan.tried_when_left):

@@ -305,16 +305,15 @@ class Snapshot:
         by_shape: dict[Shape, list[tuple[Pod, int]]] = {}
         for each in pods:
             by_shape.setdefault(each[0].shape, []).append(each)
-        alike = [
-            Alike(shape, [pod for pod, _ in several], np.array([row for _, row in several], dtype=np.int64))
-            for shape, several in by_shape.items()
-        ]
+        alike = []
+        for shape, several in by_shape.items():
+            rows = np.array([row for _, row in several], dtype=np.int64)
+            alike.append(Alike(shape, [pod for pod, _ in several], rows, *np.unique(rows, return_counts=True)))
         return Leavers(pods, alike, preparing, keep_devices)
 
     def _recount(self, leavers: Leavers, sign: int) -> None:
-        note = self._away.add if sign < 0 else self._away.discard
-        for pod, _ in leavers.pods:
-            note(pod.uid)
+        note = self._away.update if sign < 0 else self._away.difference_update
+        note([pod.uid for pod, _ in leavers.pods])
         for each in leavers.alike:
             self._changed.append(each.rows)
         for plan in overriding(self.plans, "recount"):

@@ -73,9 +73,8 @@ class Guests:
 
     def _withhold(self, several: Sequence[Withheld], sign: int) -> None:
         alike: dict[object, tuple[Pod, list[int]]] = {}
-        for pod, row in (each for what in several for each in what.members):
-            kind = (pod.shape, pod.namespace, pod.labels, pod.uid if pod.uses_claims or pod.uses_devices else "")
-            alike.setdefault(kind, (pod, []))[1].append(row)
+        for kind, pod, rows in (each for what in several for each in what.members):
+            alike.setdefault(kind, (pod, []))[1].extend(rows)
         for pod, rows in alike.values():
             self._change(self._taken(pod, rows, replace(pod.shape, requests=())), sign, self._others)
         for what in several:
@@ -122,7 +121,12 @@ def withheld(cluster: Cluster, reserved: Reserved, gone: frozenset[str]) -> With
     resources = sorted({resource for amounts in needed.values() for resource in amounts})
     table = [[min(MOST_WITHHELD, max(0, each[name])) for name in resources] for each in needed.values()]
     amounts = np.array(table, dtype=np.int64).reshape(len(needed), len(resources))
-    found = Withheld(np.array([*needed], dtype=np.int64), resources, amounts, members, nodes)
+    alike: dict[object, tuple[Pod, list[int]]] = {}
+    for pod, row in members:
+        kind = (pod.shape, pod.namespace, pod.labels, pod.uid if pod.uses_claims or pod.uses_devices else "")
+        alike.setdefault(kind, (pod, []))[1].append(row)
+    kinds = [(kind, *each) for kind, each in alike.items()]
+    found = Withheld(np.array([*needed], dtype=np.int64), resources, amounts, kinds, nodes)
     reserved.keep(gone, found)
     return found
 
