@@ -11,10 +11,10 @@ from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import TimeoutPolicy
 from gangsched.core.objects.record import Outcome
 from gangsched.core.objects.shape import HostPort, Requirement
-from tests.builders import node, pod
+from tests.builders import node, pod, pods
 from tests.harness import START, Course
 from tests.preempting import SET, is_whole, record
-from tests.reserving import GRACE_S, cluster, finish, gang, places, runs, start, starve
+from tests.reserving import AGE_S, GRACE_S, cluster, finish, gang, places, runs, start, starve
 
 FULL = tuple(runs(f"p{at}", at, 100 * (at + 1)) for at in range(4))
 
@@ -374,3 +374,20 @@ def test_who_is_overtaken_when_its_nodes_are_left_keeps_the_rest_of_them_from_ot
     finish(harness, "default/older")
     harness.wait(1)
     assert len(harness.bound("default/g-")) == 2
+
+
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader counts the age anew")
+def test_who_has_started_waits_as_long_as_others_before_it_reserves_again():
+    harness = cluster(runs("a", 0, 200), runs("b", 1, 200), nodes=2)
+    starve(harness, *gang("g", 2))
+    finish(harness, "default/a", "default/b")
+    harness.wait(5)
+    assert is_whole(harness, "g", 2)
+    harness.delete("default/g-0", "default/g-1")
+    harness.add(runs("c", 0, 900), runs("d", 1, 900))
+    harness.wait(5)
+    harness.add(*pods("g", 2, first=2))
+    harness.wait(AGE_S - 10)
+    assert start(harness, "g") is None
+    harness.wait(20)
+    assert start(harness, "g") == 900
