@@ -376,10 +376,20 @@ def test_who_is_overtaken_when_its_nodes_are_left_keeps_the_rest_of_them_from_ot
     assert len(harness.bound("default/g-")) == 2
 
 
-@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader counts the age anew")
-def test_who_has_started_waits_as_long_as_others_before_it_reserves_again():
+def looked_at():
+    """A starved group of two, which was looked at again since its places were reserved."""
     harness = cluster(runs("a", 0, 200), runs("b", 1, 200), nodes=2)
     starve(harness, *gang("g", 2))
+    harness.wait(15)
+    harness.add(node("other", cpu=1, unschedulable=True))
+    harness.wait(12)
+    assert start(harness, "g") == 200
+    return harness
+
+
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader counts the age anew")
+def test_who_has_started_waits_as_long_as_others_before_it_reserves_again():
+    harness = looked_at()
     finish(harness, "default/a", "default/b")
     harness.wait(5)
     assert is_whole(harness, "g", 2)
@@ -391,3 +401,15 @@ def test_who_has_started_waits_as_long_as_others_before_it_reserves_again():
     assert start(harness, "g") is None
     harness.wait(20)
     assert start(harness, "g") == 900
+
+
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader counts the age anew")
+def test_who_was_incomplete_waits_as_long_as_others_before_it_reserves_again():
+    harness = looked_at()
+    harness.delete("default/g-0")
+    harness.wait(30)
+    harness.add(*pods("g", 1, first=7))
+    harness.wait(AGE_S - 10)
+    assert start(harness, "g") is None
+    harness.wait(20)
+    assert start(harness, "g") == 200

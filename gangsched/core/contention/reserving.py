@@ -100,8 +100,8 @@ class Reserving:
         self._pools: dict[GroupKey, tuple[tuple[object, ...], int, Mask]] = {}
         self._running: dict[GroupKey, _Running] = {}
         self._backfilled: dict[GroupKey, None] = {}
-        # Those that had a plan when they were last looked at.
-        self._had: dict[GroupKey, None] = {}
+        # Those that had a plan when they were last looked at, and since when they were complete then.
+        self._had: dict[GroupKey, float] = {}
         self._passed_in = -1
         self._has_news = False
         self._due = NEVER
@@ -169,7 +169,7 @@ class Reserving:
         key, plan = gang.key, gang.operations.plan
         if plan is not None and plan.start is None:
             return
-        self._had |= {key: None} if plan is not None else {}
+        self._had |= {key: gang.operations.complete_since} if plan is not None else {}
         since = gang.operations.complete_since + self._age_s
         if plan is None and now < since and not self._has_lost(gang):
             self._await(since)
@@ -204,7 +204,7 @@ class Reserving:
 
     def _has_lost(self, gang: Gang) -> bool:
         """Whether the plan that it had has come to an end: others must not take its places before it has another."""
-        return gang.key in self._had and gang.operations.plan is None
+        return gang.operations.plan is None and self._had.get(gang.key) == gang.operations.complete_since
 
     def _is_due(self, gang: Gang, now: float) -> bool:
         looked, plan = self._looked.get(gang.key), gang.operations.plan
