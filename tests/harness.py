@@ -183,10 +183,10 @@ class Harness:
     `hidden` dialect fails, as its event says. `namespaces` holds the namespaces whose labels matter, `budgets` the
     PodDisruptionBudgets by namespace and name, which cannot be read while `budgets_hidden` says why. `storage` holds
     claims, volumes and other storage objects by kind; `disks` binds and provisions them. `refuse_prebinding` may refuse
-    a pre-binding. If `lose_prebinding` is true for one, it is neither written nor answered; if `lose_undoing` is true,
-    it is not undone. `demands` holds our Demand objects, None while the API server does not serve them. `history` is
-    everything that the machine received and decided since the last restart. Actions planned with `after` run while a
-    test lets time pass with `wait`.
+    a pre-binding. If `lose_prebinding` is true for one, it is neither written nor answered; if `lose_unanswered` is
+    true for a write without an answer, it is not made. `demands` holds our Demand objects, None while the API server
+    does not serve them. `history` is everything that the machine received and decided since the last restart. Actions
+    planned with `after` run while a test lets time pass with `wait`.
     """
 
     course: ClassVar[Course] = Course.PLAIN
@@ -226,7 +226,7 @@ class Harness:
         self.gadgets = Gadgets(self)
         self.refuse_prebinding: Callable[[Prebind], PrebindRefused | None] = lambda _: None
         self.lose_prebinding: Callable[[Prebind], bool] = lambda _: False
-        self.lose_undoing: Callable[[UndoPrebinding], bool] = lambda _: False
+        self.lose_unanswered: Callable[[UndoPrebinding | PatchPodCondition], bool] = lambda _: False
         self.lose_answer: Callable[[BindPod], bool] = lambda _: False
         self.withhold: Callable[[BindPod], bool] = lambda _: False
         self.refuse_making: Callable[[MakeGroup], GroupNotMade | None] = lambda _: None
@@ -671,7 +671,7 @@ class Harness:
             case MakeGroup() | DeleteGroup():
                 self._make_or_delete(effect)
             case PatchPodCondition(uid, _, _, reason, message, _, nominated):
-                if uid in self.pods:
+                if uid in self.pods and not self.lose_unanswered(effect):
                     nominated = self.pods[uid].nominated_node if nominated is None else nominated
                     told = {"condition_reason": reason, "condition_message": message, "nominated_node": nominated}
                     self.add(replace(self.pods[uid], **told))
@@ -693,7 +693,7 @@ class Harness:
         self.inbox += [refused] if refused is not None else []
 
     def _undo_prebinding(self, effect: UndoPrebinding) -> None:
-        if self.lose_undoing(effect):
+        if self.lose_unanswered(effect):
             return
         if isinstance(effect.what, UseDevices):
             self.gadgets.undo(effect.what)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from msgspec.structs import replace
 
 from gangsched.core.objects.declaration import NATIVE, GroupKey
-from gangsched.core.objects.effects import PatchPodCondition
+from gangsched.core.objects.effects import PatchPodCondition, UndoPrebinding
 from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.policy import Policy
@@ -179,3 +181,24 @@ def test_members_say_what_the_declaration_lacks_now_and_not_what_it_lacked_befor
     harness.add(inner("root", least=1))
     harness.wait(5)
     assert bound(harness)
+
+
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader writes what it does not see")
+def test_what_the_declaration_lacks_is_written_once_and_again_only_after_the_usual_time_if_it_is_not_seen():
+    """Nothing writes it in between, however often the gang is looked at: the write may be refused for good."""
+    harness = Harness.waited(60, node(cpu=3), *members_of("pg1", 3))
+    lost = Counter[str]()
+
+    def lose(effect: PatchPodCondition | UndoPrebinding) -> bool:
+        if isinstance(effect, PatchPodCondition):
+            lost[effect.name] += 1
+        return isinstance(effect, PatchPodCondition)
+
+    harness.lose_unanswered = lose
+    harness.add(leaf("pg1", "root"))
+    for second in range(100):
+        harness.change("default/pg1-0", labels={"second": str(second)})
+        harness.wait(1)
+    usual = 1 + 100 // Policy().message_interval_s
+    assert lost.keys() == {"pg1-0", "pg1-1", "pg1-2"}
+    assert max(lost.values()) <= usual

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gangsched.core.cluster.device_names import made_key
 from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.devices import AllocatedDevice, Allocation, DeviceKind
-from gangsched.core.objects.effects import Prebind, UndoPrebinding
+from gangsched.core.objects.effects import PatchPodCondition, Prebind, UndoPrebinding
 from gangsched.core.objects.offered_devices import Capacity, Device, DeviceTaint, DeviceTaintRule, ResourceSlice
 from gangsched.core.objects.pod import DeviceUse
 from gangsched.core.objects.prebindings import UseDevices
@@ -345,11 +345,12 @@ def test_what_is_being_taken_back_is_written_anew_before_a_member_is_bound(harne
     harness.offer(GPUS, gpus("n0", 1), device_claim("a-0", allocation=on("n0", "gpu-0"), reserved=(uid,), ours=True))
     late: list[UndoPrebinding] = []
 
-    def lose(effect: UndoPrebinding) -> bool:
-        late.append(effect)
-        return True
+    def lose(effect: UndoPrebinding | PatchPodCondition) -> bool:
+        if isinstance(effect, UndoPrebinding):
+            late.append(effect)
+        return isinstance(effect, UndoPrebinding)
 
-    harness.lose_undoing = lose
+    harness.lose_unanswered = lose
     harness.wait(10)
     assert len(late) == 1
     harness.add(group(min_member=1))

@@ -14,15 +14,15 @@ class Written:
 
     `unwritten`: the last status was not accepted and is to be written again at `write_again_at`. `awaited` are the
     places (pod's UID, node) of a reservation whose write is in flight; nothing else is written before its result. At
-    `message_at` a message was last written, `basis` is what they were computed from; at
-    `message_until` they are outdated even so. `behind`: only numbers in a
-    message have changed, which is not written yet. `hindered` is the reason of the last Event about members that
-    cannot join a scheduled group; `named_owners` are the owners named in such an Event. `members` are the reasons in
-    members' conditions, when they were written, and the nodes that others leave for them; `on_pods` are the reasons of
-    Events on members. More of these Events are due at `pods_at`; `has_slot`: the gang's turn to emit them is allotted,
-    otherwise it has to request one. `passed_over` is the group of Kubernetes' own API of which an Event says that it
-    does not count, and `ignored` are the fields of which an Event says that they are not honoured.
-    Events have said `preemptions` times that all members leave for another group.
+    `message_at` a message was last written, `basis` is what they were computed from; at `message_until` they are
+    outdated even so. `behind`: only numbers in a message have changed, which is not written yet. `hindered` is the
+    reason of the last Event about members that cannot join a scheduled group; `named_owners` are the owners named in
+    such an Event. `members` are the reasons in members' conditions, when they were written, the nodes that others leave
+    for them, and what the declaration lacks in their sentences; `on_pods` are the reasons of Events on members. More of
+    these Events are due at `pods_at`; `has_slot`: the gang's turn to emit them is allotted, otherwise it has to request
+    one. `passed_over` is the group of Kubernetes' own API of which an Event says that it does not count, and `ignored`
+    are the fields of which an Event says that they are not honoured. Events have said `preemptions` times that all
+    members leave for another group.
     `version` is the resourceVersion that was known when `status` was decided. `reason` and `message` are what was last
     said of the gang as a whole, wherever it was written. At `write_at` the next write is due.
     """
@@ -39,7 +39,7 @@ class Written:
     event: str = ""
     hindered: str = ""
     named_owners: frozenset[str] = frozenset()
-    members: dict[str, tuple[str, float, str]] = field(default_factory=dict)
+    members: dict[str, tuple[str, float, str, str]] = field(default_factory=dict)
     on_pods: dict[str, str] = field(default_factory=dict)
     pods_at: float = float("inf")
     has_slot: bool = False
@@ -65,9 +65,9 @@ class Written:
         """A message of a condition was written."""
         self.message_at = now
 
-    def member_condition_written(self, uid: str, reason: str, now: float, *, nominated: str = "") -> None:
-        """The member's condition was written with this reason, and the node that others leave for it."""
-        self.members[uid] = (reason, now, nominated)
+    def member_condition_written(self, uid: str, reason: str, now: float, nominated: str = "", lacks: str = "") -> None:
+        """The member's condition was written with this reason, the node that others leave for it, and what it lacks."""
+        self.members[uid] = (reason, now, nominated, lacks)
 
     def pods_due(self, at: float) -> None:
         """Events on members are due at that time; the gang has to request a turn then."""

@@ -130,7 +130,7 @@ def write(gang: Gang, status: GroupStatus, message: str, *, first: bool, interva
     if first:
         effects += emit(gang, assessment_of(gang, message, due=now), Reason.INTERNAL_ERROR, message)
     for pod in gang.live():
-        said, at, _ = written.members.get(pod.uid, (pod.condition_reason, float("-inf"), ""))
+        said, at, *_ = written.members.get(pod.uid, (pod.condition_reason, float("-inf")))
         lost = pod.condition_reason != Reason.INTERNAL_ERROR and now >= at + interval_s
         if not pod.node and pod.uid not in gang.operations.bindings and (said != Reason.INTERNAL_ERROR or lost):
             written.member_condition_written(pod.uid, Reason.INTERNAL_ERROR, now)

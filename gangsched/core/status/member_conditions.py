@@ -35,12 +35,18 @@ def write(gang: Gang, assessment: Assessment, group_message: str, policy: Policy
     for pod, reason in owed(gang, assessment, policy, now):
         text = message(gang, assessment, pod, reason, group_message)
         since = 0.0 if pod.condition_reason else now
-        nominated = _nominated(gang, pod, reason)
-        gang.written.member_condition_written(pod.uid, reason, now, nominated=nominated or "")
+        nominated, lacks = _nominated(gang, pod, reason), _lacks(assessment, reason)
+        gang.written.member_condition_written(pod.uid, reason, now, nominated or "", lacks)
         effects.append(PatchPodCondition(pod.uid, pod.namespace, pod.name, reason, text, since, nominated))
     if effects and now + EVENT_AFTER_S < gang.written.pods_at:
         gang.written.pods_due(now + EVENT_AFTER_S)
     return effects
+
+
+def _lacks(assessment: Assessment, reason: Reason) -> str:
+    """What the declaration lacks, if that is the reason, as the start of its sentence; empty otherwise."""
+    hindrance = assessment.terms.hindrance
+    return hindrance.message[:TOLD] if hindrance is not None and reason is hindrance.reason else ""
 
 
 def _nominated(gang: Gang, pod: Pod, reason: Reason) -> str | None:
@@ -56,18 +62,16 @@ def owed(gang: Gang, assessment: Assessment, policy: Policy, now: float) -> list
 
     What the group's declaration lacks is told anew, because members may be the only ones who tell it.
     """
-    found, hindrance = list[tuple[Pod, Reason]](), assessment.terms.hindrance
+    found = []
     for pod, reason in conditions(gang, assessment):
-        nominated, there = _nominated(gang, pod, reason), (pod.condition_reason, float("-inf"), pod.nominated_node)
+        nominated, lacks = _nominated(gang, pod, reason), _lacks(assessment, reason)
+        seen = lacks if lacks in pod.condition_message else ""
+        there = (pod.condition_reason, float("-inf"), pod.nominated_node, seen)
         said = gang.written.members.get(pod.uid, there)
-        differs, lost = (each[0] != reason or nominated not in (None, each[2]) for each in (said, there))
-        stale = (
-            hindrance is not None
-            and reason is hindrance.reason
-            and hindrance.message[:TOLD] not in pod.condition_message
+        differs, lost = (
+            each[0] != reason or nominated not in (None, each[2]) or each[3] != lacks for each in (said, there)
         )
-        again_s = EVENT_AFTER_S if stale else policy.message_interval_s
-        if differs or ((lost or stale) and now >= said[1] + again_s):
+        if differs or (lost and now >= said[1] + policy.message_interval_s):
             found.append((pod, reason))
     return found
 

@@ -72,7 +72,7 @@ def _owed(gang: Gang, assessment: Assessment, now: float) -> Iterator[tuple[Pod,
     written = gang.written
     oldest = None if gang.observed.group is not None else min(assessment.census.live, key=by_age, default=None)
     for pod, reason in member_conditions.conditions(gang, assessment):
-        said, at, _ = written.members.get(pod.uid, ("", 0.0, ""))
+        said, at, *_ = written.members.get(pod.uid, ("", 0.0))
         if (
             said == reason
             and now >= at + member_conditions.EVENT_AFTER_S
@@ -87,7 +87,7 @@ def _next(gang: Gang, now: float) -> float:
     return min(
         (
             at + member_conditions.EVENT_AFTER_S
-            for _, at, _ in gang.written.members.values()
+            for _, at, *_ in gang.written.members.values()
             if at + member_conditions.EVENT_AFTER_S > now
         ),
         default=NEVER,

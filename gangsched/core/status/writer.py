@@ -137,7 +137,7 @@ class StatusWriter:
             assessment.terms.lowered,
             refused.why if refused else None,
             prebinding.awaited(gang),
-            gang.record.scheduled_at or gang.lingering(),
+            assessment.facts.complete or gang.record.scheduled_at or gang.lingering(),
             self._expected(gang, assessment),
         )
 
