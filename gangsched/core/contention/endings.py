@@ -102,7 +102,7 @@ def _has_expired(look: Look) -> bool:
     return look.now >= look.plan.expires
 
 
-STARTED, REFUSED, ROOM_LOST = "Started", "Refused", "RoomLost"
+STARTED, REFUSED, ROOM_LOST, _GONE = "Started", "Refused", "RoomLost", "Gone"
 CHANGED = Ending("Changed", _has_changed)
 """Also if the plan turns out to be wrong before anybody is evicted."""
 MOVED = Ending("Moved")
@@ -117,7 +117,7 @@ OVERTAKEN = Ending("Overtaken", _is_without_room)
 """Also if a group before this one has taken room that was reserved."""
 ENDINGS = (
     Ending(STARTED, _is_started),
-    Ending("Gone", _is_gone),
+    Ending(_GONE, _is_gone),
     CHANGED,
     NODE_LOST,
     Ending(REFUSED, _is_refused, passes=True),
@@ -126,3 +126,5 @@ ENDINGS = (
     Ending("Expired", _has_expired, pauses=True, passes=True),
 )
 """The endings in order of precedence."""
+LOST = frozenset({ending.name for ending in ENDINGS} - {STARTED, _GONE}) | {UNKEPT.name}
+"""How places are lost that the group still waits for and would have kept; `MOVED` and `YIELDED` are not."""

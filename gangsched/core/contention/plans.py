@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.contention.batches import drawn_by, next_batch
 from gangsched.core.contention.endings import (
     CHANGED,
     ENDINGS,
+    LOST,
     MOVED,
     REFUSED,
     ROOM_LOST,
@@ -48,6 +50,13 @@ _ANY = 1 << 40
 """More evictions than any budget has to allow."""
 
 
+class Ended(NamedTuple):
+    """A plan has ended in the way of this name, at a time in epoch seconds."""
+
+    how: str
+    at: float
+
+
 Proves = Callable[[Gang, Plan], bool]
 
 
@@ -74,7 +83,7 @@ class Plans:
         self._loose = Loose(cluster)
         self._refusals = Refusals(members.gangs, self._loose)
         self.news = PlanNews()
-        self._ended: dict[GroupKey, str] = {}
+        self._ended: dict[GroupKey, Ended] = {}
         self._marks = Marks(members)
         self._singles = Singles(members)
         self._overdue = Overdue(cluster, members)
@@ -109,6 +118,12 @@ class Plans:
         drawn = drawn_by(self._cluster, victims if self._cluster.budgets.allowed else ())
         return {name: number - drawn[name] for name, number in self._cluster.budgets.allowed.items()}
 
+    def lost(self, gang: Gang) -> Ended | None:
+        """How the places were lost that the group had reserved for later, if it has waited for them ever since."""
+        ended = self._ended.get(gang.key) if gang.operations.plan is None else None
+        is_lost = ended is not None and ended.how in LOST and ended.at >= gang.operations.complete_since
+        return ended if is_lost else None
+
     def open(self, gang: Gang, plan: Plan, now: float) -> None:
         """Reserve the plan's places for the group, instead of those that it has."""
         self.pace.tokens.take(len(plan.victims))
@@ -126,7 +141,7 @@ class Plans:
         self._cluster.ledger.reserve(gang.key, plan.places, plan.leaving, start=plan.start)
         self._members.dirty.note(gang.key)
         if plan.start is not None and gang.key in self._ended:
-            self.news.moved.append((gang.key, self._ended.pop(gang.key)))
+            self.news.moved.append((gang.key, self._ended.pop(gang.key).how))
 
     def leave_for(self, gang: Gang, plan: Plan) -> None:
         """Others leave for the plan of this group than did so far."""
@@ -262,7 +277,7 @@ class Plans:
         if ending.name == STARTED:
             self._ended.pop(key, None)
         elif plan.start is not None:
-            self._ended[key] = ending.name
+            self._ended[key] = Ended(ending.name, now)
         elif ending.name in (REFUSED, ROOM_LOST):
             self.news.lost.append((key, self._refusals.why(plan)))
         self._loose.keep(plan.loose)

@@ -24,7 +24,7 @@ from gangsched.core.contention.departing import Departing
 from gangsched.core.contention.endings import NODE_LOST, OVERTAKEN, YIELDED
 from gangsched.core.contention.ends import UNKNOWN, End
 from gangsched.core.contention.line import Line
-from gangsched.core.contention.plans import Plans
+from gangsched.core.contention.plans import Ended, Plans
 from gangsched.core.contention.searching import REPEATED_S, Searching
 from gangsched.core.contention.trusted_ends import TrustedEnds
 from gangsched.core.gang.assessment import Assessment
@@ -52,12 +52,16 @@ _EARLIER_S = 1.0
 
 
 class _Looked(NamedTuple):
-    """What was found `at` this time in this `state` for what the group had `asked`; `could`: it has a start."""
+    """What was found `at` this time in this `state` for what the group had `asked`; `could`: it has a start.
+
+    It was found after the group had `lost` what it had reserved before, if it had.
+    """
 
     at: float
     state: int
     asked: tuple[object, ...]
     could: bool
+    lost: Ended | None
 
 
 @dataclass(slots=True)
@@ -100,8 +104,6 @@ class Reserving:
         self._pools: dict[GroupKey, tuple[tuple[object, ...], int, Mask]] = {}
         self._running: dict[GroupKey, _Running] = {}
         self._backfilled: dict[GroupKey, None] = {}
-        # Those that had a plan when they were last looked at, and since when they were complete then.
-        self._had: dict[GroupKey, float] = {}
         self._passed_in = -1
         self._has_news = False
         self._due = NEVER
@@ -126,7 +128,7 @@ class Reserving:
     def drop(self, key: GroupKey) -> None:
         """The group is gone."""
         self._line.drop(key)
-        for known in (self._looked, self._pools, self._running, self._had):
+        for known in (self._looked, self._pools, self._running):
             known.pop(key, None)
 
     def next_due(self) -> float:
@@ -169,7 +171,6 @@ class Reserving:
         key, plan = gang.key, gang.operations.plan
         if plan is not None and plan.start is None:
             return
-        self._had |= {key: gang.operations.complete_since} if plan is not None else {}
         since = gang.operations.complete_since + self._age_s
         if plan is None and now < since and not self._has_lost(gang):
             self._await(since)
@@ -203,8 +204,9 @@ class Reserving:
         return self._cluster.changes
 
     def _has_lost(self, gang: Gang) -> bool:
-        """Whether the plan that it had has come to an end: others must not take its places before it has another."""
-        return gang.operations.plan is None and self._had.get(gang.key) == gang.operations.complete_since
+        """Whether it has lost its places since it was looked at: others must not take them before it has others."""
+        lost, looked = self._plans.lost(gang), self._looked.get(gang.key)
+        return lost is not None and (looked is None or looked.lost is not lost)
 
     def _is_due(self, gang: Gang, now: float) -> bool:
         looked, plan = self._looked.get(gang.key), gang.operations.plan
@@ -287,9 +289,8 @@ class Reserving:
         self._running.pop(gang.key, None)
         if found.placement is not None:
             self._use(gang, found.placement.assignments, found, running.departing.ends, now)
-        if gang.operations.plan is None:
-            self._had.pop(gang.key, None)
-        self._looked[gang.key] = _Looked(now, self._state, gang.wait.asked, found.placement is not None)
+        could, lost = found.placement is not None, self._plans.lost(gang)
+        self._looked[gang.key] = _Looked(now, self._state, gang.wait.asked, could, lost)
 
     def _begun(self, gang: Gang, ask: Ask, pool: Mask, now: float) -> _Running:
         """A search among all whose end may help, in the order in which they are waited for."""
