@@ -349,6 +349,26 @@ async def test_the_line_says_when_a_group_will_probably_start(tab: Tab, board: t
 
 
 @beside_the_browser
+async def test_the_time_until_a_group_starts_runs_on_without_news(tab: Tab, board: tuple[Board, str]) -> None:
+    shown, address = board
+    soon = {"earliest": None, "latest": "2026-11-20T09:45:30Z", "why": ""}
+    shown.show(head("1 group") | dict([thing("group", waiting(1, expectedStart=soon))]))
+    await tab.page.clock.install()
+    await open_(tab, address)
+    await tab.until("document.querySelectorAll('#line .starts').length === 1")
+
+    async def left_s() -> int:
+        [said] = await texts(tab, "#line .starts")
+        minutes, seconds = re.fullmatch(r"Expected to start in (\d) min(?: (\d+) s)? at the latest\.", said).groups()
+        return int(minutes) * 60 + int(seconds or 0)
+
+    before = await left_s()
+    await tab.page.clock.fast_forward("00:30")
+    assert before - 60 < await left_s() <= before - 30
+    assert tab.problems == []
+
+
+@beside_the_browser
 async def test_a_gang_shows_its_timeline_to_scale(tab: Tab, board: tuple[Board, str]) -> None:
     shown, address = board
     stages = {"created": 0, "complete": 10, "first bound": 40, "scheduled": 41, "running": 50}

@@ -16,8 +16,9 @@ export function showFigures() {
   say(byId("running"), String(totals.running));
   say(byId("waiting"), String(totals.waiting));
   say(byId("starting"), String(totals.starting));
-  say(byId("hopeless-groups"), String(hopeless().length));
-  setHidden(byId("hopeless"), !hopeless().length);
+  const never = hopeless().length;
+  say(byId("hopeless-groups"), String(never));
+  setHidden(byId("hopeless"), !never);
   const samples = samplesSince(now() / 1000 - HOUR_S);
   spark(
     byId("waiting-spark"),

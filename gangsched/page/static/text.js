@@ -100,19 +100,28 @@ function refreshTime(element) {
 
 export function refreshTimes() {
   document.querySelectorAll("time").forEach(refreshTime);
+  document.querySelectorAll("[data-earliest]").forEach(refreshStart);
 }
 
-// When a group will probably start, as an interval from now; the exact times appear on hover.
+// When a group will probably start, as an interval from now, which `refreshTimes` keeps right; the exact times appear
+// on hover.
 export function showStart(element, starts) {
-  const times = starts
-    ? [starts.earliest, starts.latest].map((time) => (time ? Date.parse(time) : null))
-    : [null, null];
-  const [earliest, latest] = times.map((time) => time && duration(Math.round((time - now()) / 1000)));
-  element.title = times.filter(Boolean).map(exact).join(" to ");
+  const { earliest, latest, why } = starts || {};
+  Object.assign(element.dataset, { earliest: earliest || "", latest: latest || "", why: why || "" });
+  const times = [earliest, latest].filter(Boolean).map((time) => Date.parse(time));
+  element.title = times.map(exact).join(" to ");
+  refreshStart(element);
+}
+
+function refreshStart(element) {
+  const [earliest, latest] = [element.dataset.earliest, element.dataset.latest].map(
+    (time) => time && duration(Math.round((Date.parse(time) - now()) / 1000)),
+  );
+  const { why } = element.dataset;
   if (earliest && latest) say(element, `Expected to start in ${earliest} to ${latest}.`);
   else if (latest) say(element, `Expected to start in ${latest} at the latest.`);
   else if (earliest) say(element, `Expected to start not before ${earliest} from now.`);
-  else say(element, starts && starts.why ? `When it starts is unknown: ${starts.why}.` : "");
+  else say(element, why ? `When it starts is unknown: ${why}.` : "");
 }
 
 // Amounts
