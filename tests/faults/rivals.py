@@ -9,23 +9,20 @@ no more frequent, and every group is whole or unbound.
 
 from __future__ import annotations
 
-import argparse
-import json
-import secrets
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from random import Random
 
+from gangsched.api.times import parse_time
 from testbed import crds
 from testbed.api import Json, unless_gone
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
 from testbed.workloads import member, pod_group, pod_template
-from tests.faults.report import line, table
+from tests.faults.command import main
 
 CLASSES = {"low": 10, "mid": 100, "high": 1000}
 NODES, CPUS = 6, 8
@@ -232,7 +229,7 @@ class Rivals:
         for entry in entries:
             if entry.get("stage") != "ResponseComplete" or entry["responseStatus"]["code"] >= _FIRST_REFUSAL:
                 continue
-            at, agent = moment(entry["requestReceivedTimestamp"]), entry.get("userAgent", "").split("/")[0]
+            at, agent = parse_time(entry["requestReceivedTimestamp"]), entry.get("userAgent", "").split("/")[0]
             what = (agent, entry["verb"], entry["objectRef"].get("subresource", ""))
             if at > found.ended:
                 continue
@@ -253,7 +250,7 @@ def lost(events: Sequence[Json]) -> Counter[tuple[str, str]]:
     an earlier plan has ended otherwise, such as because a group before it in the order took the room.
     """
     told = sorted(
-        (moment(event["eventTime"]), event["reason"], event["regarding"]["name"], event["note"])
+        (parse_time(event["eventTime"]), event["reason"], event["regarding"]["name"], event["note"])
         for event in events
         if event["reason"] in ("Preempted", "RoomLost")
     )
@@ -275,11 +272,6 @@ def endings(operator: Operator) -> dict[str, float]:
     return {row.partition('"')[2].partition('"')[0]: float(row.rpartition(" ")[2]) for row in rows}
 
 
-def moment(stamp: str) -> float:
-    """A time of the API server in epoch seconds."""
-    return datetime.fromisoformat(stamp).timestamp()
-
-
 def play(*, duration_s: float, seed: int) -> Findings:
     """One run on a control plane of its own."""
     with ControlPlane(scheduler=True, audit=True) as control_plane:
@@ -287,27 +279,5 @@ def play(*, duration_s: float, seed: int) -> Findings:
         return Rivals(control_plane, duration_s=duration_s, seed=seed).run()
 
 
-def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
-
-
-def main() -> int:
-    """Run as the command line says; the exit status is 0 if all rules held."""
-    parser = argparse.ArgumentParser(description="gangsched beside kube-scheduler, both with priorities.")
-    parser.add_argument("--duration", type=float, default=1800.0, metavar="SECONDS", help="default: 1800")
-    parser.add_argument("--seed", type=int, default=None, help="default: a new one")
-    arguments = parser.parse_args()
-    seed = secrets.randbelow(10**6) if arguments.seed is None else arguments.seed
-    _say(f"rivals for {arguments.duration:.0f} s with seed {seed}")
-    found = play(duration_s=arguments.duration, seed=seed)
-    report = json.loads(line({"seed": seed, **found.report()}))
-    _say(table(report))
-    for violation in found.wrong():
-        _say(f"VIOLATION: {violation}")
-    _say(line(report))
-    return 1 if found.wrong() else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(play, name="rivals", what="gangsched beside kube-scheduler, both with priorities.", lasts_s=1800))

@@ -11,25 +11,23 @@ others are before may start later, but no later than the last of those ends. Nob
 
 from __future__ import annotations
 
-import argparse
 import json
-import secrets
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from random import Random
 
+from gangsched.api.times import parse_time
 from testbed import crds
 from testbed.api import Json, unless_gone
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
 from testbed.workloads import member, pod_group, pod_template
-from tests.faults.report import line, table
+from tests.faults.command import main
 
 NODES, CPUS = 3, 4
 LIMITS_S = (8, 25)
@@ -68,6 +66,11 @@ class Starved:
         """When it must be bound; it has a start."""
         outage_s = OUTAGE_S if self.killed else 0.0
         return max(self.starts[0], 0.0 if self.is_first else self.came + LIMITS_S[1]) + PASS_S + outage_s
+
+    def bound_of(self, pods: Iterable[Json]) -> int:
+        """How many of these pods are its members and bound."""
+        names = {f"{self.name}-{at}" for at in range(NODES)}
+        return sum(bool(pod["spec"].get("nodeName")) for pod in pods if pod["metadata"]["name"] in names)
 
     def wrong(self, ended: float) -> Iterator[str]:
         """The violations, at the end of the run."""
@@ -205,20 +208,18 @@ class Starving:
         """Note its start, and whether it is bound."""
         status = self._api.get(f"{_GROUPS}/{gang.name}").get("status", {})
         start = (status.get("reservation") or {}).get("start")
-        if start and (moment := datetime.fromisoformat(start).timestamp()) not in gang.starts[-1:]:
-            gang.starts.append(moment)
-        bound = sum(bool(pod["spec"].get("nodeName")) for pod in pods if pod["metadata"]["name"].startswith(gang.name))
+        if start and (at := parse_time(start)) not in gang.starts[-1:]:
+            gang.starts.append(at)
+        bound = gang.bound_of(pods)
         if bound == NODES:
             gang.bound = now
         # The list may have been read between its bindings.
-        gang.partial = 0 < bound < NODES and not self._is_bound_soon(gang)
+        gang.partial |= 0 < bound < NODES and not self._is_bound_soon(gang)
 
     def _is_bound_soon(self, gang: Starved) -> bool:
         deadline = time.time() + PASS_S + OUTAGE_S
         while time.time() < deadline:
-            pods = self._api.get(_PODS)["items"]
-            named = [pod for pod in pods if pod["metadata"]["name"].startswith(gang.name)]
-            if all(pod["spec"].get("nodeName") for pod in named):
+            if gang.bound_of(self._api.get(_PODS)["items"]) == NODES:
                 return True
             time.sleep(_TICK_S)
         return False
@@ -246,27 +247,5 @@ def play(*, duration_s: float, seed: int) -> Findings:
         return Starving(control_plane, config, duration_s=duration_s, seed=seed).run()
 
 
-def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
-
-
-def main() -> int:
-    """Run as the command line says; the exit status is 0 if all rules held."""
-    parser = argparse.ArgumentParser(description="Gangs that need every node, in an endless stream of small Jobs.")
-    parser.add_argument("--duration", type=float, default=600.0, metavar="SECONDS", help="default: 600")
-    parser.add_argument("--seed", type=int, default=None, help="default: a new one")
-    arguments = parser.parse_args()
-    seed = secrets.randbelow(10**6) if arguments.seed is None else arguments.seed
-    _say(f"starving for {arguments.duration:.0f} s with seed {seed}")
-    found = play(duration_s=arguments.duration, seed=seed)
-    report = json.loads(line({"seed": seed, **found.report()}))
-    _say(table(report))
-    for violation in found.wrong():
-        _say(f"VIOLATION: {violation}")
-    _say(line(report))
-    return 1 if found.wrong() else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(play, name="starving", what="Gangs that need every node, and many small Jobs.", lasts_s=600))

@@ -359,8 +359,9 @@ async def test_the_time_until_a_group_starts_runs_on_without_news(tab: Tab, boar
 
     async def left_s() -> int:
         [said] = await texts(tab, "#line .starts")
-        minutes, seconds = re.fullmatch(r"Expected to start in (\d) min(?: (\d+) s)? at the latest\.", said).groups()
-        return int(minutes) * 60 + int(seconds or 0)
+        left = re.fullmatch(r"Expected to start in (\d) min(?: (\d+) s)? at the latest\.", said)
+        assert left is not None
+        return int(left[1]) * 60 + int(left[2] or 0)
 
     before = await left_s()
     await tab.page.clock.fast_forward("00:30")
