@@ -267,6 +267,7 @@ def group(
     generation: int = 1,
     status: GroupStatus | None = None,
     error: str = "",
+    owner: str = "",
     **spec: Any,
 ) -> Group:
     """A PodGroup of minMember 5; other keywords are fields of `GroupSpec`. With `error` its spec is unreadable."""
@@ -280,6 +281,7 @@ def group(
         spec=None if error else GroupSpec(min_member=min_member, **spec),
         status=status or GroupStatus(),
         error=error,
+        owner=owner,
     )
 
 

@@ -52,6 +52,7 @@ def group_from_object(obj: Mapping[str, object]) -> Group:
         error=error,
         made=_mapping(metadata.get("labels")).get(MADE_LABEL) == MADE_BY,
         scheduler=_text(_mapping(metadata.get("annotations")).get(SCHEDULER)),
+        owner=_owner(metadata.get("ownerReferences")),
     )
 
 
@@ -97,6 +98,13 @@ def _mapping(value: object) -> Mapping[str, object]:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
+
+
+def _owner(references: object) -> str:
+    """The UID of the object that owns this one, its controller first; empty if none does."""
+    owners = [*map(_mapping, references)] if isinstance(references, list) else []
+    owners.sort(key=lambda owner: owner.get("controller") is not True)
+    return _text(owners[0].get("uid")) if owners else ""
 
 
 def _created(value: object) -> float:

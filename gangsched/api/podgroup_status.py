@@ -140,8 +140,8 @@ class ExpectedStartStatus(StatusPart):
 
     earliest: Time | None = Field(
         default=None,
-        description="The earliest start, if others end when they have declared to; absent if not "
-        "known, and if others have limits alone, which they need not use.",
+        description="The earliest start, if others end when they have declared to, or else take as long as the last "
+        "runs of their owners; absent if not known, and if others have limits alone, which they need not use.",
     )
     latest: Time | None = Field(
         default=None,
@@ -153,7 +153,8 @@ class ExpectedStartStatus(StatusPart):
         description="The weakest of what the earliest start relies on: "
         + ", ".join(Basis)
         + ". Room: there is some already, once those ahead have theirs. Victims: others are evicted for the group. "
-        "Limits: others reach their limits. Declared: others end when they have declared to.",
+        "Limits: others reach their limits. Declared: others end when they have declared to. History: others take as "
+        "long as the last runs of their owners.",
     )
     unknown: Word | None = Field(
         default=None,

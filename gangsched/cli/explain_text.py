@@ -46,6 +46,7 @@ _BASES = {
     Basis.VICTIMS: "once those that are evicted for it have left",
     Basis.LIMITS: "when others reach their limits",
     Basis.DECLARED: "if others end when they have declared to",
+    Basis.HISTORY: "if others take as long as the last runs of their owners",
 }
 _WRITTEN = "this is what the operator wrote into the PodGroup's status, because you may not read the rest"
 

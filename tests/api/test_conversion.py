@@ -140,6 +140,22 @@ def test_the_metadata_is_read():
     )
 
 
+@pytest.mark.parametrize(
+    ("references", "owner"),
+    [
+        ([{"uid": "u-1", "controller": True}], "u-1"),
+        ([{"uid": "u-1"}], "u-1"),
+        ([{"uid": "u-1"}, {"uid": "u-2", "controller": True}], "u-2"),
+        ([], ""),
+        ([{"uid": 3}], ""),
+        ("u-1", ""),
+        ([None, {"uid": "u-2", "controller": True}], "u-2"),
+    ],
+)
+def test_the_owner_is_the_controller_if_there_is_one(references, owner):
+    assert group_from_object({**MINIMAL, "metadata": {"name": "a", "ownerReferences": references}}).owner == owner
+
+
 def test_a_manifest_without_name_is_an_error():
     group = group_from_object({"spec": {"minMember": 1}})
     assert group.error == "metadata.name is required: give the PodGroup a name"

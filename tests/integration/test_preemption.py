@@ -94,7 +94,8 @@ def test_whoever_leads_finishes_what_was_begun(cluster, operator):
         operator.kill()
         operator.start()
         until_replaced(cluster, "high", 4, within_s=30)
-        assert alive(cluster, "low") == []
+        # The new leader need not have got to all of them when there was room.
+        cluster.until(lambda: not alive(cluster, "low"), what="the rest leaves too")
         for group in ("high", "low"):
             for pod in cluster.pods(group):
                 try:

@@ -262,6 +262,27 @@ FACTS: list[tuple[str, object, Json, Json]] = [
             ({}, {"startTime": "2026-01-01T00:00:00Z"}, 0.0),
         )
     ),
+    # How long it took is known once it has succeeded.
+    *(
+        ("job", {}, {"status": status}, {"ran": ran})
+        for status, ran in (
+            ({"startTime": "2026-01-01T00:00:00Z"}, None),
+            (
+                {"startTime": "2026-01-01T00:00:00Z", "completionTime": "2026-01-01T00:01:00Z"},
+                (1767225600.0, 1767225660.0),
+            ),
+        )
+    ),
+    # Any object may own it, whether it makes pods or not.
+    *(
+        ("job", {}, {"ownerReferences": owners}, {"owner": owner})
+        for owners, owner in (
+            ([], ""),
+            (made_by("example.com/v1", "Flow"), "uid-top"),
+            (made_by("example.com/v1", "Flow", controller=False), "uid-top"),
+            ([{**made_by("v1", "A", controller=False)[0], "uid": "other"}, *made_by("example.com/v1", "B")], "uid-top"),
+        )
+    ),
     # An object above says whether it is suspended, and has annotations. A CronJob's Jobs go on.
     *(
         (kind, spec, {"annotations": ASKED}, {"gang": True, "least": 3, "idle": idle})

@@ -15,7 +15,9 @@ from gangsched.core.objects.expected_start import Basis, ExpectedStart, Unknown
 from gangsched.core.objects.faults import Omitted
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import ForeignGroup
+from gangsched.core.objects.record import Phase, Record
 from gangsched.core.objects.shape import HostPort, PodTerm, Spread
+from gangsched.core.objects.status import GroupStatus
 from gangsched.core.objects.workload import SERIES_OF, WorkloadFacts
 from gangsched.core.planning import budget
 from gangsched.core.planning.field import Field
@@ -117,6 +119,81 @@ def test_the_limit_of_a_job_is_that_of_its_pods():
     harness.add(*wanting(1))
     harness.settle()
     assert start(harness) == ExpectedStart(0, 50 + GRACE_S, Basis.LIMITS)
+
+
+def job(name: str, *, lasted: float | None = None, ended: float = 0.0, owner: str = "uid-nightly", **facts: Any) -> Any:
+    """A Job, which has ended so many seconds from the start of the story if it has `lasted`."""
+    ran = None if lasted is None else (START + ended - lasted, START + ended)
+    told = WorkloadFacts("Job", ran=ran, owner=owner, **facts)
+    return ForeignGroup(SERIES_OF, GroupKey("default", name), f"uid-{name}", 0.0, None, workload=told)
+
+
+def succeeded(name: str, *, lasted: float, ended: float, owner: str = "uid-nightly") -> Any:
+    """A PodGroup that has succeeded so many seconds from the start of the story."""
+    record = Record(phase=Phase.SUCCEEDED, scheduled_at=START + ended - lasted, run_start=START + ended - 2 * lasted)
+    return group(name, status=GroupStatus(record=record, finished_at=START + ended), owner=owner)
+
+
+def until_unknown(earliest: float, basis: Basis | None) -> ExpectedStart:
+    """A start whose latest time is not known, because no limit tells when p0 ends."""
+    return ExpectedStart(earliest, 0, basis, Unknown.UNKNOWN, GroupKey("default", "p0", "uid-default/p0"))
+
+
+@pytest.mark.parametrize(
+    ("former", "found"),
+    [
+        ([], until_unknown(0, None)),
+        ([job("a", lasted=1100, ended=-10)], until_unknown(100, Basis.HISTORY)),
+        (
+            [job("a", lasted=1, ended=-30), job("b", lasted=1100, ended=-20), job("c", lasted=1300, ended=-10)],
+            until_unknown(200, Basis.HISTORY),
+        ),
+        ([succeeded("a", lasted=1100, ended=-10)], until_unknown(100, Basis.HISTORY)),
+        # The time from when its pods were bound tells better than that since the Job was created.
+        (
+            [job("a", lasted=1500, ended=-10), succeeded("b", lasted=1100, ended=-10, owner="uid-a")],
+            until_unknown(100, Basis.HISTORY),
+        ),
+        ([job("a", lasted=1100, ended=-10, owner="uid-other")], until_unknown(0, None)),
+        # It has outlasted them by far.
+        ([job("a", lasted=300, ended=-10)], until_unknown(0, None)),
+    ],
+)
+def test_what_repeats_is_expected_to_take_as_long_as_its_last_two_runs(former, found):
+    harness = full(runs("p0", 0, owner=JOB), nodes=1)
+    harness.add(job("work"), *former)
+    harness.add(*wanting(1))
+    harness.settle()
+    assert start(harness) == found
+
+
+def test_what_is_declared_counts_before_former_runs_and_these_before_a_limit_that_need_not_be_used():
+    harness = full(
+        runs("p0", 0, 900, owner=JOB, expected_s=1070.0),
+        runs("p1", 1, 900, owner=JOB),
+        runs("p2", 2, 150, owner=JOB),
+        nodes=3,
+    )
+    harness.add(job("work"), job("a", lasted=1300, ended=-10))
+    for size, expected in (
+        (1, ExpectedStart(100, 150, Basis.DECLARED)),
+        (2, ExpectedStart(150, 900, Basis.HISTORY)),
+        (3, ExpectedStart(300, 900, Basis.HISTORY)),
+    ):
+        harness.add(*wanting(size))
+        harness.settle()
+        assert start(harness) == expected
+        harness.delete_group("default/g")
+        harness.delete(*(f"default/g-{at}" for at in range(size)))
+        harness.settle()
+
+
+def test_a_group_of_what_repeats_is_expected_to_stay_as_long_as_its_former_runs():
+    harness = full(runs("p0", 0, 100), nodes=1)
+    first = wanting(1, "first", pods_with={"owner": JOB}, priority=10)
+    harness.add(job("work"), job("a", lasted=400, ended=-10), *first, *wanting(1, "second"))
+    harness.settle()
+    assert start(harness, "second").earliest == pytest.approx(400, abs=1)
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,17 @@ class End(NamedTuple):
     promised: float
 
 
+LIMITED, DECLARED, OF_FORMER_RUNS = range(3)
+"""How much doubt there is about an expected end."""
+
+
+class Expected(NamedTuple):
+    """When something is expected to have left its node, in epoch seconds as in `End`, and how much `doubt` there is."""
+
+    at: float
+    doubt: int
+
+
 def end_of(pod: Pod, gang: Gang | None, foreign: Foreign, now: float, *, ours: bool = True) -> End:
     """When the pod, which is on its node or may be from now on, will have left it; `gang` is the one it belongs to.
 
@@ -50,6 +61,20 @@ def end_of(pod: Pod, gang: Gang | None, foreign: Foreign, now: float, *, ours: b
     return End(certain, min(certain, declared))
 
 
+def expected_end(pod: Pod, gang: Gang | None, end: End, lasts_s: float | None, now: float) -> Expected:
+    """When the pod, which `end`s so, is expected to have left. Its owner's last runs took `lasts_s` seconds, if known.
+
+    What it has declared counts first. Who has nothing but a limit may end at any time.
+    """
+    if end.promised < end.certain:
+        return Expected(end.promised, DECLARED)
+    if lasts_s is not None and not pod.terminating and end.certain <= UNKNOWN:
+        at = _at(_since(pod, gang, now) + lasts_s, now)
+        if at < UNKNOWN:
+            return Expected(min(at, end.certain), OF_FORMER_RUNS)
+    return Expected(now if end.certain < UNKNOWN else end.certain, LIMITED)
+
+
 def last_end(pods: Iterable[Pod], gang: Gang, foreign: Foreign, now: float, *, by_promises: bool) -> float:
     """When all of these members will have ended that are bound now, by their limits alone or also `by_promises`."""
     ends = (end_of(pod, gang, foreign, now) for pod in pods)
@@ -63,11 +88,15 @@ def _at(end: float, now: float) -> float:
 
 def _declared(pod: Pod, gang: Gang | None, now: float) -> float:
     """When the pod will have ended by what it or its group declares, its grace period included."""
-    since = pod.bound_at or now
     if pod.lifetime.expected_s is not None:
-        return max(now, since + pod.lifetime.expected_s) + pod.lifetime.grace_s
+        return max(now, (pod.bound_at or now) + pod.lifetime.expected_s) + pod.lifetime.grace_s
     group = gang.observed.group if gang is not None else None
     expected_s = group.spec.expected_s if group is not None and group.spec is not None else None
     if gang is None or expected_s is None:
         return UNKNOWN
-    return max(now, (gang.record.scheduled_at or since) + expected_s) + pod.lifetime.grace_s
+    return max(now, _since(pod, gang, now) + expected_s) + pod.lifetime.grace_s
+
+
+def _since(pod: Pod, gang: Gang | None, now: float) -> float:
+    """When the pod's run began: with its group; now if it has not."""
+    return (gang.record.scheduled_at if gang is not None else 0.0) or pod.bound_at or now

@@ -15,7 +15,8 @@ import numpy as np
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Claim
 from gangsched.core.contention.asking import Asking
-from gangsched.core.contention.ends import UNKNOWN, End, end_of
+from gangsched.core.contention.ends import DECLARED, end_of, expected_end
+from gangsched.core.contention.history import History
 from gangsched.core.contention.outlook import MOST_IN_LINE, Outlook
 from gangsched.core.contention.pool import OVERDUE_S
 from gangsched.core.contention.told_starts import ToldStarts
@@ -25,7 +26,6 @@ from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Gang
 from gangsched.core.membership.members import Members
-from gangsched.core.objects.arrays import Floats
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.expected_start import ExpectedStart, Unknown
 from gangsched.core.objects.faults import Omitted
@@ -189,7 +189,11 @@ class Forecasting:
         claims = [each for each in self._cluster.ledger.claims.values() if each.counts and each.node in rows]
         field = Field(self._cluster)
         yield
-        certain, promised = yield from self._ends(claims, field, now)
+        history = History()
+        for cost in history.read(self._members):
+            self._budget.charge(cost)
+            yield
+        certain, early = yield from self._ends(claims, field, history, now)
         waiting: dict[GroupKey, WaitingGroup] = {}
         starts: dict[GroupKey, ExpectedStart] = {}
         for key in line[:MOST_IN_LINE]:
@@ -200,15 +204,14 @@ class Forecasting:
             ask = self._asking.of(gang, assessment) if gang is not None and assessment is not None else None
             if gang is None or assessment is None or ask is None or not ask.members:
                 continue
-            found = as_it_waits(gang, assessment, ask, field, self._members.foreign, self._age_s, now)
+            foreign, age_s = self._members.foreign, self._age_s
+            found = as_it_waits(gang, assessment, ask, field, foreign, history=history, age_s=age_s, now=now)
             if found is None:
                 starts[key] = ExpectedStart(why=Unknown.DEPENDS)
             else:
                 waiting[key] = found
             self._budget.charge(units.POD * len(ask.members))
             yield
-        soonest = np.where(certain.at < UNKNOWN, now, certain.at)
-        early = certain._replace(at=np.where(certain.promise, promised, soonest))
         expected = yield from self._played(field, early, [each.expected for each in waiting.values()], now)
         safe = yield from self._played(field, certain, [each.certain for each in waiting.values()], now)
         outlook = Outlook(
@@ -244,8 +247,10 @@ class Forecasting:
                 yield
         return both
 
-    def _ends(self, claims: Sequence[Claim], field: Field, now: float) -> Generator[None, None, tuple[Ends, Floats]]:
-        """When each of these ends for certain, and when it has promised to."""
+    def _ends(
+        self, claims: Sequence[Claim], field: Field, history: History, now: float
+    ) -> Generator[None, None, tuple[Ends, Ends]]:
+        """When each of these ends for certain, and when it is expected to."""
         victims = {
             uid: plan.expires
             for gang in self._members.gangs.values()
@@ -255,22 +260,27 @@ class Forecasting:
         pieces = []
         for first in range(0, max(1, len(claims)), _AT_ONCE):
             some = claims[first : first + _AT_ONCE]
-            ends = [self._end(claim, victims.get(claim.pod.uid), now) for claim in some]
-            pieces.append((np.array(ends, dtype=np.float64).reshape(-1, 2), *field.places(some)))
+            ends = [self._end(claim, victims.get(claim.pod.uid), history, now) for claim in some]
+            pieces.append((np.array(ends, dtype=np.float64).reshape(-1, 3), *field.places(some)))
             self._budget.charge((_PLACE + _END) * len(some))
             yield
         times, rows, amounts = (np.concatenate(each) for each in zip(*pieces, strict=True))
-        certain, promised = times.T
-        return Ends(certain, rows, amounts, promised < certain), promised
+        certain, expected, doubt = times.T
+        safe = Ends(certain, rows, amounts, np.zeros(len(rows), dtype=np.int64))
+        return safe, safe._replace(at=expected, doubt=doubt.astype(np.int64))
 
-    def _end(self, claim: Claim, expires: float | None, now: float) -> End:
-        """When it ends; `expires`: it is preempted for a group whose plan is given up at that time."""
+    def _end(self, claim: Claim, expires: float | None, history: History, now: float) -> tuple[float, float, int]:
+        """When it ends for certain, when it is expected to, and how much doubt there is about that.
+
+        `expires`: it is preempted for a group whose plan is given up at that time.
+        """
         pod = claim.pod
         if expires is not None and not pod.terminating:
             latest = max(now, expires)
-            return End(latest, min(now + pod.lifetime.grace_s, latest))
+            return latest, min(now + pod.lifetime.grace_s, latest), DECLARED
         gang = self._members.gang_of(pod.uid)
-        return end_of(pod, gang, self._members.foreign, now, ours=self._members.ours(pod))
+        end = end_of(pod, gang, self._members.foreign, now, ours=self._members.ours(pod))
+        return end.certain, *expected_end(pod, gang, end, history.lasts_s(pod, gang), now)
 
     def _owner(self, pod: Pod) -> GroupKey:
         gang = self._members.gang_of(pod.uid)

@@ -1,8 +1,8 @@
 """The expected start of each group, from what was played forward.
 
-The latest start counts on limits alone. For the earliest one others end when they have declared to, and who only has a
-limit may end at any time. Each is played forward twice (`core.planning.forecast`): once everybody starts who fits, once
-nobody overtakes. What happens lies between.
+The latest start counts on limits alone. For the earliest one others end when they have declared to, or else after as
+long as the last runs of their owners; who only has a limit may end at any time. Each is played forward twice
+(`core.planning.forecast`): once everybody starts who fits, once nobody overtakes. What happens lies between.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.expected_start import Basis, ExpectedStart, Unknown
 from gangsched.core.planning.forecast import Forecast, Start
 
+_BASES = (Basis.LIMITS, Basis.DECLARED, Basis.HISTORY)
+"""What a start relies on, by the doubt about the ends that it needs (`core.contention.ends.expected_end`)."""
 HORIZON_S = 7 * 24 * 3600.0
 """A start later than this from now is not told."""
 AT_ONCE_S = 1.0
@@ -72,7 +74,7 @@ class Outlook(NamedTuple):
             return ExpectedStart(0.0, latest, Basis.ROOM, why, decides)
         # Those that have nothing but a limit may end at any time, one after the other.
         earliest = first.at if first.at > self.now + AT_ONCE_S else 0.0
-        basis = (Basis.DECLARED if first.promise else Basis.LIMITS) if earliest or latest else None
+        basis = _BASES[first.doubt] if earliest or latest else None
         return ExpectedStart(earliest, max(earliest, latest) if latest else 0.0, basis, why, decides)
 
     def _latest(self, key: GroupKey) -> tuple[float, Unknown | None, GroupKey | None]:

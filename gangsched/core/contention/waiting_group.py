@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from gangsched.core.contention.asking import refused
-from gangsched.core.contention.ends import UNKNOWN, last_end
+from gangsched.core.contention.ends import UNKNOWN, end_of, expected_end
+from gangsched.core.contention.history import History
 from gangsched.core.contention.outlook import AT_ONCE_S, MOST_IN_LINE
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.gang.assessment import Assessment
@@ -40,7 +40,15 @@ class WaitingGroup(NamedTuple):
 
 
 def as_it_waits(
-    gang: Gang, assessment: Assessment, ask: Ask, field: Field, foreign: Foreign, age_s: float, now: float
+    gang: Gang,
+    assessment: Assessment,
+    ask: Ask,
+    field: Field,
+    foreign: Foreign,
+    *,
+    history: History,
+    age_s: float,
+    now: float,
 ) -> WaitingGroup | None:
     """The group, which asks so, as it waits; None if devices decide. After `age_s` seconds it gets reserved places."""
     chosen = _needed(ask)
@@ -53,17 +61,24 @@ def as_it_waits(
     elif age_s and not gang.plain and gang.operations.complete_since:
         holds_from = gang.operations.complete_since + age_s
     waits = field.waiting(gang.key, ask, chosen, holds_from)
-    last = partial(last_end, chosen, gang, foreign, now)
-    promised, certain = (end - now if (end := last(by_promises=each)) < UNKNOWN else NEVER for each in (True, False))
-    # Who only has a limit may end at any time.
-    early = promised if promised < certain or certain == NEVER else _AT_ANY_TIME_S
+    ends = [end_of(pod, gang, foreign, now) for pod in chosen]
+    early = [
+        expected_end(pod, gang, end, history.lasts_s(pod, gang), now) for pod, end in zip(chosen, ends, strict=True)
+    ]
+    expected = max((each.at for each in early), default=now)
+    certain = max((end.certain for end in ends), default=now)
     return WaitingGroup(
-        replace(waits, lasts_s=early),
-        replace(waits, lasts_s=certain),
+        replace(waits, lasts_s=_lasting(max(expected, now + _AT_ANY_TIME_S), now)),
+        replace(waits, lasts_s=_lasting(certain, now)),
         depends=any(map(_depends, shapes)) or _has_parts(ask) or _needs_a_start(assessment) or bool(ask.pause),
         refused=refused(gang, assessment) is not None,
         ports=frozenset(port.port for shape in shapes for port in shape.host_ports),
     )
+
+
+def _lasting(end: float, now: float) -> float:
+    """So many seconds from now; infinity if nothing tells when that is."""
+    return end - now if end < UNKNOWN else NEVER
 
 
 def _needed(ask: Ask) -> list[Pod]:

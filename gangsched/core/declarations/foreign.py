@@ -17,7 +17,7 @@ from gangsched.core.declarations.top_owners import below, with_minimum
 from gangsched.core.objects.declaration import COMPOSITE, NATIVE, GroupKey
 from gangsched.core.objects.events import Event, ForeignGroupsHidden, ForeignGroupsReplaced
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.core.objects.workload import SERIES_OF, TopOwner
+from gangsched.core.objects.workload import SERIES_OF, TopOwner, WorkloadFacts
 
 Place = tuple[str, GroupKey]
 """A dialect and the key of one of its objects."""
@@ -123,6 +123,11 @@ class Foreign:
     def keys(self, dialect: str) -> list[GroupKey]:
         """The keys of all groups of the dialect, hidden or not."""
         return list(self._groups.get(dialect, {}))
+
+    def workloads(self) -> Iterator[tuple[str, WorkloadFacts]]:
+        """What all workloads that are there now say, by UID."""
+        groups = [group for several in self._groups.values() for group in several.values()]
+        return ((group.uid, group.workload) for group in groups if group.workload is not None)
 
     def facts(self) -> list[Event]:
         """Everything observed, as events for a successor."""

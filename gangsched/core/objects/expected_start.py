@@ -22,6 +22,8 @@ class Basis(StrEnum):
     """Others are ended by then, or earlier: by limits, or because they terminate."""
     DECLARED = "Declared"
     """Others have declared to end by then."""
+    HISTORY = "History"
+    """The last runs of others' owners took that long."""
 
 
 class Unknown(StrEnum):

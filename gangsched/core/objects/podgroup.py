@@ -75,7 +75,8 @@ class Group(Struct, frozen=True, gc=False):
 
     `made`: the operator created it for a group that its pods declare; it says no more than they do. `scheduler` is the
     schedulerName of its annotation, which decides to which installation the group belongs if its pods do not
-    (`core.declarations.installation`).
+    (`core.declarations.installation`). `owner` is the UID of the object that owns it, its controller first; empty if
+    none does.
     """
 
     key: GroupKey
@@ -88,6 +89,7 @@ class Group(Struct, frozen=True, gc=False):
     error: str = ""
     made: bool = False
     scheduler: str = ""
+    owner: str = ""
 
 
 class ForeignPhase(StrEnum):

@@ -55,12 +55,15 @@ class Waiting(Struct, frozen=True):
 
 
 class Ends(NamedTuple):
-    """What ends: `at` this time, on these rows, with these amounts by column; a `promise` if no limit ends it."""
+    """What ends: `at` this time, on these rows, with these amounts by column.
+
+    The `doubt` orders how far each is to be trusted: 0 is certain, a larger number is less so.
+    """
 
     at: Floats
     rows: IntArray
     amounts: IntArray
-    promise: Mask
+    doubt: IntArray
 
 
 Placed = Sequence[tuple[IntArray, IntArray]]
@@ -68,10 +71,10 @@ Placed = Sequence[tuple[IntArray, IntArray]]
 
 
 class Start(Struct, frozen=True):
-    """When a group starts. `promise`: others have to keep theirs; `last`: the latest end there, by its index, or -1."""
+    """When a group starts. `doubt` is the largest of the ends there, and `last` the latest one, by its index, or -1."""
 
     at: float
-    promise: bool
+    doubt: int
     last: int
 
 
@@ -102,8 +105,8 @@ class Forecast:
         self._at = ends.at[self._order]
         self._now = now
         self._strict = strict
-        self._promised: Mask = np.zeros(len(free), dtype=np.bool_)
-        self._none = self._promised.copy()
+        self._doubt: IntArray = np.zeros(len(free), dtype=np.int64)
+        self._none: Mask = np.zeros(len(free), dtype=np.bool_)
         self._last: IntArray = np.full(len(free), -1, dtype=np.int64)
         self._meet: dict[tuple[int, int], bool] = {}
         self._later: list[tuple[float, int, Placed]] = []
@@ -148,7 +151,7 @@ class Forecast:
         rows = ends.rows[which]
         np.add.at(self._free, rows, ends.amounts[which])
         self._last[rows] = which
-        self._promised[rows[ends.promise[which]]] = True
+        np.maximum.at(self._doubt, rows, ends.doubt[which])
 
     def _try(self, line: Sequence[Waiting], moment: float) -> Generator[int, None, list[Waiting]]:
         """Start who can at this moment. Returns those who wait on."""
@@ -179,9 +182,8 @@ class Forecast:
                 continue
             yield _PLACED * len(each.kinds) * len(self._free)
             rows = np.concatenate([rows for rows, _ in placed])
-            self.starts[each.name] = Start(
-                moment, bool(self._promised[rows].any()), int(self._last[rows].max(initial=-1))
-            )
+            doubt, last = int(self._doubt[rows].max(initial=0)), int(self._last[rows].max(initial=-1))
+            self.starts[each.name] = Start(moment, doubt, last)
             end = moment + each.lasts_s
             if end < float("inf"):
                 heappush(self._later, (end, next(self._number), placed))

@@ -60,6 +60,7 @@ class _JobSpec(Struct, gc=False, rename="camel"):
 
 class _JobStatus(Struct, gc=False, rename="camel"):
     start_time: Annotated[str | None, means("when its time began to run")] = None
+    completion_time: Annotated[str | None, means("with `startTime`, how long the run took that has succeeded")] = None
     active: Annotated[int | None, means("without `completions`, the pods that are left after the first success")] = None
     succeeded: Annotated[int | None, means("completions that are not owed any more")] = None
     failed_indexes: Annotated[
@@ -80,7 +81,9 @@ def _desired(job: _Job) -> Desired:
     spec = job.spec or _JobSpec()
     patient = not why_counted("", spec.pod_failure_policy)
     desired = _counted(job, spec)
-    return desired._replace(topology=_topology(spec.scheduling), patient=patient, ends_by=_ends_by(job, spec))
+    return desired._replace(
+        topology=_topology(spec.scheduling), patient=patient, ends_by=_ends_by(job, spec), ran=_ran(job)
+    )
 
 
 def _ends_by(job: _Job, spec: _JobSpec) -> float:
@@ -89,6 +92,12 @@ def _ends_by(job: _Job, spec: _JobSpec) -> float:
     if spec.active_deadline_seconds is None or start is None:
         return 0.0
     return parse_time(start) + spec.active_deadline_seconds
+
+
+def _ran(job: _Job) -> tuple[float, float] | None:
+    """When the Job began, and when it had succeeded; None before that."""
+    began, finished = (job.status.start_time, job.status.completion_time) if job.status is not None else (None, None)
+    return (parse_time(began), parse_time(finished)) if began is not None and finished is not None else None
 
 
 def _topology(scheduling: _Scheduling | None) -> str:

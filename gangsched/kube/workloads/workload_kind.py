@@ -64,7 +64,7 @@ class Desired(NamedTuple):
     that the object's fields state for the gang as a whole, None if they state none: then it is `size`. If it states
     them, `priority_class`, `time_s` and `topology` are its PriorityClass, its longest wait and the label whose domain
     takes the whole gang. `completions`, `succeeded`, `given_up`, `series`, `recreates_all`,
-    `patient`, `ends_by` and `not_yet` are as in `WorkloadFacts`.
+    `patient`, `ends_by`, `ran` and `not_yet` are as in `WorkloadFacts`.
     """
 
     size: int
@@ -85,6 +85,7 @@ class Desired(NamedTuple):
     recreates_all: bool = False
     patient: bool = False
     ends_by: float = 0.0
+    ran: tuple[float, float] | None = None
     not_yet: tuple[str, ...] = ()
 
 
@@ -210,6 +211,8 @@ class Kind(Generic[Form]):
                 recreates_all=desired is not None and desired.recreates_all,
                 patient=desired is not None and desired.patient,
                 ends_by=desired.ends_by if desired is not None else 0.0,
+                ran=desired.ran if desired is not None else None,
+                owner=_owner(meta),
                 not_yet=desired.not_yet if desired is not None else (),
                 ignored=ignored,
             ),
@@ -222,6 +225,12 @@ class Kind(Generic[Form]):
             if owner.controller and kind is not None:
                 return TopOwner(kind, owner.kind, owner.name, owner.uid)
         return None
+
+
+def _owner(meta: wire.Meta) -> str:
+    """The UID of the object that owns this one, its controller first; empty if none does."""
+    owners = sorted(meta.owner_references or (), key=lambda each: not each.controller)
+    return owners[0].uid if owners else ""
 
 
 def _spec(desired: Desired, least: int | None, namespace: str) -> GroupSpec:
