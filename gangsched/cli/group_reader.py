@@ -47,6 +47,7 @@ Value = TypeVar("Value")
 
 _PAGE = 5_000
 """Objects a page: over a slow connection each page takes at least a round trip."""
+_AT_ONCE = 500
 _LISTS = 3
 """Maximum number of attempts at a list whose pages expire before all are read.
 
@@ -316,7 +317,12 @@ async def _list(
 async def _list_once(session: ApiSession, resource: Resource[Value], path: str, selector: str, fields: str) -> Event:
     values: list[Value] = []
     async for page in pages_of(session, path, resource.name, selector=selector, fields=fields, size=_PAGE):
-        values += [_decoded(lambda: resource.read(item)[1], f"One of the {resource.name}") for item in page.items or ()]  # noqa: B023 - called at once
+        items = page.items or ()
+        for start in range(0, len(items), _AT_ONCE):
+            # What is read meanwhile arrives.
+            await asyncio.sleep(0)
+            some = items[start : start + _AT_ONCE]
+            values += [_decoded(lambda: resource.read(item)[1], f"One of the {resource.name}") for item in some]  # noqa: B023 - called at once
     return resource.replaced(tuple(values))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from gangsched.kube.client.errors import ApiError, Expired, Garbled
@@ -33,6 +35,27 @@ async def test_all_pages_are_read():
     api = FakeApi.answering("GET", PATH, body(page("a", "b", following="x")), body(page("c")))
     assert await names_of(api) == ["a", "b", "c"]
     assert [asked.query.get("continue") for asked in api.asked] == [None, "x"]
+
+
+async def test_the_next_page_is_asked_for_while_the_last_one_is_used():
+    api = FakeApi.answering("GET", PATH, body(page("a", following="x")), body(page("b")))
+    async with serving(api) as session:
+        asked = []
+        async for _ in pages(session, PATH, "things"):
+            await asyncio.sleep(0.2)
+            asked.append(len(api.asked))
+    assert asked == [2, 2]
+
+
+async def test_whoever_stops_early_leaves_no_request_behind():
+    api = FakeApi.answering("GET", PATH, body(page("a", following="x")), body(page("b")))
+    async with serving(api) as session:
+        reading, before = pages(session, PATH, "things"), asyncio.all_tasks()
+        await anext(reading)
+        [following] = [task for task in asyncio.all_tasks() - before if "pages" in str(task.get_coro())]
+        await reading.aclose()
+        await asyncio.wait([following], timeout=5)
+        assert following.cancelled()
 
 
 async def test_a_list_that_expires_goes_on_with_the_objects_as_they_are_by_then():

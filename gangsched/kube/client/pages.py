@@ -1,8 +1,9 @@
-"""Reads a list page by page."""
+"""Reads a list page by page; the next one is asked for while the last one is used."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
 from http import HTTPStatus
 from typing import Any
 
@@ -36,7 +37,7 @@ async def pages(
     size: int = PAGE,
     essential: bool = True,
     resumes: bool = False,
-) -> AsyncIterator[wire.Page]:
+) -> AsyncGenerator[wire.Page, None]:
     """The pages, of this `size`, of a list of the objects that the label `selector` and that of `fields` select.
 
     `name` is the list's name in messages.
@@ -54,22 +55,34 @@ async def pages(
         params["labelSelector"] = selector
     if fields:
         params["fieldSelector"] = fields
-    while True:
-        answer = await session.request("GET", path, params=params, timeout_s=LIST_TIMEOUT_S, essential=essential)
-        if answer.status == HTTPStatus.GONE:
+
+    async def read() -> wire.Page:
+        while True:
+            answer = await session.request("GET", path, params=params, timeout_s=LIST_TIMEOUT_S, essential=essential)
+            if answer.status != HTTPStatus.GONE:
+                break
             renewed = _renewed(answer) if resumes else ""
             if renewed in ("", params.get("continue")):
                 raise Expired(str(answer.error()))
             params["continue"] = renewed
-            continue
         try:
-            page = _PAGE.decode(answer.checked().body)
+            return _PAGE.decode(answer.checked().body)
         except UNREADABLE as error:
             raise unreadable(name, error) from error
+
+    following: asyncio.Task[wire.Page] | None = None
+    try:
+        page = await read()
+        while page.metadata.continue_:
+            params["continue"] = page.metadata.continue_
+            following = asyncio.create_task(read())
+            yield page
+            page = await following
         yield page
-        if not page.metadata.continue_:
-            return
-        params["continue"] = page.metadata.continue_
+    finally:
+        if following is not None and not following.cancel() and not following.cancelled():
+            # Whoever stopped early does not want to know how it ended.
+            following.exception()
 
 
 def objects(page: wire.Page, name: str) -> Iterator[dict[str, Any]]:
