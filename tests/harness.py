@@ -177,16 +177,17 @@ class Harness:
     """A cluster in memory. `pods`, `nodes` and `groups` are the API server's objects; `emitted` is every Event so far.
 
     `inbox` holds the events that have not reached the machine yet. `refuse_bind` and `refuse_status` may refuse a
-    write; an eviction takes effect after `eviction_takes_s`. If `lose_answer` is true for a binding, it is made but
-    reported as failed; if `withhold` is true, it is not sent until `send_withheld`. `jobs` maps the UIDs of Jobs to the
-    results of their look-ups, None for no result. `foreign` holds other systems' objects and workloads; listing a
-    `hidden` dialect fails, as its event says. `namespaces` holds the namespaces whose labels matter, `budgets` the
-    PodDisruptionBudgets by namespace and name, which cannot be read while `budgets_hidden` says why. `storage` holds
-    claims, volumes and other storage objects by kind; `disks` binds and provisions them. `refuse_prebinding` may refuse
-    a pre-binding. If `lose_prebinding` is true for one, it is neither written nor answered; if `lose_unanswered` is
-    true for a write without an answer, it is not made. `demands` holds our Demand objects, None while the API server
-    does not serve them. `history` is everything that the machine received and decided since the last restart. Actions
-    planned with `after` run while a test lets time pass with `wait`.
+    write; an eviction takes effect after `eviction_takes_s`, and the watch shows it `eviction_is_shown_after_s` after
+    the answer. If `lose_answer` is true for a binding, it is made but reported as failed; if `withhold` is true, it is
+    not sent until `send_withheld`. `jobs` maps the UIDs of Jobs to the results of their look-ups, None for no result.
+    `foreign` holds other systems' objects and workloads; listing a `hidden` dialect fails, as its event says.
+    `namespaces` holds the namespaces whose labels matter, `budgets` the PodDisruptionBudgets by namespace and name,
+    which cannot be read while `budgets_hidden` says why. `storage` holds claims, volumes and other storage objects by
+    kind; `disks` binds and provisions them. `refuse_prebinding` may refuse a pre-binding. If `lose_prebinding` is true
+    for one, it is neither written nor answered; if `lose_unanswered` is true for a write without an answer, it is not
+    made. `demands` holds our Demand objects, None while the API server does not serve them. `history` is everything
+    that the machine received and decided since the last restart. Actions planned with `after` run while a test lets
+    time pass with `wait`.
     """
 
     course: ClassVar[Course] = Course.PLAIN
@@ -232,6 +233,7 @@ class Harness:
         self.refuse_making: Callable[[MakeGroup], GroupNotMade | None] = lambda _: None
         self.refuse_eviction: Callable[[EvictPod], EvictionRefused | None] = lambda _: None
         self.eviction_takes_s: Callable[[EvictPod], float] = lambda _: 0.0
+        self.eviction_is_shown_after_s: Callable[[EvictPod], float] = lambda _: 0.0
         self.jobs: dict[str, OwnerSeen | None] = {}
         self.evicted: list[str] = []
         self._withheld: dict[str, BindPod] = {}
@@ -240,9 +242,8 @@ class Harness:
         self._random = Random(seed) if seed is not None else None
         self._unchecked = False
         self.in_order = seed is None
-        self._version = 0
         self._later: list[tuple[float, int, Callable[[], None]]] = []
-        self._planned = 0
+        self._version = self._planned = 0
 
     @classmethod
     def of(cls, *things: Pod | Node | Group | ForeignGroup) -> Self:
@@ -750,7 +751,14 @@ class Harness:
                 return refused
             self.evicted.append(f"{pod.namespace}/{pod.name}")
             self.add(replace(pod, terminating=True, gone_by=self.server_time + pod.lifetime.grace_s))
+            if late_s := self.eviction_is_shown_after_s(effect):
+                self._show_late(self.inbox.pop(), late_s)
         return PodEvicted(effect.uid)
+
+    def _show_late(self, event: Event, seconds: float) -> None:
+        """The watch shows a pod so much later, unless something else has shown it by then."""
+        assert isinstance(event, PodSeen)
+        self.after(seconds, lambda: self.inbox.append(event) if self.pods.get(event.pod.uid) is event.pod else None)
 
     def _disrupt(self, pod: Pod) -> EvictionRefused | None:
         """Count an eviction with the budget of the pod, which may forbid it."""

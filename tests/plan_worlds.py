@@ -59,7 +59,8 @@ class Playing(Harness):
     """A harness with a judge, kubelets that end pods after their grace period, and controllers that create them again.
 
     Pods whose names are in `stuck` never end, evictions are refused by `moods`, and statuses are `unwritten` until
-    these times. `log` holds when which pods were bound and evicted, sorted within a time.
+    these times. Evictions are shown `late_s` after they were answered. `log` holds when which pods were bound and
+    evicted, sorted within a time.
     """
 
     def __init__(self, policy: Policy) -> None:
@@ -70,7 +71,9 @@ class Playing(Harness):
         self.moods: dict[str, tuple[Spared, float]] = {}
         self.log: list[tuple[float, list[tuple[str, str, str]]]] = []
         self.unwritten: dict[str, float] = {}
+        self.late_s = 0.0
         self.refuse_eviction = self._refused
+        self.eviction_is_shown_after_s = lambda _: self.late_s
         self.refuse_status = self._refused_status
         self._made = 10
         self._plans = Counter[str]()
@@ -225,6 +228,7 @@ def _calm(harness: Playing) -> None:
     """No more faults, and time for everything that waits."""
     harness.moods.clear()
     harness.unwritten.clear()
+    harness.late_s = 0.0
     harness.judge.happened()
     if harness.budgets_hidden:
         harness.show_budgets()
@@ -289,6 +293,8 @@ def take(harness: Playing, step: Step) -> None:  # noqa: C901, PLR0912, PLR0915 
             harness.stuck.add(_one(bound, at).name)
         case "refuse", at, why, seconds if bound:
             harness.moods[_one(bound, at).name] = (why, harness.now + seconds)
+        case "late", seconds:
+            harness.late_s = seconds
         case "hide budgets", *_:
             judge.happened()
             harness.show_budgets() if harness.budgets_hidden else harness.hide_budgets("403 Forbidden")
@@ -360,6 +366,7 @@ steps: st.SearchStrategy[list[Step]] = st.lists(
         st.tuples(st.just("stuck"), numbers),
         st.tuples(st.just("refuse"), numbers, st.sampled_from(Spared), st.sampled_from((20.0, 50.0, 1e6))),
         st.tuples(st.just("unwritten"), numbers, st.sampled_from((3.0, 30.0, 100.0))),
+        st.tuples(st.just("late"), st.sampled_from((0.1, 1.0, 3.0))),
         st.just(("hide budgets",)),
         st.tuples(st.just("group gone"), numbers),
         st.tuples(st.just("group changed"), numbers, st.integers(1, 4)),

@@ -47,6 +47,27 @@ def test_a_new_leader_counts_on_groups_that_are_marked_and_asks_nobody_else_to_l
     assert is_whole(harness, "dear", 7)
 
 
+@pytest.mark.parametrize(
+    "late", [("low-a-0",), ("low-a-0", "low-b-0"), ("low-a-1", "low-a-2", "low-b-1"), LOW], ids=len
+)
+def test_a_new_leader_counts_on_members_whose_evictions_are_answered_before_the_watch_shows_them(
+    late: Collection[str],
+) -> None:
+    """With the last answer the group's run is over; who was not shown to terminate by then counted as gone, so that
+    the new plan asked a further group to leave."""
+    harness = full()
+    harness.refuse_eviction = unavailable()
+    assert victims(harness, *holder(6)) == []
+    harness.refuse_eviction = lambda _: None
+    harness.eviction_is_shown_after_s = lambda effect: 2.0 if effect.name in late else 0.0
+    harness.restart()
+    harness.wait(20)
+    assert evicted(harness) == sorted([*LOW, "lone"])
+    end(harness)
+    assert is_whole(harness, "high", 6)
+    assert is_whole(harness, "dear", 7)
+
+
 def test_a_group_that_changes_while_others_leave_for_it_asks_nobody_else_to_leave() -> None:
     """A member joins while a part of the groups that leave has yet to be evicted: its plan ends as Changed."""
     harness = full()

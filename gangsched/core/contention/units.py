@@ -71,11 +71,11 @@ class Shares:
     def of_gang(self, gang: Gang, claims: Sequence[Claim], promised: Collection[str], *, leaves: bool = False) -> Share:
         """The share of a gang with these claims, not all of which are there when it `leaves` as a whole."""
         assessment = self._assessments.get(gang.key)
-        present = (each for each in claims if each.pod.uid not in gang.roster.past)
-        claims, leaving = sorted(present, key=lambda each: each.pod.uid), list[Claim]()
+        claims, leaving = sorted(claims, key=lambda each: each.pod.uid), list[Claim]()
         if is_in_flight(gang) or gang.roster.leaving:
             leaving = [each for each in claims if is_leaving(each, gang)]
             claims = [each for each in claims if not is_leaving(each, gang)]
+        claims = [each for each in claims if each.pod.uid not in gang.roster.past]
         if not claims:
             return Share(leaving=tuple(leaving))
         unclear = assessment is None or is_in_flight(gang, marked=leaves) or not assessment.terms.minimum_known
