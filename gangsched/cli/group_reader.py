@@ -48,6 +48,7 @@ Value = TypeVar("Value")
 _PAGE = 5_000
 """Objects a page: over a slow connection each page takes at least a round trip."""
 _AT_ONCE = 500
+"""So many objects are converted at a time."""
 _LISTS = 3
 """Maximum number of attempts at a list whose pages expire before all are read.
 
@@ -319,7 +320,7 @@ async def _list_once(session: ApiSession, resource: Resource[Value], path: str, 
     async for page in pages_of(session, path, resource.name, selector=selector, fields=fields, size=_PAGE):
         items = page.items or ()
         for start in range(0, len(items), _AT_ONCE):
-            # What is read meanwhile arrives.
+            # Answers of other requests are taken in meanwhile.
             await asyncio.sleep(0)
             some = items[start : start + _AT_ONCE]
             values += [_decoded(lambda: resource.read(item)[1], f"One of the {resource.name}") for item in some]  # noqa: B023 - called at once

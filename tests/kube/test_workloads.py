@@ -264,13 +264,11 @@ FACTS: list[tuple[str, object, Json, Json]] = [
     ),
     # How long it took is known once it has succeeded.
     *(
-        ("job", {}, {"status": status}, {"ran": ran})
-        for status, ran in (
-            ({"startTime": "2026-01-01T00:00:00Z"}, None),
-            (
-                {"startTime": "2026-01-01T00:00:00Z", "completionTime": "2026-01-01T00:01:00Z"},
-                (1767225600.0, 1767225660.0),
-            ),
+        ("job", {}, {"status": status}, {"began": 1767225600.0, "succeeded_at": succeeded_at})
+        for status, succeeded_at in (
+            ({"startTime": "2026-01-01T00:00:00Z"}, 0.0),
+            ({"startTime": "2026-01-01T00:00:00Z", "completionTime": "2026-01-01T00:01:00Z"}, 1767225660.0),
+            ({"startTime": "2026-01-01T00:00:00Z", "completionTime": "later"}, 0.0),
         )
     ),
     # Any object may own it, whether it makes pods or not.

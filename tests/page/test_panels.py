@@ -330,18 +330,22 @@ async def test_the_drawer_says_what_a_gang_did_before_its_present_run(
 async def test_the_line_says_when_a_group_will_probably_start(tab: Tab, board: tuple[Board, str]) -> None:
     shown, address = board
     early, late = "2026-11-20T10:00:00Z", "2026-11-20T11:30:00Z"
-    known = [(early, late), (None, late), (early, None), (None, None)]
+    past = "2026-11-20T09:40:00Z"
+    known = [(early, late), (None, late), (early, None), (None, None), (past, late), (past, past), (past, None)]
     starts = [{"earliest": one, "latest": other, "why": "who is endless"} for one, other in known]
     groups = [thing("group", waiting(at, expectedStart=each)) for at, each in enumerate([*starts, None])]
-    shown.show(head("5 groups") | dict(groups))
+    shown.show(head("8 groups") | dict(groups))
     await open_(tab, address)
-    await tab.until("document.querySelectorAll('#line .starts').length === 5")
+    await tab.until("document.querySelectorAll('#line .starts').length === 8")
     said = await texts(tab, "#line .starts")
     assert said == [
         "Expected to start in 19 min to 1 h 49 min.",
         "Expected to start in 1 h 49 min at the latest.",
         "Expected to start not before 19 min from now.",
         "When it starts is unknown: who is endless.",
+        "Expected to start in 1 h 49 min at the latest.",
+        "Expected to start at any moment.",
+        "Expected to start at any moment.",
         "",
     ]
     assert await tab.page.evaluate("document.querySelector('#line .starts').title.startsWith('Nov 20, 2026, 10:00')")

@@ -202,3 +202,17 @@ def test_what_the_declaration_lacks_is_written_once_and_again_only_after_the_usu
     usual = 1 + 100 // Policy().message_interval_s
     assert lost.keys() == {"pg1-0", "pg1-1", "pg1-2"}
     assert max(lost.values()) <= usual
+
+
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader writes what it does not see")
+@pytest.mark.parametrize("waited_s", [0, 60])
+def test_a_sentence_that_was_lost_is_written_again_though_nothing_happens(waited_s: float) -> None:
+    """The executor gives up after some attempts, and nobody else tells a group without a PodGroup."""
+    harness = Harness.waited(waited_s, node(cpu=3), *members_of("pg1", 3))
+    until = harness.now + 20
+    harness.lose_unanswered = lambda effect: isinstance(effect, PatchPodCondition) and harness.now < until
+    harness.add(leaf("pg1", "root"))
+    harness.wait(60 + 2 * Policy().message_interval_s)
+    told = {pod.condition_message for pod in harness.pods.values()}
+    assert len(told) == 1
+    assert "root" in told.pop()

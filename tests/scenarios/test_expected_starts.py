@@ -15,10 +15,11 @@ from gangsched.core.objects.expected_start import Basis, ExpectedStart, Unknown
 from gangsched.core.objects.faults import Omitted
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import ForeignGroup
+from gangsched.core.objects.policy import Policy, Reservations
 from gangsched.core.objects.record import Phase, Record
 from gangsched.core.objects.shape import HostPort, PodTerm, Spread
 from gangsched.core.objects.status import GroupStatus
-from gangsched.core.objects.workload import SERIES_OF, WorkloadFacts
+from gangsched.core.objects.workload import SERIES_OF, Series, WorkloadFacts
 from gangsched.core.planning import budget
 from gangsched.core.planning.field import Field
 from tests.builders import group, node, pod, pods
@@ -123,9 +124,20 @@ def test_the_limit_of_a_job_is_that_of_its_pods():
 
 def job(name: str, *, lasted: float | None = None, ended: float = 0.0, owner: str = "uid-nightly", **facts: Any) -> Any:
     """A Job, which has ended so many seconds from the start of the story if it has `lasted`."""
-    ran = None if lasted is None else (START + ended - lasted, START + ended)
-    told = WorkloadFacts("Job", ran=ran, owner=owner, **facts)
+    ran = {} if lasted is None else {"began": START + ended - lasted, "succeeded_at": START + ended}
+    told = WorkloadFacts("Job", owner=owner, **ran | facts)
     return ForeignGroup(SERIES_OF, GroupKey("default", name), f"uid-{name}", 0.0, None, workload=told)
+
+
+def jobset(*jobs: str, owner: str = "") -> Any:
+    """A JobSet that has these Jobs."""
+    told = WorkloadFacts("JobSet", series=(Series("worker", jobs, 1, 1),), owner=owner)
+    return ForeignGroup("jobset", GroupKey("default", "set"), "uid-set", 0.0, None, workload=told)
+
+
+def cron_job(name: str) -> Any:
+    told = WorkloadFacts("CronJob", owner="uid-database")
+    return ForeignGroup("cronjob", GroupKey("default", name), f"uid-{name}", 0.0, None, workload=told)
 
 
 def succeeded(name: str, *, lasted: float, ended: float, owner: str = "uid-nightly") -> Any:
@@ -155,6 +167,19 @@ def until_unknown(earliest: float, basis: Basis | None) -> ExpectedStart:
             until_unknown(100, Basis.HISTORY),
         ),
         ([job("a", lasted=1100, ended=-10, owner="uid-other")], until_unknown(0, None)),
+        # What cannot be, or has no end, counts as if it had not been.
+        ([job("a", lasted=1100, ended=-10), job("b", lasted=-10, ended=-5)], until_unknown(100, Basis.HISTORY)),
+        # A Job of a JobSet is a part of a run.
+        ([job("a", lasted=1100, ended=-10), jobset("a")], until_unknown(0, None)),
+        # What a CronJob repeats is a run of that one, whoever owns it, and one of a JobSet is one of its owner.
+        (
+            [cron_job("nightly"), cron_job("other"), job("a", lasted=1100, ended=-10, owner="uid-other")],
+            until_unknown(0, None),
+        ),
+        (
+            [jobset(owner="uid-nightly"), succeeded("a", lasted=1100, ended=-10, owner="uid-set")],
+            until_unknown(100, Basis.HISTORY),
+        ),
         # It has outlasted them by far.
         ([job("a", lasted=300, ended=-10)], until_unknown(0, None)),
     ],
@@ -193,7 +218,36 @@ def test_a_group_of_what_repeats_is_expected_to_stay_as_long_as_its_former_runs(
     first = wanting(1, "first", pods_with={"owner": JOB}, priority=10)
     harness.add(job("work"), job("a", lasted=400, ended=-10), *first, *wanting(1, "second"))
     harness.settle()
-    assert start(harness, "second").earliest == pytest.approx(400, abs=1)
+    assert start(harness, "first") == ExpectedStart(0, 100, Basis.LIMITS)
+    found = start(harness, "second")
+    assert found.earliest == pytest.approx(400, abs=1)
+    assert found.basis is Basis.HISTORY
+
+
+def test_a_job_without_a_group_is_expected_to_end_as_long_after_its_start_as_its_former_runs():
+    """Their time includes the one for which their pods waited."""
+    harness = full(runs("p0", 0, owner=JOB), nodes=1)
+    harness.add(job("work", began=START - 5000), job("a", lasted=5100, ended=-10))
+    harness.add(*wanting(1))
+    harness.settle()
+    assert start(harness) == until_unknown(100, Basis.HISTORY)
+
+
+def test_a_start_by_a_limit_does_not_rely_on_former_runs_whose_time_has_just_passed():
+    harness = full(runs("p0", 0, 500, owner=JOB), nodes=1)
+    harness.add(job("work"), job("a", lasted=990, ended=-10))
+    harness.add(*wanting(1))
+    harness.settle()
+    assert start(harness) == ExpectedStart(0, 500, Basis.LIMITS)
+
+
+def test_the_basis_of_a_reservation_is_the_weaker_one_if_the_group_may_start_earlier():
+    harness = Harness(Policy(reservations=Reservations(starvation_age_s=60)))
+    harness.add(node("n0", cpu=1), runs("p0", 0, 900, owner=JOB), job("work"), job("a", lasted=1500, ended=-10))
+    harness.add(*wanting(1))
+    harness.wait(100)
+    assert harness.status("default/g").reservation is not None
+    assert start(harness) == ExpectedStart(500, 900, Basis.HISTORY)
 
 
 @pytest.mark.parametrize(

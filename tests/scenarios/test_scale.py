@@ -196,6 +196,8 @@ def test_a_new_list_of_pods_looks_at_every_group_so_that_what_was_lost_is_told_a
     machine.handle([NodeSeen(node("n1")), PodSeen(waiting), Synced()], 1000.0)
     for after_s in (2, 8):
         machine.handle([TimePassed()], 1000.0 + after_s)
+    for at in (1040.0, 1050.0):
+        machine.handle([TimePassed()], at)
     machine.handle([PodsReplaced((waiting,))], 1200.0)
     effects = machine.handle([TimePassed()], 1202.0)
     assert [effect.uid for effect in effects if isinstance(effect, PatchPodCondition)] == [waiting.uid]

@@ -32,7 +32,7 @@ class End(NamedTuple):
 
 
 LIMITED, DECLARED, OF_FORMER_RUNS = range(3)
-"""How much doubt there is about an expected end."""
+"""How much doubt there is about an expected end: only a limit counts, a promise, or former runs."""
 
 
 class Expected(NamedTuple):
@@ -61,15 +61,16 @@ def end_of(pod: Pod, gang: Gang | None, foreign: Foreign, now: float, *, ours: b
     return End(certain, min(certain, declared))
 
 
-def expected_end(pod: Pod, gang: Gang | None, end: End, lasts_s: float | None, now: float) -> Expected:
-    """When the pod, which `end`s so, is expected to have left. Its owner's last runs took `lasts_s` seconds, if known.
+def expected_end(pod: Pod, end: End, as_before: float | None, now: float) -> Expected:
+    """When the pod, whose `end` is known so far, is expected to have left.
 
-    What it has declared counts first. Who has nothing but a limit may end at any time.
+    What it has declared counts first, then the end `as_before`, if it takes as long as its owner's last runs. Who has
+    nothing but a limit may end at any time.
     """
     if end.promised < end.certain:
         return Expected(end.promised, DECLARED)
-    if lasts_s is not None and not pod.terminating and end.certain <= UNKNOWN:
-        at = _at(_since(pod, gang, now) + lasts_s, now)
+    if as_before is not None and not pod.terminating and end.certain <= UNKNOWN:
+        at = _at(as_before, now)
         if at < UNKNOWN:
             return Expected(min(at, end.certain), OF_FORMER_RUNS)
     return Expected(now if end.certain < UNKNOWN else end.certain, LIMITED)
@@ -94,9 +95,9 @@ def _declared(pod: Pod, gang: Gang | None, now: float) -> float:
     expected_s = group.spec.expected_s if group is not None and group.spec is not None else None
     if gang is None or expected_s is None:
         return UNKNOWN
-    return max(now, _since(pod, gang, now) + expected_s) + pod.lifetime.grace_s
+    return max(now, began_at(pod, gang, now) + expected_s) + pod.lifetime.grace_s
 
 
-def _since(pod: Pod, gang: Gang | None, now: float) -> float:
-    """When the pod's run began: with its group; now if it has not."""
+def began_at(pod: Pod, gang: Gang | None, now: float) -> float:
+    """When the pod's run began, in epoch seconds: with its group; now if it has not."""
     return (gang.record.scheduled_at if gang is not None else 0.0) or pod.bound_at or now

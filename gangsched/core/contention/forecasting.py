@@ -16,7 +16,7 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Claim
 from gangsched.core.contention.asking import Asking
 from gangsched.core.contention.ends import DECLARED, end_of, expected_end
-from gangsched.core.contention.history import History
+from gangsched.core.contention.former_runs import FormerRuns
 from gangsched.core.contention.outlook import MOST_IN_LINE, Outlook
 from gangsched.core.contention.pool import OVERDUE_S
 from gangsched.core.contention.told_starts import ToldStarts
@@ -189,11 +189,11 @@ class Forecasting:
         claims = [each for each in self._cluster.ledger.claims.values() if each.counts and each.node in rows]
         field = Field(self._cluster)
         yield
-        history = History()
-        for cost in history.read(self._members):
+        former = FormerRuns(self._members)
+        for cost in former.read():
             self._budget.charge(cost)
             yield
-        certain, early = yield from self._ends(claims, field, history, now)
+        certain, early = yield from self._ends(claims, field, former, now)
         waiting: dict[GroupKey, WaitingGroup] = {}
         starts: dict[GroupKey, ExpectedStart] = {}
         for key in line[:MOST_IN_LINE]:
@@ -205,7 +205,7 @@ class Forecasting:
             if gang is None or assessment is None or ask is None or not ask.members:
                 continue
             foreign, age_s = self._members.foreign, self._age_s
-            found = as_it_waits(gang, assessment, ask, field, foreign, history=history, age_s=age_s, now=now)
+            found = as_it_waits(gang, assessment, ask, field, foreign, former=former, age_s=age_s, now=now)
             if found is None:
                 starts[key] = ExpectedStart(why=Unknown.DEPENDS)
             else:
@@ -248,7 +248,7 @@ class Forecasting:
         return both
 
     def _ends(
-        self, claims: Sequence[Claim], field: Field, history: History, now: float
+        self, claims: Sequence[Claim], field: Field, former: FormerRuns, now: float
     ) -> Generator[None, None, tuple[Ends, Ends]]:
         """When each of these ends for certain, and when it is expected to."""
         victims = {
@@ -260,7 +260,7 @@ class Forecasting:
         pieces = []
         for first in range(0, max(1, len(claims)), _AT_ONCE):
             some = claims[first : first + _AT_ONCE]
-            ends = [self._end(claim, victims.get(claim.pod.uid), history, now) for claim in some]
+            ends = [self._end(claim, victims.get(claim.pod.uid), former, now) for claim in some]
             pieces.append((np.array(ends, dtype=np.float64).reshape(-1, 3), *field.places(some)))
             self._budget.charge((_PLACE + _END) * len(some))
             yield
@@ -269,7 +269,7 @@ class Forecasting:
         safe = Ends(certain, rows, amounts, np.zeros(len(rows), dtype=np.int64))
         return safe, safe._replace(at=expected, doubt=doubt.astype(np.int64))
 
-    def _end(self, claim: Claim, expires: float | None, history: History, now: float) -> tuple[float, float, int]:
+    def _end(self, claim: Claim, expires: float | None, former: FormerRuns, now: float) -> tuple[float, float, int]:
         """When it ends for certain, when it is expected to, and how much doubt there is about that.
 
         `expires`: it is preempted for a group whose plan is given up at that time.
@@ -280,7 +280,7 @@ class Forecasting:
             return latest, min(now + pod.lifetime.grace_s, latest), DECLARED
         gang = self._members.gang_of(pod.uid)
         end = end_of(pod, gang, self._members.foreign, now, ours=self._members.ours(pod))
-        return end.certain, *expected_end(pod, gang, end, history.lasts_s(pod, gang), now)
+        return end.certain, *expected_end(pod, end, former.end_of(pod, gang, now), now)
 
     def _owner(self, pod: Pod) -> GroupKey:
         gang = self._members.gang_of(pod.uid)

@@ -58,6 +58,8 @@ class Outlook(NamedTuple):
         if plan.start is None:
             return ExpectedStart(0.0, latest, Basis.VICTIMS)
         basis = Basis.DECLARED if plan.promises else Basis.LIMITS
+        if found.basis in _BASES and 0 < found.earliest < latest:
+            basis = max(basis, found.basis, key=_BASES.index)
         return ExpectedStart(min(found.earliest, latest), latest, basis)
 
     def _without_plan(self, key: GroupKey, *, depends: bool, has_room: bool) -> ExpectedStart:
@@ -74,7 +76,7 @@ class Outlook(NamedTuple):
             return ExpectedStart(0.0, latest, Basis.ROOM, why, decides)
         # Those that have nothing but a limit may end at any time, one after the other.
         earliest = first.at if first.at > self.now + AT_ONCE_S else 0.0
-        basis = _BASES[first.doubt] if earliest or latest else None
+        basis = _BASES[first.doubt] if earliest else Basis.LIMITS if latest else None
         return ExpectedStart(earliest, max(earliest, latest) if latest else 0.0, basis, why, decides)
 
     def _latest(self, key: GroupKey) -> tuple[float, Unknown | None, GroupKey | None]:

@@ -54,7 +54,7 @@ _EARLIER_S = 1.0
 class _Looked(NamedTuple):
     """What was found `at` this time in this `state` for what the group had `asked`; `could`: it has a start.
 
-    It was found after the group had `lost` what it had reserved before, if it had.
+    `lost` is the last loss of a reservation before that, if any. A later one is another value, even an equal one.
     """
 
     at: float

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from gangsched.core.contention.asking import refused
-from gangsched.core.contention.ends import UNKNOWN, end_of, expected_end
-from gangsched.core.contention.history import History
+from gangsched.core.contention.ends import LIMITED, UNKNOWN, end_of, expected_end
+from gangsched.core.contention.former_runs import FormerRuns
 from gangsched.core.contention.outlook import AT_ONCE_S, MOST_IN_LINE
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.gang.assessment import Assessment
@@ -46,7 +46,7 @@ def as_it_waits(
     field: Field,
     foreign: Foreign,
     *,
-    history: History,
+    former: FormerRuns,
     age_s: float,
     now: float,
 ) -> WaitingGroup | None:
@@ -62,13 +62,12 @@ def as_it_waits(
         holds_from = gang.operations.complete_since + age_s
     waits = field.waiting(gang.key, ask, chosen, holds_from)
     ends = [end_of(pod, gang, foreign, now) for pod in chosen]
-    early = [
-        expected_end(pod, gang, end, history.lasts_s(pod, gang), now) for pod, end in zip(chosen, ends, strict=True)
-    ]
+    early = [expected_end(pod, end, former.end_of(pod, gang, now), now) for pod, end in zip(chosen, ends, strict=True)]
     expected = max((each.at for each in early), default=now)
     certain = max((end.certain for end in ends), default=now)
+    doubt = max((each.doubt for each in early), default=LIMITED)
     return WaitingGroup(
-        replace(waits, lasts_s=_lasting(max(expected, now + _AT_ANY_TIME_S), now)),
+        replace(waits, lasts_s=_lasting(max(expected, now + _AT_ANY_TIME_S), now), doubt=doubt),
         replace(waits, lasts_s=_lasting(certain, now)),
         depends=any(map(_depends, shapes)) or _has_parts(ask) or _needs_a_start(assessment) or bool(ask.pause),
         refused=refused(gang, assessment) is not None,

@@ -17,7 +17,7 @@ from gangsched.core.declarations.top_owners import below, with_minimum
 from gangsched.core.objects.declaration import COMPOSITE, NATIVE, GroupKey
 from gangsched.core.objects.events import Event, ForeignGroupsHidden, ForeignGroupsReplaced
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.core.objects.workload import SERIES_OF, TopOwner, WorkloadFacts
+from gangsched.core.objects.workload import SERIES_OF, TopOwner
 
 Place = tuple[str, GroupKey]
 """A dialect and the key of one of its objects."""
@@ -124,10 +124,9 @@ class Foreign:
         """The keys of all groups of the dialect, hidden or not."""
         return list(self._groups.get(dialect, {}))
 
-    def workloads(self) -> Iterator[tuple[str, WorkloadFacts]]:
-        """What all workloads that are there now say, by UID."""
-        groups = [group for several in self._groups.values() for group in several.values()]
-        return ((group.uid, group.workload) for group in groups if group.workload is not None)
+    def workloads(self) -> list[ForeignGroup]:
+        """The objects of workloads that are there now, or were when they could be read last."""
+        return [group for several in self._groups.values() for group in several.values() if group.workload is not None]
 
     def facts(self) -> list[Event]:
         """Everything observed, as events for a successor."""

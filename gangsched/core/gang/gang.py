@@ -33,6 +33,8 @@ from gangsched.core.objects.record import NO_RECORD, Minima, Record
 _WELL, _BADLY, _BOUND = PodPhase.SUCCEEDED, PodPhase.FAILED, BindState.BOUND
 
 
+_OUTLIVE_RUNS = ("phase", "rollback_note", "preempted_by", "preemptions")
+"""What the record of one run has for the next one."""
 MOST_TOLD = 16
 """Length of a gang's story."""
 
@@ -87,17 +89,13 @@ class Gang:
             self._told = (*self._told[1 - MOST_TOLD :], what)
             self._told_at = (*self._told_at[1 - MOST_TOLD :], now)
 
+    def _forget_record(self, *kept: str) -> None:
+        """Forget what is recorded of the run but these fields, and those that outlive every run."""
+        self.record = replace(NO_RECORD, **{name: getattr(self.record, name) for name in (*_OUTLIVE_RUNS, *kept)})
+
     def begin_run(self, past: Iterable[str]) -> None:
         """Begin another run, or end the last one that was not scheduled; the `past` members (by UID) are not in it."""
-        old = self.record
-        self.record = replace(
-            NO_RECORD,
-            phase=old.phase,
-            rollback_note=old.rollback_note,
-            workload=old.workload,
-            preempted_by=old.preempted_by,
-            preemptions=old.preemptions,
-        )
+        self._forget_record("workload")
         self.roster.begin_run(past)
         self.written.another_run()
 
@@ -106,17 +104,7 @@ class Gang:
 
         This also ends the back-off and unparks the gang, which nothing else would wake.
         """
-        old = self.record
-        self.record = replace(
-            NO_RECORD,
-            phase=old.phase,
-            rollback_note=old.rollback_note,
-            quorum=old.quorum,
-            quorum_done=old.quorum_done,
-            preempted_at=old.preempted_at,
-            preempted_by=old.preempted_by,
-            preemptions=old.preemptions,
-        )
+        self._forget_record("quorum", "quorum_done", "preempted_at")
         self.wait.try_again()
         self.roster.begin_run(self.roster.past)
 

@@ -4,8 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from gangsched.core.objects.status import GroupStatus
+
+
+class MemberCondition(NamedTuple):
+    """A member's condition: its reason, and when it was written, in epoch seconds.
+
+    Others leave the `nominated` node for the member; None if there is nothing to say about that. What its group's
+    declaration `lacks` is in the sentence.
+    """
+
+    reason: str
+    at: float
+    nominated: str | None = None
+    lacks: str = ""
 
 
 @dataclass(slots=True)
@@ -17,14 +31,13 @@ class Written:
     `message_at` a message was last written, `basis` is what they were computed from; at `message_until` they are
     outdated even so. `behind`: only numbers in a message have changed, which is not written yet. `hindered` is the
     reason of the last Event about members that cannot join a scheduled group; `named_owners` are the owners named in
-    such an Event. `members` are the reasons in members' conditions, when they were written, the nodes that others leave
-    for them, and what the declaration lacks in their sentences; `on_pods` are the reasons of Events on members. More of
-    these Events are due at `pods_at`; `has_slot`: the gang's turn to emit them is allotted, otherwise it has to request
-    one. `passed_over` is the group of Kubernetes' own API of which an Event says that it does not count, and `ignored`
-    are the fields of which an Event says that they are not honoured. Events have said `preemptions` times that all
-    members leave for another group.
-    `version` is the resourceVersion that was known when `status` was decided. `reason` and `message` are what was last
-    said of the gang as a whole, wherever it was written. At `write_at` the next write is due.
+    such an Event. `members` are the members' conditions; whether they are seen is looked at next at `conditions_at`.
+    `on_pods` are the reasons of Events on members. More of these Events are due at `pods_at`; `has_slot`: the gang's
+    turn to emit them is allotted, otherwise it has to request one. `passed_over` is the group of Kubernetes' own API of
+    which an Event says that it does not count, and `ignored` are the fields of which an Event says that they are not
+    honoured. Events have said `preemptions` times that all members leave for another group. `version` is the
+    resourceVersion that was known when `status` was decided. `reason` and `message` are what was last said of the gang
+    as a whole, wherever it was written. At `write_at` the next write is due.
     """
 
     status: GroupStatus | None = None
@@ -39,7 +52,8 @@ class Written:
     event: str = ""
     hindered: str = ""
     named_owners: frozenset[str] = frozenset()
-    members: dict[str, tuple[str, float, str, str]] = field(default_factory=dict)
+    members: dict[str, MemberCondition] = field(default_factory=dict)
+    conditions_at: float = float("inf")
     on_pods: dict[str, str] = field(default_factory=dict)
     pods_at: float = float("inf")
     has_slot: bool = False
@@ -65,17 +79,17 @@ class Written:
         """A message of a condition was written."""
         self.message_at = now
 
-    def member_condition_written(self, uid: str, reason: str, now: float, nominated: str = "", lacks: str = "") -> None:
-        """The member's condition was written with this reason, the node that others leave for it, and what it lacks."""
-        self.members[uid] = (reason, now, nominated, lacks)
+    def member_condition_written(self, uid: str, told: MemberCondition) -> None:
+        """The member's condition was written."""
+        self.members[uid] = told
 
-    def pods_due(self, at: float) -> None:
-        """Events on members are due at that time; the gang has to request a turn then."""
-        self.pods_at, self.has_slot = at, False
+    def look_at_conditions(self, at: float) -> None:
+        """Whether members' conditions are seen is to be looked at then."""
+        self.conditions_at = at
 
-    def await_slot(self, at: float) -> None:
-        """Events on members may be emitted at that time."""
-        self.pods_at, self.has_slot = at, True
+    def pods_due(self, at: float, *, has_slot: bool = False) -> None:
+        """Events on members are due at that time; the gang has to request a turn then, unless it `has_slot`."""
+        self.pods_at, self.has_slot = at, has_slot
 
     def pod_events_emitted(self, reasons: Mapping[str, str]) -> None:
         """Events with these reasons were emitted on the members with these UIDs, or are left out for good."""

@@ -96,11 +96,11 @@ class WorkloadFacts(Struct, frozen=True, gc=False):
     its pods come in waves. `given_up` is how many of the completions have failed for good, so that nobody owes them any
     more (a Job's failed indexes). `series` are its Jobs, which count on their own, if these create its pods.
     `recreates_all`: when a pod of a gang is lost, its controller deletes the others too. `patient`: an evicted pod does
-    not count as a failure of it. `ends_by` is when its own limit ends it, in epoch seconds, 0.0 without one. `ran` is
-    when its run began and when it had succeeded, None before that; `owner` is the UID of the object that owns it, its
-    controller first; empty if none does. `not_yet` are roles of which it has no pods before others of its pods are
-    complete, which this state of the object does not show. `ignored` are fields in use that change what its own system
-    would do, but not what gangsched does.
+    not count as a failure of it. `ends_by` is when its own limit ends it, in epoch seconds, 0.0 without one. `began`
+    and `succeeded_at` are when its run began and when it had succeeded, in epoch seconds, 0.0 before that or if it does
+    not say; `owner` is the UID of the object that owns it, its controller first; empty if none does. `not_yet` are
+    roles of which it has no pods before others of its pods are complete, which this state of the object does not show.
+    `ignored` are fields in use that change what its own system would do, but not what gangsched does.
     """
 
     title: str
@@ -118,7 +118,8 @@ class WorkloadFacts(Struct, frozen=True, gc=False):
     recreates_all: bool = False
     patient: bool = False
     ends_by: float = 0.0
-    ran: tuple[float, float] | None = None
+    began: float = 0.0
+    succeeded_at: float = 0.0
     owner: str = ""
     not_yet: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()

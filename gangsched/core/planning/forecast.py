@@ -41,6 +41,7 @@ class Kind(Struct, frozen=True):
 class Waiting(Struct, frozen=True):
     """A group that waits, and stays for so many seconds once it has started (infinity if nothing tells).
 
+    The `doubt` about that is as in `Ends`.
     Groups with equal `asked` start alike. `pool` numbers the rows that accept a member. With `domains` by row (-1:
     none) all members are in one. From `holds_from` on, in epoch seconds, it keeps those behind it off these rows.
     """
@@ -51,13 +52,14 @@ class Waiting(Struct, frozen=True):
     pool: int
     domains: IntArray | None = None
     lasts_s: float = float("inf")
+    doubt: int = 0
     holds_from: float = float("inf")
 
 
 class Ends(NamedTuple):
     """What ends: `at` this time, on these rows, with these amounts by column.
 
-    The `doubt` orders how far each is to be trusted: 0 is certain, a larger number is less so.
+    A larger `doubt` says that one relies on something that is less to be trusted; 0: on nothing but limits.
     """
 
     at: Floats
@@ -109,7 +111,7 @@ class Forecast:
         self._none: Mask = np.zeros(len(free), dtype=np.bool_)
         self._last: IntArray = np.full(len(free), -1, dtype=np.int64)
         self._meet: dict[tuple[int, int], bool] = {}
-        self._later: list[tuple[float, int, Placed]] = []
+        self._later: list[tuple[float, int, Placed, int]] = []
         self._number = count()
         self._left = 0
         self._held: dict[Hashable, _Held] = {}
@@ -129,7 +131,10 @@ class Forecast:
             yield (until - self._left) * _RELEASED
             self._left = until
             while self._later and self._later[0][0] <= moment:
-                _give_back(self._free, heappop(self._later)[2])
+                _, _, placed, doubt = heappop(self._later)
+                _give_back(self._free, placed)
+                for rows, _ in placed:
+                    self._doubt[rows] = np.maximum(self._doubt[rows], doubt)
 
     def _next(self) -> float | None:
         """The next moment at which something ends; None if nothing does."""
@@ -142,7 +147,7 @@ class Forecast:
             return None
         until = min(first + _DRAWN_TOGETHER * (first - self._now), 2 * first)
         last = int(np.searchsorted(self._at, until, side="right")) - 1
-        settled = (end for end, _, _ in self._later if end <= max(until, first + _AT_ONCE_S))
+        settled = (end for end, *_ in self._later if end <= max(until, first + _AT_ONCE_S))
         # The last of those that end by then.
         return max(first, float(self._at[last]) if last >= left else first, *settled)
 
@@ -186,7 +191,7 @@ class Forecast:
             self.starts[each.name] = Start(moment, doubt, last)
             end = moment + each.lasts_s
             if end < float("inf"):
-                heappush(self._later, (end, next(self._number), placed))
+                heappush(self._later, (end, next(self._number), placed, max(doubt, each.doubt)))
         return left
 
     def _hold(self, waiting: Waiting, moment: float) -> Generator[int, None, _Held]:
@@ -225,8 +230,8 @@ class Forecast:
         np.add.at(free, self._ends.rows[which], self._ends.amounts[which])
         at = float(self._at[self._left + number - 1]) if number else moment
         if last and self._later:
-            at = max(at, *(end for end, _, _ in self._later))
-        for end, _, placed in self._later:
+            at = max(at, *(end for end, *_ in self._later))
+        for end, _, placed, _ in self._later:
             if end <= at:
                 _give_back(free, placed)
         return at

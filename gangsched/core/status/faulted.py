@@ -11,6 +11,7 @@ from gangsched.core.declarations.terms import NO_TERMS, Hindrance
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang, take_census
 from gangsched.core.gang.states import WAITING
+from gangsched.core.gang.written import MemberCondition
 from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.effects import Effect, PatchPodCondition, PatchStatus
 from gangsched.core.objects.faults import FaultyStep
@@ -130,10 +131,10 @@ def write(gang: Gang, status: GroupStatus, message: str, *, first: bool, interva
     if first:
         effects += emit(gang, assessment_of(gang, message, due=now), Reason.INTERNAL_ERROR, message)
     for pod in gang.live():
-        said, at, *_ = written.members.get(pod.uid, (pod.condition_reason, float("-inf")))
-        lost = pod.condition_reason != Reason.INTERNAL_ERROR and now >= at + interval_s
-        if not pod.node and pod.uid not in gang.operations.bindings and (said != Reason.INTERNAL_ERROR or lost):
-            written.member_condition_written(pod.uid, Reason.INTERNAL_ERROR, now)
+        told = written.members.get(pod.uid, MemberCondition(pod.condition_reason, float("-inf")))
+        lost = pod.condition_reason != Reason.INTERNAL_ERROR and now >= told.at + interval_s
+        if not pod.node and pod.uid not in gang.operations.bindings and (told.reason != Reason.INTERNAL_ERROR or lost):
+            written.member_condition_written(pod.uid, MemberCondition(Reason.INTERNAL_ERROR, now))
             since = 0.0 if pod.condition_reason else now
             effects.append(PatchPodCondition(pod.uid, pod.namespace, pod.name, Reason.INTERNAL_ERROR, message, since))
     return effects

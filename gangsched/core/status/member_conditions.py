@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from gangsched.core.declarations.minima import above, rest_of, roles_in
 from gangsched.core.gang import rollback
 from gangsched.core.gang.assessment import Assessment
+from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Census, Gang
 from gangsched.core.gang.wants import placed_of, raised
 from gangsched.core.gang.writes import Part
+from gangsched.core.gang.written import MemberCondition
 from gangsched.core.objects.effects import Effect, PatchPodCondition
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.podgroup import GroupSpec
@@ -31,15 +33,18 @@ TOLD = 200
 
 def write(gang: Gang, assessment: Assessment, group_message: str, policy: Policy, now: float) -> list[Effect]:
     """The writes of members' conditions that are due."""
-    effects: list[Effect] = []
-    for pod, reason in owed(gang, assessment, policy, now):
+    effects, written, is_new = list[Effect](), gang.written, False
+    for pod, reason, told in owed(gang, assessment, policy, now):
         text = message(gang, assessment, pod, reason, group_message)
         since = 0.0 if pod.condition_reason else now
-        nominated, lacks = _nominated(gang, pod, reason), _lacks(assessment, reason)
-        gang.written.member_condition_written(pod.uid, reason, now, nominated or "", lacks)
-        effects.append(PatchPodCondition(pod.uid, pod.namespace, pod.name, reason, text, since, nominated))
-    if effects and now + EVENT_AFTER_S < gang.written.pods_at:
-        gang.written.pods_due(now + EVENT_AFTER_S)
+        is_new |= _differs(written.members.get(pod.uid), told)
+        written.member_condition_written(pod.uid, told)
+        effects.append(PatchPodCondition(pod.uid, pod.namespace, pod.name, reason, text, since, told.nominated))
+    if effects and now + EVENT_AFTER_S < written.pods_at:
+        written.pods_due(now + EVENT_AFTER_S)
+    # One that gets lost twice is written again when something else happens.
+    if is_new or now >= written.conditions_at:
+        written.look_at_conditions(now + policy.message_interval_s if is_new else NEVER)
     return effects
 
 
@@ -57,23 +62,33 @@ def _nominated(gang: Gang, pod: Pod, reason: Reason) -> str | None:
     return "" if pod.condition_reason == Reason.WAITS_FOR_VICTIMS else None
 
 
-def owed(gang: Gang, assessment: Assessment, policy: Policy, now: float) -> list[tuple[Pod, Reason]]:
-    """Waiting members whose condition has another reason than it should have, or names another node, or was lost.
+def owed(gang: Gang, assessment: Assessment, policy: Policy, now: float) -> list[tuple[Pod, Reason, MemberCondition]]:
+    """Waiting members whose condition says something else than it should, with what it should say, or was lost.
 
     What the group's declaration lacks is told anew, because members may be the only ones who tell it.
     """
     found = []
     for pod, reason in conditions(gang, assessment):
-        nominated, lacks = _nominated(gang, pod, reason), _lacks(assessment, reason)
-        seen = lacks if lacks in pod.condition_message else ""
-        there = (pod.condition_reason, float("-inf"), pod.nominated_node, seen)
-        said = gang.written.members.get(pod.uid, there)
-        differs, lost = (
-            each[0] != reason or nominated not in (None, each[2]) or each[3] != lacks for each in (said, there)
-        )
-        if differs or (lost and now >= said[1] + policy.message_interval_s):
-            found.append((pod, reason))
+        told = MemberCondition(reason, now, _nominated(gang, pod, reason), _lacks(assessment, reason))
+        lacks = told.lacks if told.lacks in pod.condition_message else ""
+        seen = MemberCondition(pod.condition_reason, float("-inf"), pod.nominated_node, lacks)
+        said = gang.written.members.get(pod.uid, seen)
+        again_s = 0.0
+        if not _differs(said, told):
+            again_s = policy.message_interval_s if _differs(seen, told) else NEVER
+        elif said.reason == reason and said.lacks != told.lacks:
+            # Another sentence about it may follow soon.
+            again_s = EVENT_AFTER_S
+        if now >= said.at + again_s:
+            found.append((pod, reason, told))
     return found
+
+
+def _differs(one: MemberCondition | None, told: MemberCondition) -> bool:
+    """Whether that condition says something else than it is to tell."""
+    if one is None or (one.reason, one.lacks) != (told.reason, told.lacks):
+        return True
+    return told.nominated not in (None, one.nominated)
 
 
 def conditions(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, Reason]]:

@@ -54,7 +54,7 @@ def emit(gang: Gang, assessment: Assessment, rate_limit: RateLimit, group_messag
             written.pod_events_emitted({pod.uid: reason for pod, reason in owed})
             owed = some = []
         elif turn > now:
-            written.await_slot(turn)
+            written.pods_due(turn, has_slot=True)
             return []
     written.pod_events_emitted({pod.uid: reason for pod, reason in some})
     written.pods_due(now if len(owed) > len(some) else _next(gang, now))
@@ -72,26 +72,16 @@ def _owed(gang: Gang, assessment: Assessment, now: float) -> Iterator[tuple[Pod,
     written = gang.written
     oldest = None if gang.observed.group is not None else min(assessment.census.live, key=by_age, default=None)
     for pod, reason in member_conditions.conditions(gang, assessment):
-        said, at, *_ = written.members.get(pod.uid, ("", 0.0))
-        if (
-            said == reason
-            and now >= at + member_conditions.EVENT_AFTER_S
-            and written.on_pods.get(pod.uid) != reason
-            and pod is not oldest
-        ):
+        told = written.members.get(pod.uid)
+        lasts = told is not None and told.reason == reason and now >= told.at + member_conditions.EVENT_AFTER_S
+        if lasts and written.on_pods.get(pod.uid) != reason and pod is not oldest:
             yield pod, reason
 
 
 def _next(gang: Gang, now: float) -> float:
     """When the next of the conditions written recently will have had its reason for long enough."""
-    return min(
-        (
-            at + member_conditions.EVENT_AFTER_S
-            for _, at, *_ in gang.written.members.values()
-            if at + member_conditions.EVENT_AFTER_S > now
-        ),
-        default=NEVER,
-    )
+    due = (told.at + member_conditions.EVENT_AFTER_S for told in gang.written.members.values())
+    return min((at for at in due if at > now), default=NEVER)
 
 
 def _event(pod: Pod, reason: Reason, note: str) -> EmitEvent:

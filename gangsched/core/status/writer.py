@@ -84,7 +84,8 @@ class StatusWriter:
             due = now
         else:
             stale_at = now if written.behind or self._basis_changed(gang, assessment) else written.message_until
-            due = min(max(stale_at, written.message_at + self._policy.message_interval_s), written.pods_at)
+            stale_at = max(stale_at, written.message_at + self._policy.message_interval_s)
+            due = min(stale_at, written.pods_at, written.conditions_at)
         written.write_at = max(due, written.write_again_at)
 
     def _owes(self, gang: Gang, assessment: Assessment, now: float) -> bool:

@@ -1,4 +1,4 @@
-"""Reads a list page by page; the next one is asked for while the last one is used."""
+"""Reads a list page by page; the next one is asked for while the current one is used."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def pages(
 ) -> AsyncGenerator[wire.Page, None]:
     """The pages, of this `size`, of a list of the objects that the label `selector` and that of `fields` select.
 
-    `name` is the list's name in messages.
+    `name` is the list's name in messages. While a page is used, the next one is on its way.
 
     If the list expires before all of it has been read, it ends, because its pages would be of different moments. If it
     `resumes`, reading continues with the objects as they are then: the API server sends another token for this

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated
 
 from msgspec import Raw, Struct
@@ -81,8 +82,13 @@ def _desired(job: _Job) -> Desired:
     spec = job.spec or _JobSpec()
     patient = not why_counted("", spec.pod_failure_policy)
     desired = _counted(job, spec)
+    status = job.status or _JobStatus()
     return desired._replace(
-        topology=_topology(spec.scheduling), patient=patient, ends_by=_ends_by(job, spec), ran=_ran(job)
+        topology=_topology(spec.scheduling),
+        patient=patient,
+        ends_by=_ends_by(job, spec),
+        began=_moment(status.start_time),
+        succeeded_at=_moment(status.completion_time),
     )
 
 
@@ -94,10 +100,11 @@ def _ends_by(job: _Job, spec: _JobSpec) -> float:
     return parse_time(start) + spec.active_deadline_seconds
 
 
-def _ran(job: _Job) -> tuple[float, float] | None:
-    """When the Job began, and when it had succeeded; None before that."""
-    began, finished = (job.status.start_time, job.status.completion_time) if job.status is not None else (None, None)
-    return (parse_time(began), parse_time(finished)) if began is not None and finished is not None else None
+def _moment(text: str | None) -> float:
+    """A time in epoch seconds; 0.0 if there is none, or it cannot be read."""
+    with suppress(ValueError):
+        return parse_time(text) if text is not None else 0.0
+    return 0.0
 
 
 def _topology(scheduling: _Scheduling | None) -> str:

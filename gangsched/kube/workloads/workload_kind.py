@@ -64,7 +64,7 @@ class Desired(NamedTuple):
     that the object's fields state for the gang as a whole, None if they state none: then it is `size`. If it states
     them, `priority_class`, `time_s` and `topology` are its PriorityClass, its longest wait and the label whose domain
     takes the whole gang. `completions`, `succeeded`, `given_up`, `series`, `recreates_all`,
-    `patient`, `ends_by`, `ran` and `not_yet` are as in `WorkloadFacts`.
+    `patient`, `ends_by`, `began`, `succeeded_at` and `not_yet` are as in `WorkloadFacts`.
     """
 
     size: int
@@ -85,7 +85,8 @@ class Desired(NamedTuple):
     recreates_all: bool = False
     patient: bool = False
     ends_by: float = 0.0
-    ran: tuple[float, float] | None = None
+    began: float = 0.0
+    succeeded_at: float = 0.0
     not_yet: tuple[str, ...] = ()
 
 
@@ -211,7 +212,8 @@ class Kind(Generic[Form]):
                 recreates_all=desired is not None and desired.recreates_all,
                 patient=desired is not None and desired.patient,
                 ends_by=desired.ends_by if desired is not None else 0.0,
-                ran=desired.ran if desired is not None else None,
+                began=desired.began if desired is not None else 0.0,
+                succeeded_at=desired.succeeded_at if desired is not None else 0.0,
                 owner=_owner(meta),
                 not_yet=desired.not_yet if desired is not None else (),
                 ignored=ignored,

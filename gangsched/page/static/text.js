@@ -114,11 +114,12 @@ export function showStart(element, starts) {
 }
 
 function refreshStart(element) {
-  const [earliest, latest] = [element.dataset.earliest, element.dataset.latest].map(
-    (time) => time && duration(Math.round((Date.parse(time) - now()) / 1000)),
-  );
-  const { why } = element.dataset;
-  if (earliest && latest) say(element, `Expected to start in ${earliest} to ${latest}.`);
+  const { earliest: first, latest: last, why } = element.dataset;
+  const left = (time) => Math.round((Date.parse(time) - now()) / 1000);
+  const earliest = first && left(first) > 0 ? duration(left(first)) : "",
+    latest = last && duration(left(last));
+  if (last ? left(last) <= 0 : first && !earliest) say(element, "Expected to start at any moment.");
+  else if (earliest && latest) say(element, `Expected to start in ${earliest} to ${latest}.`);
   else if (latest) say(element, `Expected to start in ${latest} at the latest.`);
   else if (earliest) say(element, `Expected to start not before ${earliest} from now.`);
   else say(element, why ? `When it starts is unknown: ${why}.` : "");
