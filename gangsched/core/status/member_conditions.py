@@ -42,9 +42,12 @@ def write(gang: Gang, assessment: Assessment, group_message: str, policy: Policy
         effects.append(PatchPodCondition(pod.uid, pod.namespace, pod.name, reason, text, since, told.nominated))
     if effects and now + EVENT_AFTER_S < written.pods_at:
         written.pods_due(now + EVENT_AFTER_S)
-    # One that gets lost twice is written again when something else happens.
-    if is_new or now >= written.conditions_at:
-        written.look_at_conditions(now + policy.message_interval_s if is_new else NEVER)
+    unseen = (_differs(seen, told) for *_, seen, told in _compared(gang, assessment, now))
+    if is_new:
+        written.look_at_conditions(now + policy.message_interval_s)
+    elif now >= written.conditions_at or not any(unseen):
+        # One that was lost twice is written again when something else happens.
+        written.look_at_conditions(NEVER)
     return effects
 
 
@@ -68,10 +71,7 @@ def owed(gang: Gang, assessment: Assessment, policy: Policy, now: float) -> list
     What the group's declaration lacks is told anew, because members may be the only ones who tell it.
     """
     found = []
-    for pod, reason in conditions(gang, assessment):
-        told = MemberCondition(reason, now, _nominated(gang, pod, reason), _lacks(assessment, reason))
-        lacks = told.lacks if told.lacks in pod.condition_message else ""
-        seen = MemberCondition(pod.condition_reason, float("-inf"), pod.nominated_node, lacks)
+    for pod, reason, seen, told in _compared(gang, assessment, now):
         said = gang.written.members.get(pod.uid, seen)
         again_s = 0.0
         if not _differs(said, told):
@@ -82,6 +82,16 @@ def owed(gang: Gang, assessment: Assessment, policy: Policy, now: float) -> list
         if now >= said.at + again_s:
             found.append((pod, reason, told))
     return found
+
+
+def _compared(
+    gang: Gang, assessment: Assessment, now: float
+) -> Iterator[tuple[Pod, Reason, MemberCondition, MemberCondition]]:
+    """Each waiting member, why it waits, its condition as it is seen, and as it should be."""
+    for pod, reason in conditions(gang, assessment):
+        told = MemberCondition(reason, now, _nominated(gang, pod, reason), _lacks(assessment, reason))
+        lacks = told.lacks if told.lacks in pod.condition_message else ""
+        yield pod, reason, MemberCondition(pod.condition_reason, float("-inf"), pod.nominated_node, lacks), told
 
 
 def _differs(one: MemberCondition | None, told: MemberCondition) -> bool:
