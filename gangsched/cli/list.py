@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gangsched.cli.watch_option import Item
     from gangsched.core.objects.declaration import GroupKey
     from gangsched.kube.client.session import ApiSession
-    from gangsched.views.group_rows import GroupRow
+    from gangsched.views.group_row import GroupRow
 
 _HEADS = ("NAME", "PHASE", "MEMBERS", "BOUND", "WAITS", "REASON")
 
@@ -70,7 +70,7 @@ def _execute(arguments: argparse.Namespace) -> int:
 
 async def _list(arguments: argparse.Namespace) -> int:
     from gangsched.cli.watch_option import follow  # noqa: PLC0415 - see the package
-    from gangsched.views.group_rows import as_object  # noqa: PLC0415
+    from gangsched.views.group_row import as_object  # noqa: PLC0415
 
     async with connected(arguments) as session:
         if arguments.watch:
@@ -126,7 +126,7 @@ def _gone(row: GroupRow) -> GroupRow:
 
 def _items(arguments: argparse.Namespace, rows: Sequence[GroupRow], *, headed: bool) -> list[Item]:
     """A line for each row. A longer wait alone does not count as a change."""
-    from gangsched.views.group_rows import as_object  # noqa: PLC0415 - see the package
+    from gangsched.views.group_row import as_object  # noqa: PLC0415 - see the package
 
     states = [(row.phase, row.reason, row.members, row.minimum, row.bound) for row in rows]
     if arguments.output in (JSON, YAML):

@@ -29,7 +29,7 @@ from gangsched.cli.progress import Progress
 if TYPE_CHECKING:
     from gangsched.cli import Commands
     from gangsched.views.cluster_overview import Overview
-    from gangsched.views.group_rows import GroupRow
+    from gangsched.views.group_row import GroupRow
     from gangsched.views.node_usage import Usage
 
 _LINES_AROUND = 7

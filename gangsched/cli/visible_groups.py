@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gangsched.cli.group_reader import Reading, is_told
-from gangsched.core.objects.events import Event, GroupsReplaced
+from gangsched.core.objects.events import Event, ForeignGroupsReplaced, GroupsReplaced, PodsReplaced
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
-from gangsched.views import group_rows
-from gangsched.views.decided_copy import decided
-from gangsched.views.group_rows import GroupRow, of_declared
+from gangsched.views.group_row import GroupRow, of_declared
 
 
 def rows(reading: Reading, *, policy: Policy, now: float) -> list[GroupRow]:
@@ -21,7 +19,7 @@ def rows(reading: Reading, *, policy: Policy, now: float) -> list[GroupRow]:
     elif reading.told:
         found = _told(reading.events, listed, policy, now)
     else:
-        found = group_rows.rows(decided(reading.events, policy=policy, now=now))
+        found = _decided(reading.events, policy, now)
     return sorted(found, key=lambda row: row.order)
 
 
@@ -30,5 +28,19 @@ def _told(events: Sequence[Event], listed: Sequence[Group], policy: Policy, now:
     told = {group.key: of_declared(group) for group in listed if is_told(group, policy.scheduler_names)}
     untold = tuple(group for group in listed if group.key not in told)
     seen = [GroupsReplaced(untold) if isinstance(event, GroupsReplaced) else event for event in events]
-    others = group_rows.rows(decided(seen, policy=policy, now=now))
+    others = _decided(seen, policy, now) if any(map(_has_gangs, seen)) else []
     return [*told.values(), *(row for row in others if row.key not in told)]
+
+
+def _has_gangs(event: Event) -> bool:
+    match event:
+        case GroupsReplaced(several) | ForeignGroupsReplaced(_, several) | PodsReplaced(several):
+            return bool(several)
+    return False
+
+
+def _decided(events: Sequence[Event], policy: Policy, now: float) -> list[GroupRow]:
+    from gangsched.views import group_rows  # noqa: PLC0415 - a fifth of a second, which statuses alone do not need
+    from gangsched.views.decided_copy import decided  # noqa: PLC0415
+
+    return group_rows.rows(decided(events, policy=policy, now=now))

@@ -16,7 +16,7 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.page.things import Thing
 from gangsched.views.activity import Activity, Step, activity, recorded
 from gangsched.views.cluster_overview import Totals
-from gangsched.views.group_rows import GroupRow
+from gangsched.views.group_row import GroupRow
 
 KEPT_S = 24 * 3600.0
 """How long, in seconds, the past is kept."""

@@ -19,7 +19,8 @@ from gangsched.page.board import Board
 from gangsched.page.history import SAMPLE_S
 from gangsched.page.things import HEAD, Thing
 from gangsched.views.cluster_overview import Totals
-from gangsched.views.group_rows import GroupRow, row
+from gangsched.views.group_row import GroupRow
+from gangsched.views.group_rows import row
 from gangsched.views.node_usage import Usage, places, usage
 
 EVERY_S = 0.5

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from gangsched.views import group_rows, node_usage
+from gangsched.views import group_row, node_usage
 from gangsched.views.cluster_overview import Overview, Totals, totals_as_object
-from gangsched.views.group_rows import GroupRow
+from gangsched.views.group_row import GroupRow
 from gangsched.views.node_usage import Usage
 
 HEAD = "head"
@@ -27,7 +27,7 @@ def things(overview: Overview) -> Iterator[Thing]:
 
 def group(row: GroupRow) -> Thing:
     """The thing that shows a group."""
-    shown = {**group_rows.as_object(row), "roster": row.roster}
+    shown = {**group_row.as_object(row), "roster": row.roster}
     # The roster has the names.
     del shown["pods"]
     return f"group/{row.key.namespace}/{row.key.name}", _JSON.encode(shown)

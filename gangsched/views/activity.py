@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import FINISHED, Phase
-from gangsched.views.group_rows import GroupRow
+from gangsched.views.group_row import GroupRow
 from gangsched.views.timeline import Stage
 
 

@@ -10,8 +10,8 @@ from gangsched.core.machine import Machine
 from gangsched.core.objects.quantity import format_amount
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.wording import number_of
-from gangsched.views import group_rows, node_usage
-from gangsched.views.group_rows import GroupRow
+from gangsched.views import group_row, group_rows, node_usage
+from gangsched.views.group_row import GroupRow
 from gangsched.views.node_usage import State, Usage, is_special, share
 
 MAIN = ("cpu", "memory")
@@ -142,7 +142,7 @@ def look(machine: Machine, namespace: str = "") -> Overview:
 def as_object(overview: Overview) -> dict[str, object]:
     """Groups and nodes as a JSON object."""
     return {
-        "groups": [group_rows.as_object(row) for row in overview.groups],
+        "groups": [group_row.as_object(row) for row in overview.groups],
         "nodes": [node_usage.as_object(usage) for usage in overview.nodes],
         "hidden": overview.hidden or None,
     }

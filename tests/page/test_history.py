@@ -16,7 +16,7 @@ from gangsched.page.board import Board
 from gangsched.page.history import KEPT_S, MOST_STEPS, SAMPLE_S, History
 from gangsched.page.machine_reader import keep
 from gangsched.views.cluster_overview import Totals
-from gangsched.views.group_rows import GroupRow
+from gangsched.views.group_row import GroupRow
 from gangsched.views.timeline import Moment, Stage
 from tests.browsing import remembered
 from tests.page_scene import BEGIN, MINUTES, PLAYS

@@ -14,8 +14,8 @@ from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import Phase, Record
 from gangsched.core.objects.status import PREEMPTION, GroupStatus, Place, Reservation
-from gangsched.views import cluster_overview, group_rows, node_usage
-from gangsched.views.group_rows import Ask
+from gangsched.views import cluster_overview, group_row, group_rows, node_usage
+from gangsched.views.group_row import Ask
 from gangsched.views.node_groups import MOST, topology
 from gangsched.views.node_usage import State
 from tests.builders import GPU, amounts, group, node, pod
@@ -106,7 +106,7 @@ def test_a_group_says_what_it_asks_for_and_what_its_members_do():
     ]
     assert (row.bound, row.running) == (4, 2)
     assert row.asks == (Ask(4, amounts({"cpu": "1"})), Ask(1, amounts({"cpu": "99"})))
-    assert group_rows.as_object(row)["asks"] == [
+    assert group_row.as_object(row)["asks"] == [
         {"members": 4, "requests": {"cpu": "1"}},
         {"members": 1, "requests": {"cpu": "99"}},
     ]

@@ -30,7 +30,7 @@ from gangsched.core.objects.policy import Policy, Preemption
 from gangsched.core.objects.priority_class import PriorityClass
 from gangsched.core.objects.record import Minima, Phase, Record
 from gangsched.core.objects.status import PREEMPTION, GroupStatus, Place, Reservation
-from gangsched.views import group_rows
+from gangsched.views import group_row
 from gangsched.views.diagnosed import Diagnosis
 from gangsched.views.diagnosis import from_cluster
 from gangsched.views.diagnosis_json import as_object
@@ -210,6 +210,6 @@ def test_a_row_says_who_leaves_for_the_group():
     assert plans["high"] is not None
     assert plans["high"].pods == {GroupKey("default", "low"): 2, None: 2}
     planned = next(row for row in rows(harness.machine) if row.plan is not None)
-    told = json.loads(msgspec.json.encode(group_rows.as_object(planned)))["plan"]
+    told = json.loads(msgspec.json.encode(group_row.as_object(planned)))["plan"]
     assert told["leaving"] == [{"group": "default/low", "pods": 2}, {"group": None, "pods": 2}]
     assert told["since"] < told["expires"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.views.group_rows import ReservedLater, as_object, row
+from gangsched.views.group_row import ReservedLater, as_object
+from gangsched.views.group_rows import row
 from tests.harness import START
 from tests.reserving import cluster, gang, runs, starve
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    # Whoever reads or shows settings does not need arrays.
+    import numpy as np
+    import numpy.typing as npt
 
-from gangsched.core.objects.arrays import IntArray
+    from gangsched.core.objects.arrays import IntArray
 
 
 class Scarce(NamedTuple):
