@@ -104,7 +104,7 @@ async def _rows(arguments: argparse.Namespace, session: ApiSession, *, quiet: bo
     from gangsched.cli.deciding_settings import rules  # noqa: PLC0415
     from gangsched.cli.group_reader import read_gangs  # noqa: PLC0415
     from gangsched.cli.leaders import read_leaders  # noqa: PLC0415 - see the package
-    from gangsched.cli.visible_groups import rows  # noqa: PLC0415
+    from gangsched.cli.visible_groups import elsewhere, rows  # noqa: PLC0415
 
     with Progress("reading groups") as progress:
         leaders = await read_leaders(session)
@@ -116,6 +116,8 @@ async def _rows(arguments: argparse.Namespace, session: ApiSession, *, quiet: bo
         visible = rows(reading, policy=settings.policy(), now=time.time())
     if reading.forbidden and not quiet:
         note(arguments, f"only the status of PodGroups, because the API server says: {reading.forbidden}")
+    if not quiet and (others := elsewhere(reading, visible)):
+        note(arguments, others)
     return visible
 
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from gangsched.cli.group_reader import Reading, is_told
 from gangsched.core.objects.events import Event, ForeignGroupsReplaced, GroupsReplaced, PodsReplaced
 from gangsched.core.objects.podgroup import Group
-from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.policy import DEFAULT_NAME, Policy
 from gangsched.views.group_row import GroupRow, of_declared
 
 
 def rows(reading: Reading, *, policy: Policy, now: float) -> list[GroupRow]:
     """The gangs that `cli.group_reader.read_gangs` has read, the longest-waiting first; no pods without a group."""
-    listed = [group for event in reading.events if isinstance(event, GroupsReplaced) for group in event.groups]
+    listed = _listed(reading)
     if reading.forbidden:
         found = [*map(of_declared, listed)]
     elif reading.told:
@@ -21,6 +21,27 @@ def rows(reading: Reading, *, policy: Policy, now: float) -> list[GroupRow]:
     else:
         found = _decided(reading.events, policy, now)
     return sorted(found, key=lambda row: row.order)
+
+
+def elsewhere(reading: Reading, shown: Sequence[GroupRow]) -> str:
+    """A sentence about the PodGroups that are not `shown` because other installations have them; empty if none are."""
+    keys = {row.key for row in shown}
+    names = [
+        group.status.scheduler or group.scheduler or DEFAULT_NAME
+        for group in _listed(reading)
+        if group.key not in keys and (group.status.phase or group.scheduler)
+    ]
+    if not names:
+        return ""
+    several = sorted({*names})
+    own = f"{len(names)} PodGroup{' belongs' if len(names) == 1 else 's belong'} to the schedulerName"
+    if len(several) == 1:
+        return f"{own} {several[0]}: --scheduler-name {several[0]} lists {'it' if len(names) == 1 else 'them'}."
+    return f"{own}s {', '.join(several)}: --scheduler-name NAME lists those of one."
+
+
+def _listed(reading: Reading) -> list[Group]:
+    return [group for event in reading.events if isinstance(event, GroupsReplaced) for group in event.groups]
 
 
 def _told(events: Sequence[Event], listed: Sequence[Group], policy: Policy, now: float) -> list[GroupRow]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gangsched.cli.explain_all import waiting
 from gangsched.cli.group_reader import Reading
 from gangsched.cli.top import page, screen
-from gangsched.cli.visible_groups import rows
+from gangsched.cli.visible_groups import elsewhere, rows
 from gangsched.core.objects.declaration import Declaration, GroupKey
 from gangsched.core.objects.events import Event, GroupsReplaced, NodesReplaced, PodsReplaced, Synced
 from gangsched.core.objects.policy import Policy
@@ -61,6 +61,29 @@ def test_members_are_counted_by_what_there_is_and_not_by_a_status_of_before():
     stale = status(Phase.QUEUED, "Unschedulable", NOW - 20, members=9, bound=7)
     [found] = listed(groups=[group("a", min_member=3, status=stale)], pods=[pod("a-0", node="n1"), pod("a-1")])
     assert (found.members, found.minimum, found.bound, list(found.pods)) == (2, 3, 1, ["a-0", "a-1"])
+
+
+@pytest.mark.parametrize(
+    ("owners", "said"),
+    [
+        ([""], []),
+        (["", "gangsched-try"], ["1 PodGroup", "--scheduler-name gangsched-try"]),
+        (["b", "a", "b"], ["3 PodGroups", "a, b", "--scheduler-name NAME"]),
+    ],
+)
+@pytest.mark.parametrize("told", [True, False])
+def test_podgroups_of_other_installations_are_counted_and_it_is_said_how_to_see_them(owners, said, told):
+    """Tried as a new user: beside `gangsched try`, `gangsched list` said that there are no groups."""
+    groups = [
+        group(f"g{at}", min_member=1, status=status(Phase.QUEUED, "Unschedulable", NOW, scheduler=owner))
+        for at, owner in enumerate(owners)
+    ]
+    reading = Reading(group=None, events=events(groups=groups), told=told)
+    found = rows(reading, policy=Policy(), now=NOW)
+    assert len(found) == owners.count("")
+    sentence = elsewhere(reading, found)
+    assert bool(sentence) is bool(said)
+    assert all(part in sentence for part in said)
 
 
 def test_without_the_right_to_see_pods_the_status_counts():
