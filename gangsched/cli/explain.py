@@ -181,27 +181,32 @@ async def _diagnose(
     arguments: argparse.Namespace, session: ApiSession, key: GroupKey, progress: Progress
 ) -> _Explained:
     from gangsched.cli.deciding_settings import rules  # noqa: PLC0415
-    from gangsched.cli.group_reader import Reading, read, read_at_rest  # noqa: PLC0415
+    from gangsched.cli.group_reader import Reading, is_at_rest, read, read_told  # noqa: PLC0415
     from gangsched.cli.leaders import read_leaders  # noqa: PLC0415
     from gangsched.views.diagnosed import from_status  # noqa: PLC0415
     from gangsched.views.diagnosis import from_cluster  # noqa: PLC0415
 
     leaders = await read_leaders(session)
     decided = rules(arguments, leaders, namespace=key.namespace)
+    so_far = ""
     if (
         arguments.output not in (JSON, YAML)
         and leaders.tell(decided.settings, key.namespace)
-        and (group := await read_at_rest(session, key, decided.settings.scheduler_names)) is not None
+        and (group := await read_told(session, key, decided.settings.scheduler_names)) is not None
     ):
-        return _Explained(from_status(group), Reading(group=group), leaders, decided)
-    reading = await read(session, key, decided.settings, on_progress=progress.say)
+        told = from_status(group)
+        if is_at_rest(group):
+            return _Explained(told, Reading(group=group), leaders, decided)
+        # Reading a large cluster takes some seconds.
+        so_far = f"; the operator says: {told.message}"
+    reading = await read(session, key, decided.settings, on_progress=lambda text: progress.say(text + so_far))
     pod = reading.pod_of(key)
     if pod is not None and pod.scheduler not in decided.settings.scheduler_names:
         others = rules(arguments, leaders, schedulers=[pod.scheduler], namespace=key.namespace)
         if pod.scheduler in others.settings.scheduler_names:
             # Another operator serves this pod, and may watch other kinds of workloads.
             decided, reading = others, await read(session, key, others.settings, on_progress=progress.say)
-    progress.say("deciding")
+    progress.say(f"deciding{so_far}")
     if reading.events:
         diagnosis = from_cluster(reading.events, key, policy=decided.settings.policy(), now=time.time())
     else:

@@ -192,17 +192,20 @@ def is_told(group: Group, schedulers: Collection[str]) -> bool:
     return bool(group.status.phase) and (group.status.scheduler or _DEFAULT.scheduler_names[0]) in schedulers
 
 
-async def read_at_rest(session: ApiSession, key: GroupKey, schedulers: Collection[str]) -> Group | None:
-    """The PodGroup if its status says all that there is to say: it has ended, is suspended, or all members are bound.
+async def read_told(session: ApiSession, key: GroupKey, schedulers: Collection[str]) -> Group | None:
+    """The PodGroup if an operator that serves these schedulerNames has written its status.
 
     Raises:
         As `read`.
     """
     group = await _read_group(session, key)
-    if group is None or not is_told(group, schedulers):
-        return None
+    return group if group is not None and is_told(group, schedulers) else None
+
+
+def is_at_rest(group: Group) -> bool:
+    """Whether its status says all that there is to say: it has ended, is suspended, or all members are bound."""
     is_bound = group.status.phase in _PLACED and group.status.bound >= group.status.members
-    return group if is_bound or group.status.phase in _ENDED else None
+    return is_bound or group.status.phase in _ENDED
 
 
 async def read_members(session: ApiSession, key: GroupKey, schedulers: Collection[str]) -> Collection[str] | None:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 
 from gangsched.api.conversion import group_from_object
-from gangsched.cli import make_parser
+from gangsched.cli import leaders, make_parser
 from gangsched.cli.explain import _look_at
+from gangsched.cli.leaders import Leader, Leaders
+from gangsched.cli.progress import Progress
+from gangsched.config.published import published, read
+from gangsched.config.settings import Settings
 from tests.kube.fake_api import FakeApi, body, serving, status
 
 HELPS = ["cpu 2 more on nodes that accept its members, cpu 1 per member", "spec.minMember of at most 2: that many fit"]
@@ -46,6 +50,25 @@ async def explained(*arguments: str) -> str:
     async with serving(api) as session:
         [(_, _, text)] = await _look_at(parsed, session)
     return text
+
+
+async def test_what_the_operator_says_is_shown_while_the_cluster_is_read(monkeypatch) -> None:
+    """On a large cluster that takes some seconds, and the status is there at once."""
+    said = list[str]()
+
+    async def led(_: object) -> Leaders:
+        return Leaders((), leads=True, all=[Leader("sys/a", read(published(Settings())))])
+
+    monkeypatch.setattr(leaders, "read_leaders", led)
+    monkeypatch.setattr(Progress, "say", lambda _, text: said.append(text))
+    path = "/apis/gangsched.io/v1alpha1/namespaces/team-a/podgroups/train"
+    api = FakeApi.answering("GET", path, body(GROUP), body(GROUP))
+    api.answer("GET", "/api/v1/namespaces", status(403, "no", reason="Forbidden"))
+    async with serving(api) as session:
+        await _look_at(make_parser().parse_args(["explain", "team-a/train"]), session)
+    assert {text.partition("; ")[2] for text in said} == {
+        "the operator says: Only 2 of 4 members fit. Ahead of it: 3 other groups or pods."
+    }
 
 
 async def test_all_that_the_operator_wrote_is_told() -> None:
