@@ -394,10 +394,14 @@ class PlanJudge:
                         causes.add("refused")
 
     def _is_held_up(self, promise: Promise) -> bool:
-        """Whether an eviction for the plan is refused so far: until it is not, nobody else is told to leave for it."""
+        """Whether an eviction for the plan is refused so far, or on its nodes one for another plan.
+
+        Until it is not, nobody else is told to leave.
+        """
         pods = self._seen.pods
-        refused = (uid for uid in self._refused if uid in pods and is_live(pods[uid]))
-        return any(each is promise for uid in refused for each in self._asked_under.get(uid, ()))
+        refused = [uid for uid in self._refused if uid in pods and is_live(pods[uid])]
+        its_own = any(each is promise for uid in refused for each in self._asked_under.get(uid, ()))
+        return its_own or any(pods[uid].node in promise.nodes for uid in refused)
 
     # At an eviction
 

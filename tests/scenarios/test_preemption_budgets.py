@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.effects import EvictPod
@@ -54,6 +55,20 @@ def test_budgets_may_be_exceeded_where_the_settings_prefer_it_and_there_is_no_ot
     harness.put_budget(budget(3))
     harness.wait(10)
     assert evicted(harness) == names("low", range(4))
+
+
+@pytest.mark.parametrize("beside", [{}, READY], ids=["not ready", "under a budget that allows it"])
+def test_nobody_leaves_before_a_budget_that_is_exceeded_has_allowed_its_part(beside):
+    """Found by random worlds: all that were under some budget were asked at once, and one was refused for good."""
+    harness = cluster(
+        node(cpu=3), *gang("low", 2, pods_with=READY), alone("p", labels={"app": "p"}, **beside), exceeds_budgets=True
+    )
+    others = (Requirement("app", "NotIn", ("p",)),)
+    harness.put_budget(*([budget(0)] if not beside else [budget(0, "low", others), budget(1, "p", APP_P)]))
+    assert victims(harness, *holder(3), wait_s=300) == []
+    harness.put_budget(*(replace(each, allowed=2) for each in harness.budgets.values()))
+    harness.wait(400)
+    assert evicted(harness) == ["low-0", "low-1", "p"]
 
 
 def test_a_pod_under_two_budgets_stays():

@@ -10,10 +10,10 @@ from gangsched.core.gang.plan import Plan
 
 
 def next_batch(plan: Plan, cluster: Cluster) -> frozenset[str]:
-    """The pods, by UID, that are told to leave next; none while some that were told before stay.
+    """The pods, by UID, that are told to leave next; none while some stay that were told before, also for other plans.
 
-    Those under disruption budgets are first, with all that leave of their gangs: if the API server refuses them, nobody
-    else has left in vain.
+    First are those by whom a disruption budget would be exceeded, then those under any, with all that leave of their
+    gangs: if the API server refuses them, nobody else has left in vain.
     """
     pods, budgets = cluster.pods, cluster.budgets
 
@@ -23,10 +23,13 @@ def next_batch(plan: Plan, cluster: Cluster) -> frozenset[str]:
 
     several = (*plan.whole.values(), *plan.single.values(), *(frozenset((uid,)) for uid in plan.loose))
     rest = [uids for uids in several if not uids <= plan.told and any(map(stays, uids))]
-    if not rest or any(map(stays, plan.told)):
+    if not rest or any(map(stays, plan.told | plan.anyway)):
         return frozenset()
     under = [uids for uids in rest if any(uid in pods and budgets.of(pods[uid]) for uid in uids)]
-    return frozenset().union(*(under or rest))
+    drawn = drawn_by(cluster, (uid for uids in under for uid in uids))
+    exceeded = {name for name, number in drawn.items() if number > budgets.allowed.get(name, 0)}
+    doubtful = [uids for uids in under if not exceeded.isdisjoint(drawn_by(cluster, uids))] if exceeded else []
+    return frozenset().union(*(doubtful or under or rest))
 
 
 def drawn_by(cluster: Cluster, uids: Iterable[str]) -> Counter[str]:
