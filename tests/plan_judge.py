@@ -394,14 +394,13 @@ class PlanJudge:
                         causes.add("refused")
 
     def _is_held_up(self, promise: Promise) -> bool:
-        """Whether an eviction for the plan is refused so far, or on its nodes one for another plan.
+        """Whether an eviction for the plan is refused so far: until it is not, nobody else is told to leave for it."""
+        return any(each is promise for pod in self._refused_pods() for each in self._asked_under.get(pod.uid, ()))
 
-        Until it is not, nobody else is told to leave.
-        """
-        pods = self._seen.pods
-        refused = [uid for uid in self._refused if uid in pods and is_live(pods[uid])]
-        its_own = any(each is promise for uid in refused for each in self._asked_under.get(uid, ()))
-        return its_own or any(pods[uid].node in promise.nodes for uid in refused)
+    def _refused_pods(self) -> Iterator[Pod]:
+        """The pods whose eviction is refused so far."""
+        there = (self._seen.pods[uid] for uid in self._refused if uid in self._seen.pods)
+        return filter(is_live, there)
 
     # At an eviction
 
@@ -623,6 +622,9 @@ class PlanJudge:
             earlier = (key for key in ahead_of_it if self._promises[key].at <= promise.at)
             beside = [key for key in earlier if not self._is_lost(key, ranked)]
             if any(self._is_held_up(self._promises[key]) for key in (holder, *beside)):
+                continue
+            if any(pod.node in promise.nodes for pod in self._refused_pods()):
+                # While who was told to leave for an earlier plan stays there, nobody else is told.
                 continue
             bound = {pod.uid for pod in seen.standing() if key_of(pod) == holder}
             for name in promise.nodes & seen.nodes.keys():

@@ -31,6 +31,7 @@ from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.selectors import is_label_value
 from gangsched.kube.client.errors import UNREADABLE, AccessDenied, ApiError, CrdMissing, Expired, Garbled
+from gangsched.kube.client.pages import converted
 from gangsched.kube.client.pages import pages as pages_of
 from gangsched.kube.client.paths import quoted
 from gangsched.kube.client.resource import Resource
@@ -47,8 +48,6 @@ Value = TypeVar("Value")
 
 _PAGE = 5_000
 """Objects a page: over a slow connection each page takes at least a round trip."""
-_AT_ONCE = 500
-"""So many objects are converted at a time."""
 _LISTS = 3
 """Maximum number of attempts at a list whose pages expire before all are read.
 
@@ -319,14 +318,12 @@ async def _list(
 
 
 async def _list_once(session: ApiSession, resource: Resource[Value], path: str, selector: str, fields: str) -> Event:
+    def read(item: msgspec.Raw) -> Value:
+        return _decoded(lambda: resource.read(item)[1], f"One of the {resource.name}")
+
     values: list[Value] = []
     async for page in pages_of(session, path, resource.name, selector=selector, fields=fields, size=_PAGE):
-        items = page.items or ()
-        for start in range(0, len(items), _AT_ONCE):
-            # Answers of other requests are taken in meanwhile.
-            await asyncio.sleep(0)
-            some = items[start : start + _AT_ONCE]
-            values += [_decoded(lambda: resource.read(item)[1], f"One of the {resource.name}") for item in some]  # noqa: B023 - called at once
+        values += await converted(page, read)
     return resource.replaced(tuple(values))
 
 

@@ -26,9 +26,9 @@ def next_batch(plan: Plan, cluster: Cluster) -> frozenset[str]:
     if not rest or any(map(stays, plan.told | plan.anyway)):
         return frozenset()
     under = [uids for uids in rest if any(uid in pods and budgets.of(pods[uid]) for uid in uids)]
-    drawn = drawn_by(cluster, (uid for uids in under for uid in uids))
-    exceeded = {name for name, number in drawn.items() if number > budgets.allowed.get(name, 0)}
-    doubtful = [uids for uids in under if not exceeded.isdisjoint(drawn_by(cluster, uids))] if exceeded else []
+    drawn = [drawn_by(cluster, uids) for uids in under]
+    exceeded = {name for name, number in sum(drawn, Counter()).items() if number > budgets.allowed.get(name, 0)}
+    doubtful = [uids for uids, names in zip(under, drawn, strict=True) if not exceeded.isdisjoint(names)]
     return frozenset().union(*(doubtful or under or rest))
 
 

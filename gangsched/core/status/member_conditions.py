@@ -45,7 +45,7 @@ def write(gang: Gang, assessment: Assessment, group_message: str, policy: Policy
     unseen = (_differs(seen, told) for *_, seen, told in _compared(gang, assessment, now))
     if is_new:
         written.look_at_conditions(now + policy.message_interval_s)
-    elif now >= written.conditions_at or not any(unseen):
+    elif written.conditions_at < NEVER and (now >= written.conditions_at or not any(unseen)):
         # One that was lost twice is written again when something else happens.
         written.look_at_conditions(NEVER)
     return effects

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from http import HTTPStatus
 from typing import Any
 
@@ -12,9 +12,11 @@ from msgspec import Struct
 
 from gangsched.kube import wire
 from gangsched.kube.client.errors import UNREADABLE, Expired, Garbled
-from gangsched.kube.client.resource import LIST_TIMEOUT_S, PAGE
+from gangsched.kube.client.resource import LIST_TIMEOUT_S, PAGE, Value
 from gangsched.kube.client.session import ApiSession, Response
 
+_BATCH = 200
+"""So many objects are converted at a time."""
 _PAGE = msgspec.json.Decoder(wire.Page)
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
 
@@ -83,6 +85,16 @@ async def pages(
         if following is not None and not following.cancel() and not following.cancelled():
             # Whoever stopped early does not want to know how it ended.
             following.exception()
+
+
+async def converted(page: wire.Page, read: Callable[[msgspec.Raw], Value]) -> list[Value]:
+    """The page's objects as values. Others run, and answers arrive, between some of them."""
+    values: list[Value] = []
+    items = page.items or ()
+    for start in range(0, len(items), _BATCH):
+        values += map(read, items[start : start + _BATCH])
+        await asyncio.sleep(0)
+    return values
 
 
 def objects(page: wire.Page, name: str) -> Iterator[dict[str, Any]]:

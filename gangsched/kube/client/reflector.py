@@ -40,7 +40,7 @@ from gangsched.kube.client.errors import (
     NotServed,
 )
 from gangsched.kube.client.line_splitter import LineSplitter
-from gangsched.kube.client.pages import pages, unreadable
+from gangsched.kube.client.pages import converted, pages, unreadable
 from gangsched.kube.client.resource import Resource, Value
 from gangsched.kube.client.session import ApiSession
 
@@ -218,10 +218,7 @@ class Reflector(Generic[Value]):
             self._session, resource.path, resource.name, selector=resource.selector, essential=not resource.optional
         ):
             try:
-                items = page.items or []
-                for start in range(0, len(items), _BATCH):
-                    values += [self.resource.read(item)[1] for item in items[start : start + _BATCH]]
-                    await asyncio.sleep(0)
+                values += await converted(page, lambda item: resource.read(item)[1])
             except UNREADABLE as error:
                 raise unreadable(resource.name, error) from error
             self._heard()
