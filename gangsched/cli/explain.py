@@ -58,9 +58,10 @@ def add_parser(commands: Commands) -> None:
         "nodes, which resources are missing and which pods and groups hold them, which groups are ahead, who leaves "
         "for it or why nobody does, and what would help. Nodes are grouped by pool, machine and zone, in at most ten "
         "groups. The command runs the scheduler on the cluster's current state, by the settings of the operator that "
-        "leads, and writes nothing; a group that does not wait is shown as its status says. Without a name it lists "
-        "all that wait in the namespace, in scheduling order, and says whether an operator leads. It needs the right "
-        "to list nodes, pods, PodGroups, namespaces, "
+        "leads, and writes nothing. Where an operator leads, a group that does not wait is shown as its status says, "
+        "and in a cluster of more than 10,000 pods one that waits, too, except with -o wide, json or yaml. Without a "
+        "name it lists all that wait in the namespace, in scheduling order, and says whether an operator leads. It "
+        "needs the right to list nodes, pods, PodGroups, namespaces, "
         "PriorityClasses, PersistentVolumeClaims, PersistentVolumes, StorageClasses, CSINodes, CSIDrivers, "
         "CSIStorageCapacities, VolumeAttachments, ResourceSlices, DeviceClasses and ResourceClaims; without it, it "
         "shows what the operator wrote into the PodGroup's status. It also reads other systems' PodGroups, the Jobs or "
@@ -144,6 +145,11 @@ async def _look_at_all(arguments: argparse.Namespace, session: ApiSession) -> li
 
 # One group
 
+_TOLD = (
+    "this is what the operator wrote into the PodGroup's status; -o wide also reads the more than {:,} pods of the "
+    "cluster, decides on a copy of them, and shows who holds what is missing, who is ahead and who would leave"
+)
+
 
 async def _look_at(arguments: argparse.Namespace, session: ApiSession) -> list[Item]:
     from gangsched.cli import explain_text  # noqa: PLC0415 - see the package
@@ -156,7 +162,7 @@ async def _look_at(arguments: argparse.Namespace, session: ApiSession) -> list[I
     # A completely bound group needs no operator for now. `rules` did not decide what a status says.
     unled = explained.leaders.leads is False and diagnosis.bound < max(1, diagnosis.minimum)
     no_operator = explained.leaders.sentences if unled else ()
-    notes = () if reading.forbidden else explained.rules.notes
+    notes = (*explained.remarks, *(() if reading.forbidden else explained.rules.notes))
     if arguments.output in (JSON, YAML):
         document = diagnosis_json.as_object(diagnosis, reading, no_operator=no_operator, notes=notes)
         text = structured(arguments.output, document, many=arguments.watch)
@@ -175,20 +181,20 @@ class _Explained:
     reading: Reading
     leaders: Leaders
     rules: Rules
+    remarks: Sequence[str] = ()
 
 
 async def _diagnose(
     arguments: argparse.Namespace, session: ApiSession, key: GroupKey, progress: Progress
 ) -> _Explained:
     from gangsched.cli.deciding_settings import rules  # noqa: PLC0415
-    from gangsched.cli.group_reader import Reading, is_at_rest, read, read_told  # noqa: PLC0415
+    from gangsched.cli.group_reader import MANY_PODS, Reading, is_at_rest, is_large, read, read_told  # noqa: PLC0415
     from gangsched.cli.leaders import read_leaders  # noqa: PLC0415
     from gangsched.views.diagnosed import from_status  # noqa: PLC0415
     from gangsched.views.diagnosis import from_cluster  # noqa: PLC0415
 
     leaders = await read_leaders(session)
     decided = rules(arguments, leaders, namespace=key.namespace)
-    so_far = ""
     if (
         arguments.output not in (JSON, YAML)
         and leaders.tell(decided.settings, key.namespace)
@@ -197,16 +203,17 @@ async def _diagnose(
         told = from_status(group)
         if is_at_rest(group):
             return _Explained(told, Reading(group=group), leaders, decided)
-        # Reading a large cluster takes some seconds.
-        so_far = f"; the operator says: {told.message}"
-    reading = await read(session, key, decided.settings, on_progress=lambda text: progress.say(text + so_far))
+        if arguments.output != WIDE and await is_large(session):
+            told = await _with_owners(session, told, decided.settings)
+            return _Explained(told, Reading(group=group), leaders, decided, [_TOLD.format(MANY_PODS)])
+    reading = await read(session, key, decided.settings, on_progress=progress.say)
     pod = reading.pod_of(key)
     if pod is not None and pod.scheduler not in decided.settings.scheduler_names:
         others = rules(arguments, leaders, schedulers=[pod.scheduler], namespace=key.namespace)
         if pod.scheduler in others.settings.scheduler_names:
             # Another operator serves this pod, and may watch other kinds of workloads.
             decided, reading = others, await read(session, key, others.settings, on_progress=progress.say)
-    progress.say(f"deciding{so_far}")
+    progress.say("deciding")
     if reading.events:
         diagnosis = from_cluster(reading.events, key, policy=decided.settings.policy(), now=time.time())
     else:

@@ -69,6 +69,8 @@ DECIDING: Sequence[Resource[Any]] = (
 )
 """The kinds that decide about any group, whose objects the caller must be allowed to list."""
 LISTED = [resource.name for resource in DECIDING]
+MANY_PODS = 10_000
+"""Reading and deciding on more pods than this takes more than a second, and the API server's time each time."""
 _PLACED = (Phase.SCHEDULED, Phase.RUNNING)
 _ENDED = (Phase.SUCCEEDED, Phase.FAILED, Phase.SUSPENDED)
 _MOST_NAMES = 30_000
@@ -199,6 +201,14 @@ async def read_told(session: ApiSession, key: GroupKey, schedulers: Collection[s
     """
     group = await _read_group(session, key)
     return group if group is not None and is_told(group, schedulers) else None
+
+
+async def is_large(session: ApiSession) -> bool:
+    """Whether the cluster has more than MANY_PODS pods, as far as the caller may know; it costs reading one."""
+    with suppress(ApiError):
+        async for page in pages_of(session, PODS.path, PODS.name, size=1):
+            return page.metadata.remaining_item_count >= MANY_PODS
+    return False
 
 
 def is_at_rest(group: Group) -> bool:

@@ -10,6 +10,8 @@ from gangsched.kube.wire.shared_parts import Meta
 class ListMeta(Struct, gc=False, rename="camel"):
     resource_version: str | None = None
     continue_: str | None = field(name="continue", default=None)
+    remaining_item_count: int = 0
+    """How many objects follow the page; 0 also for a list with selectors, of which the API server does not know it."""
 
 
 class Page(Struct, gc=False, rename="camel"):
