@@ -13,6 +13,7 @@ from typing import Any
 
 from playwright.async_api import Browser, CDPSession, ConsoleMessage, Page, async_playwright
 
+from gangsched.page.child import WITHIN_S
 from testbed.cache import SetupError
 
 MISSING = "there is no Chromium: install it, on Debian with apt-get install chromium"
@@ -52,17 +53,22 @@ class Tab:
     problems: list[str] = field(default_factory=list)
     requested: list[str] = field(default_factory=list)
 
-    async def until(self, expression: str, *, within_s: float = 60) -> Any:  # noqa: ANN401 - any JSON
+    async def until(self, expression: str, *, within_s: float = WITHIN_S + 10) -> Any:  # noqa: ANN401 - any JSON
         """Poll the expression until its value is truthy, and return the value.
 
-        Playwright's own `wait_for_function` needs `eval`, which the page's policy forbids.
+        Playwright's own `wait_for_function` needs `eval`, which the page's policy forbids. By default it takes longer
+        than the page itself waits for an answer.
 
         Raises:
-            TimeoutError: it is not truthy within that time.
+            TimeoutError: it is not truthy within that time; the text says what the page shows instead.
         """
-        async with asyncio.timeout(within_s):
-            while not (value := await self.page.evaluate(expression)):  # noqa: ASYNC110 - nothing tells
-                await asyncio.sleep(0.02)
+        try:
+            async with asyncio.timeout(within_s):
+                while not (value := await self.page.evaluate(expression)):  # noqa: ASYNC110 - nothing tells
+                    await asyncio.sleep(0.02)
+        except TimeoutError as error:
+            shown = await self.page.evaluate("document.body.innerText")
+            raise TimeoutError(f"{expression} did not hold within {within_s} s; the page shows:\n{shown}") from error
         return value
 
     def report(self, message: ConsoleMessage) -> None:
