@@ -15,7 +15,7 @@ from gangsched.api.role_template import LabelKey, LabelValue, MemberTemplate
 from gangsched.api.schema import Count, Int32, ListMap, PodGroupPart, Rule, matching
 from gangsched.core.objects.duration import LONGEST_S, PATTERN, SHORTEST_S, parse_duration
 from gangsched.core.objects.podgroup import OnDegraded, TimeoutPolicy
-from gangsched.core.planning.strategies import STRATEGIES
+from gangsched.core.objects.strategy import BUILT_IN
 
 MAX_NAME = 63
 """A PodGroup's name is the value of its members' label `gangsched.io/pod-group`, which has at most 63 characters."""
@@ -52,9 +52,9 @@ Strategy = Annotated[
     str,
     Field(min_length=1, max_length=253),
     Rule(
-        f"self in [{', '.join(repr(name) for name in STRATEGIES)}] || self.contains('/')",
-        f"must be one of {', '.join(STRATEGIES)}, or the name of an installed plug-in, which contains a slash",
-        lambda name: name in STRATEGIES or "/" in name,
+        f"self in [{', '.join(repr(name) for name in BUILT_IN)}] || self.contains('/')",
+        f"must be one of {', '.join(BUILT_IN)}, or the name of an installed plug-in, which contains a slash",
+        lambda name: name in BUILT_IN or "/" in name,
     ),
 ]
 

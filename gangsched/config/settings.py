@@ -32,7 +32,7 @@ from gangsched.config.volcano_settings import Volcano
 from gangsched.config.yaml_documents import Unfollowable, document
 from gangsched.core.objects.duration import parse_duration
 from gangsched.core.objects.policy import OwnerGuard, Policy, PriorityFrom
-from gangsched.core.planning.strategies import STRATEGIES
+from gangsched.core.objects.strategy import BUILT_IN
 
 
 class InvalidConfig(ValueError):  # noqa: N818 - what it names is the file, as the person who wrote it sees it
@@ -234,7 +234,7 @@ class Settings(SettingsPart):
             min_length=1,
             max_length=253,
             # Only the operator knows the installed plug-ins; their names contain a slash.
-            json_schema_extra={"pattern": f"^({'|'.join(STRATEGIES)})$|/"},
+            json_schema_extra={"pattern": f"^({'|'.join(BUILT_IN)})$|/"},
         ),
     ] = Field(
         default="BestFit",
@@ -284,7 +284,7 @@ class Settings(SettingsPart):
             strategies = installed_strategies()
         except InvalidPlugin as error:
             raise InvalidConfig(str(error)) from error
-        names = (*STRATEGIES, *strategies)
+        names = (*BUILT_IN, *strategies)
         if self.gpu_strategy not in names:
             raise InvalidConfig(
                 f"gpuStrategy: {self.gpu_strategy!r} is not installed: install the plug-in that provides it, or use "

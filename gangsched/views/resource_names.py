@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from gangsched.api.custom_resource import GROUP
 from gangsched.config.dialects import DIALECTS
-from gangsched.core.declarations.resolution import OBJECT, TREE
-from gangsched.core.objects.declaration import NATIVE, OWN_DIALECT, GroupKey
+from gangsched.core.objects.declaration import NATIVE, OBJECT, OWN_DIALECT, TREE, GroupKey
 
 OWN = f"podgroup.{GROUP}"
 """PodGroups of gangsched itself."""

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from gangsched.config.custom_workloads import Workloads as Chosen
 from gangsched.config.settings import Settings
 from gangsched.config.workload_registry import NAMES, WORKLOADS
-from gangsched.core.gang.making import OBJECT_NAME
-from gangsched.core.objects.declaration import Declaration
+from gangsched.core.objects.declaration import OBJECT_NAME, Declaration
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.workload import Series, TopOwner, Workload, WorkloadFacts

@@ -15,13 +15,7 @@ from gangsched.core.constraints.node_constraint import NodeConstraint
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.reasons import NodeReason
-
-NOW_CALLED = {
-    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
-}
-"""The current name of each label by its former name."""
-ZONE_LABELS = (*NOW_CALLED, *NOW_CALLED.values())
+from gangsched.core.objects.volumes import NOW_CALLED, ZONE_LABELS
 
 
 @dataclass(frozen=True, slots=True)

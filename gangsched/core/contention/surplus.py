@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gangsched.core.cluster.claims import BOUND, Claim
-from gangsched.core.declarations.resolution import OBJECT
 from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import preempted, rollback
 from gangsched.core.gang.gang import Gang
-from gangsched.core.objects.declaration import NATIVE
+from gangsched.core.objects.declaration import NATIVE, OBJECT
 from gangsched.core.objects.pod import member_order
 from gangsched.core.planning.search import Slots
 

@@ -21,7 +21,7 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.priority_class import PriorityClasses
 from gangsched.core.objects.quantity import format_amount
 from gangsched.core.objects.reasons import Reason
-from gangsched.core.planning.strategies import STRATEGIES
+from gangsched.core.objects.strategy import BUILT_IN
 
 VALUES_SHOWN = 5
 """Number of differing values that a message lists at most, because space in an API object is limited."""
@@ -177,7 +177,7 @@ def refused_fields(spec: GroupSpec, policy: Policy, priority_classes: PriorityCl
             f"This version of gangsched does not support {', '.join(spec.not_built)}: declare the group without, or "
             "let its own scheduler place it.",
         )
-    known = dict.fromkeys((*STRATEGIES, *policy.strategies))
+    known = dict.fromkeys((*BUILT_IN, *policy.strategies))
     if spec.strategy not in known:
         yield Hindrance(
             Reason.STRATEGY_UNKNOWN,

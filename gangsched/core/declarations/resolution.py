@@ -20,10 +20,11 @@ from gangsched.core.declarations.hindrances import Said
 from gangsched.core.declarations.terms import NO_TERMS, Terms, instance_group, priority_of
 from gangsched.core.objects.declaration import (
     COMPOSITE,
-    NATIVE,
+    OBJECT,
     OWN_DIALECT,
     OWN_KEYS,
     PACKED,
+    TREE,
     Declaration,
     GroupKey,
     Role,
@@ -36,10 +37,6 @@ from gangsched.core.objects.record import Minima
 from gangsched.core.objects.soft import Soft
 from gangsched.core.objects.workload import GANG, Reference, WorkloadFacts
 from gangsched.core.planning.strategies import GPU_SUFFIX, PACK, named
-
-OBJECT = "{} PodGroup"
-"""Display name of an object of another system's dialect."""
-TREE = f"{NATIVE} CompositePodGroup"
 
 
 def resolve(

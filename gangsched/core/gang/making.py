@@ -7,19 +7,16 @@ is unknown gets none either, because the PodGroup would keep a wrong minimum.
 
 from __future__ import annotations
 
-import re
-
 from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.writes import BindState
+from gangsched.core.objects.declaration import OBJECT_NAME
 from gangsched.core.objects.effects import Effect, MakeGroup
 from gangsched.core.objects.pod import by_age
 from gangsched.core.objects.workload import Reference
 
 AGAIN_S = 5.0
 """Time in seconds after which the request to create a PodGroup is repeated if the PodGroup has not been seen."""
-OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
-"""Matches the names that a PodGroup may have."""
 
 
 def wanted(gang: Gang, terms: Terms) -> bool:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from gangsched.core.gang import rollback
 from gangsched.core.gang.evicting import Cause
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.making import OBJECT_NAME
-from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.declaration import OBJECT_NAME, GroupKey
 
 if TYPE_CHECKING:
     from gangsched.core.gang.turn import Turn

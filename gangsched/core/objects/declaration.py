@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -21,12 +22,19 @@ class GroupKey(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
+OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
+"""Matches the names that a PodGroup may have."""
 OWN_DIALECT = "gangsched"
 """The name of gangsched's own dialect. No other system uses it, so a pod that does is meant for gangsched."""
 NATIVE = "native"
 """The dialect of Kubernetes' own groups, which controllers such as that of Jobs also create unasked."""
 COMPOSITE = "native-composite"
 """The dialect of pods whose native group is a part of a tree: its inner nodes are objects of a kind of their own."""
+
+OBJECT = "{} PodGroup"
+"""What declares a group, by the dialect of its object."""
+TREE = f"{NATIVE} CompositePodGroup"
+"""What declares a tree of native groups."""
 
 
 class Preference(Struct, frozen=True, gc=False, cache_hash=True):

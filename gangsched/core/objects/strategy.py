@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from gangsched.core.objects.arrays import IntArray
 
 
+BUILT_IN = ("Pack", "Spread", "MinimalFragmentation", "BestFit", "MostUsed")
+"""The names of the built-in strategies in `placement.strategy`; the first is the default."""
+
+
 class Scarce(NamedTuple):
     """The free and used amounts, per candidate, of the scarcest resource that the members request.
 

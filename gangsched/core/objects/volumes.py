@@ -13,6 +13,12 @@ from msgspec import Struct
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import Attachment, Labels, NodeTerm, Requirement
 
+NOW_CALLED = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+}
+"""The current name of each label of zones and regions by its former name."""
+ZONE_LABELS = (*NOW_CALLED, *NOW_CALLED.values())
 _ON_SEVERAL_NODES = frozenset(("ReadWriteMany", "ReadOnlyMany"))
 StorageKey = tuple[str, str]
 """Namespace (empty for a cluster-scoped object) and name."""

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gangsched.core.objects.arrays import IntArray
-from gangsched.core.objects.strategy import Room, Strategy
+from gangsched.core.objects.strategy import BUILT_IN, Room, Strategy
 
 GPU_SUFFIX = "/gpu"
 """The suffix of the names that vendors' device plug-ins give to GPUs, such as nvidia.com/gpu."""
@@ -178,13 +178,9 @@ def one_by_one(strategy: Strategy, room: Room, count: int) -> list[tuple[int, in
     return strategy.distribute(room, count if isinstance(strategy, NodeByNode) else 1)
 
 
-STRATEGIES: Mapping[str, Strategy] = {
-    "Pack": PACK,
-    "Spread": Spread(),
-    "MinimalFragmentation": MinimalFragmentation(),
-    "BestFit": BEST_FIT,
-    "MostUsed": MOST_USED,
-}
+STRATEGIES: Mapping[str, Strategy] = dict(
+    zip(BUILT_IN, (PACK, Spread(), MinimalFragmentation(), BEST_FIT, MOST_USED), strict=True)
+)
 """The built-in strategies by their name in `placement.strategy`."""
 
 

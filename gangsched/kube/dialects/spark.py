@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from gangsched.config.dialects import Key
-from gangsched.core.gang.making import OBJECT_NAME
-from gangsched.core.objects.declaration import PACKED, Declaration, Placing, Preference, Role
+from gangsched.core.objects.declaration import OBJECT_NAME, PACKED, Declaration, Placing, Preference, Role
 from gangsched.core.objects.quantity import InvalidQuantity, amount
 from gangsched.core.objects.shape import Amounts, Shape
 from gangsched.kube.dialects.dialect import Dialect, quoted, sentence

@@ -20,8 +20,7 @@ from msgspec.structs import replace
 
 from gangsched.config.dialects import DialectRow, Key
 from gangsched.config.settings import Settings
-from gangsched.core.gang.making import OBJECT_NAME
-from gangsched.core.objects.declaration import Declaration, Role
+from gangsched.core.objects.declaration import OBJECT_NAME, Declaration, Role
 from gangsched.core.objects.shape import Shape
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import LONGEST_NAME, Dialect, quoted, sentence

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from gangsched.core.constraints.volume_zone import ZONE_LABELS
 from gangsched.core.objects.quantity import InvalidQuantity, Quantity, whole
 from gangsched.core.objects.shape import Attachment, Disk, NodeTerm, Requirement
 from gangsched.core.objects.volumes import (
+    ZONE_LABELS,
     CsiDriver,
     CsiNode,
     StorageCapacity,
