@@ -746,7 +746,7 @@ class Harness:
     def _answer_eviction(self, effect: EvictPod) -> PodEvicted | EvictionRefused:
         pod = self.pods.get(effect.uid)
         if pod is not None and not pod.terminating:
-            refused = self._disrupt(pod) if pod.lifetime.ready else None
+            refused = self._disrupt(pod)
             if refused is not None:
                 return refused
             self.evicted.append(f"{pod.namespace}/{pod.name}")
@@ -769,9 +769,13 @@ class Harness:
             and each.selector is not None
             and matches(each.selector, dict(pod.labels))
         ]
+        if not pod.lifetime.ready and pod.phase is PodPhase.PENDING:
+            return None
         if len(found) > 1:
             return EvictionRefused(pod.uid, Spared.FORBIDDEN, "there is more than one budget")
         for each in found:
+            if not (pod.lifetime.ready or each.counts_unready):
+                continue
             if each.allowed < 1:
                 return EvictionRefused(pod.uid, Spared.BUDGET, "the budget forbids it")
             self.put_budget(replace(each, allowed=each.allowed - 1, disrupted=each.disrupted | {pod.name}))

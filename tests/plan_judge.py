@@ -24,7 +24,7 @@ from gangsched.core.objects.events import (
     PriorityClassSeen,
 )
 from gangsched.core.objects.node import Node
-from gangsched.core.objects.pod import Pod, role_of
+from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.priority_class import PriorityClass
 from gangsched.core.objects.record import Outcome
@@ -134,7 +134,7 @@ class Seen(Told):
         return bool(important) and all(pod.lifetime.preempts for pod in important)
 
     def budgets_of(self, pod: Pod) -> list[DisruptionBudget]:
-        """The budgets that count an eviction of the pod."""
+        """The budgets that select the pod."""
         return [
             each
             for each in self.budgets.values()
@@ -142,6 +142,12 @@ class Seen(Told):
             and each.selector is not None
             and matches(each.selector, dict(pod.labels))
         ]
+
+    def drawn_by(self, pod: Pod) -> list[str]:
+        """The keys of those that count an eviction of the pod."""
+        runs = pod.phase is not PodPhase.PENDING
+        counts = (each.key for each in self.budgets_of(pod) if pod.lifetime.ready or (runs and each.counts_unready))
+        return [*counts]
 
 
 @dataclass(frozen=True)
@@ -346,12 +352,9 @@ class PlanJudge:
     def _drawn(self, but: Collection[str]) -> Counter[str]:
         """Evictions under way that budgets do not show yet."""
         pods = [self._seen.pods[uid] for uid in self._unanswered - set(but) if uid in self._seen.pods]
+        budgets = self._seen.budgets
         return Counter(
-            each.key
-            for pod in pods
-            if pod.lifetime.ready
-            for each in self._seen.budgets_of(pod)
-            if pod.name not in each.disrupted
+            key for pod in pods for key in self._seen.drawn_by(pod) if pod.name not in budgets[key].disrupted
         )
 
     def _note_places(self, effect: PatchStatus) -> None:
@@ -474,14 +477,13 @@ class PlanJudge:
                 assert least.met_by(left), f"{key} is left with {left.total()} of {least.minimum} members"
 
     def _check_budgets(self, batch: Batch, ours: Mapping[GroupKey, list[Pod]]) -> None:
-        """No more ready pods leave than the budgets allow, all together."""
+        """No more pods leave than the budgets allow, all together."""
         if self._harness.policy.preemption.exceeds_budgets:
             return
         drawn = Counter(batch.drawn)
         for pod in (pod for pods in ours.values() for pod in pods):
-            budgets = batch.seen.budgets_of(pod)
-            assert len(budgets) < 2, f"{pod.name} is under two budgets"
-            drawn.update(each.key for each in budgets if pod.lifetime.ready)
+            assert len(batch.seen.budgets_of(pod)) < 2, f"{pod.name} is under two budgets"
+            drawn.update(batch.seen.drawn_by(pod))
         for key, number in drawn.items():
             if any(each.key == key for pod in batch.victims.values() for each in batch.seen.budgets_of(pod)):
                 assert number <= batch.seen.budgets[key].allowed, f"{number} leave of the budget {key}"

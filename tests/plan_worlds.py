@@ -186,11 +186,11 @@ def _said(thing: object) -> str:
             asked = f"cpu {dict(thing.shape.requests)['cpu'] // 1000} port {bool(thing.shape.host_ports)}"
             since = f"since {START - thing.bound_at if thing.node else 0}"
             return (
-                f"pod {thing.name} on {thing.node}: {says} {asked} priority {thing.priority} ready {life.ready} "
-                f"grace {life.grace_s} {since}{flags}"
+                f"pod {thing.name} on {thing.node}: {says} {asked} priority {thing.priority} "
+                f"{thing.phase} ready {life.ready} grace {life.grace_s} {since}{flags}"
             )
         case DisruptionBudget():
-            return f"budget {thing.name}: {thing.allowed}"
+            return f"budget {thing.name}: {thing.allowed}{' also of unready pods' * thing.counts_unready}"
         case _:
             return str(thing)
 
@@ -417,7 +417,13 @@ def worlds(draw: st.DrawFn, *, classes: bool = True) -> World:
     while sum(room.free.values()) > spare:
         things += _alone(draw, f"p{len(things)}", room, classes=classes)
     budgets = [
-        DisruptionBudget("default", f"b{at}", (Requirement("app", "In", (f"a{at}",)),), allowed=draw(st.integers(0, 3)))
+        DisruptionBudget(
+            "default",
+            f"b{at}",
+            (Requirement("app", "In", (f"a{at}",)),),
+            allowed=draw(st.integers(0, 3)),
+            counts_unready=draw(st.booleans()),
+        )
         for at in range(draw(st.sampled_from((0, 1, 2))))
     ]
     asking = [_asking(draw, f"h{at}", 10.0 + at, classes=classes) for at in range(draw(st.integers(1, 3)))]
@@ -438,6 +444,7 @@ def _running(draw: st.DrawFn, name: str, room: _Room, *, classes: bool) -> Itera
     like: dict[str, Any] = {
         "labels": _labels(draw),
         "ready": draw(st.booleans()),
+        "phase": draw(st.sampled_from((PodPhase.RUNNING, PodPhase.RUNNING, PodPhase.PENDING))),
         "grace_s": draw(st.sampled_from((0, 5, 30, 100))),
         "owner": draw(st.sampled_from((SET, SET, SET, JOB, None))),
         "bound_at": START - draw(st.sampled_from((10, 100, 5000))),
@@ -473,6 +480,7 @@ def _alone(draw: st.DrawFn, name: str, room: _Room, *, classes: bool) -> Iterabl
         node=where,
         labels=_labels(draw),
         ready=draw(st.booleans()),
+        phase=draw(st.sampled_from((PodPhase.RUNNING, PodPhase.RUNNING, PodPhase.PENDING))),
         grace_s=grace_s,
         owner=draw(st.sampled_from((SET, SET, None, Owner("DaemonSet", "d", "d", "apps")))),
         priority=draw(st.sampled_from((0, 10, 20))) if classes else 0,

@@ -1,7 +1,7 @@
 """Evictions in a simulated cluster: what the API server answers, and when the evicted pods are gone.
 
-PodDisruptionBudgets allow what their statuses say, and less with each eviction of a ready pod: nothing creates pods
-again, so nothing is added. Each pod uses its whole grace period.
+PodDisruptionBudgets allow what their statuses say, and less with each eviction that draws from them: nothing creates
+pods again, so nothing is added. Each pod uses its whole grace period.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Evictions:
             names = " and ".join(budget.name for budget in budgets)
             return pod, [EvictionRefused(pod.uid, Spared.FORBIDDEN, f"more than one PodDisruptionBudget: {names}")]
         events: list[Event] = []
-        for budget in budgets if pod.lifetime.ready else ():
+        for budget in self._budgets.drawn_by(pod):
             if budget.allowed <= 0:
                 return pod, [
                     EvictionRefused(pod.uid, Spared.BUDGET, f"the PodDisruptionBudget {budget.name} forbids it")

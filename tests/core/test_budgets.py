@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from gangsched.core.cluster.budgets import Budgets
 from gangsched.core.machine import Machine
 from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.events import BudgetGone, BudgetSeen, BudgetsHidden, BudgetsReplaced, Event, Synced
+from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.selectors import matches
 from gangsched.core.objects.shape import Requirement
@@ -124,6 +126,23 @@ def test_the_budgets_of_a_pod_are_those_that_a_look_at_each_of_them_finds(change
     ]
     assert sorted(each.key for each in chosen) == [each.key for each in known.of(pod("p", labels=labels))]
     assert known.contradictions() == []
+
+
+@pytest.mark.parametrize(
+    ("phase", "ready", "counts_unready", "draws"),
+    [
+        (PodPhase.RUNNING, True, True, True),
+        (PodPhase.RUNNING, True, False, True),
+        (PodPhase.RUNNING, False, True, True),
+        (PodPhase.RUNNING, False, False, False),
+        (PodPhase.UNKNOWN, False, True, True),
+        (PodPhase.PENDING, False, True, False),
+    ],
+)
+def test_an_eviction_draws_as_the_api_server_counts(phase, ready, counts_unready, draws):
+    known = budgets(replace(budget(), counts_unready=counts_unready))
+    found = known.drawn_by(pod("p", labels={"a": "b"}, phase=phase, ready=ready))
+    assert [each.name for each in found] == (["x"] if draws else [])
 
 
 def machine(*events: Event) -> Machine:

@@ -70,10 +70,18 @@ def test_it_selects_what_its_selector_says(spec: Any, selector: Any) -> None:
             {"disrupted": frozenset({"p-0", "p-1"})},
             id="disrupted",
         ),
+        pytest.param({"currentHealthy": 1, "desiredHealthy": 2}, {}, id="too few are healthy"),
+        pytest.param({"currentHealthy": 2, "desiredHealthy": 2}, {"counts_unready": False}, id="enough are healthy"),
+        pytest.param({"currentHealthy": 0, "desiredHealthy": 0}, {}, id="it wants none to be healthy"),
     ],
 )
 def test_it_allows_what_its_controller_says(status: Any, fields: Any) -> None:
     assert read(status=status) == DisruptionBudget("team", "b", None, **fields)
+
+
+@pytest.mark.parametrize(("policy", "counts"), [("AlwaysAllow", False), ("IfHealthyBudget", True), (None, True)])
+def test_its_policy_says_whether_unready_pods_need_its_permission(policy: str | None, counts: bool) -> None:  # noqa: FBT001
+    assert read(spec={"unhealthyPodEvictionPolicy": policy}).counts_unready == counts
 
 
 def sent(name: str, version: int, allowed: int = 0) -> dict[str, Any]:

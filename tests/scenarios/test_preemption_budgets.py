@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.effects import EvictPod
+from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.results import EvictionRefused, Spared
 from gangsched.core.objects.shape import Requirement
 from tests.builders import node
@@ -69,6 +70,20 @@ def test_nobody_leaves_before_a_budget_that_is_exceeded_has_allowed_its_part(bes
     harness.put_budget(*(replace(each, allowed=2) for each in harness.budgets.values()))
     harness.wait(400)
     assert evicted(harness) == ["low-0", "low-1", "p"]
+
+
+@pytest.mark.parametrize(("counts_unready", "leave"), [(True, []), (False, ["bad", "good"])])
+def test_nobody_leaves_beside_an_unready_pod_whose_eviction_its_budget_refuses(counts_unready, leave):
+    """kubernetes/kubernetes#72320: pods that are not ready counted as free of every budget, so `good` left in vain."""
+    runs = {"cpu": 2, "phase": PodPhase.RUNNING}
+    bad, good = (Requirement("app", "In", (name,)) for name in ("bad", "good"))
+    harness = cluster(
+        *(node("a", cpu=2), node("b", cpu=2)),
+        alone("bad", node="a", labels={"app": "bad"}, **runs),
+        alone("good", node="b", labels={"app": "good"}, **runs, **READY),
+    )
+    harness.put_budget(replace(budget(0, "bad", (bad,)), counts_unready=counts_unready), budget(1, "good", (good,)))
+    assert victims(harness, *holder(2, pods_with={"cpu": 2}), wait_s=300) == leave
 
 
 def test_a_pod_under_two_budgets_stays():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gangsched.core.objects.disruption_budget import DisruptionBudget
-from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.selectors import matches
 
 _Place = tuple[str, str, str]
@@ -72,6 +72,15 @@ class Budgets:
         near = [budget for place in places for budget in self._by_place.get(place, _NONE).values()]
         found = [budget for budget in near if budget.selector is not None and matches(budget.selector, labels)]
         return sorted(found, key=lambda budget: budget.name)
+
+    def drawn_by(self, pod: Pod) -> Sequence[DisruptionBudget]:
+        """The budgets that an eviction of the pod needs, and draws from.
+
+        Source: pkg/registry/core/pod/storage/eviction.go of Kubernetes. Pods that have not started need none.
+        """
+        if pod.lifetime.ready:
+            return self.of(pod)
+        return () if pod.phase is PodPhase.PENDING else [each for each in self.of(pod) if each.counts_unready]
 
     def contradictions(self) -> list[str]:
         """One sentence for each budget that is not where it is looked for, or counted with another number."""

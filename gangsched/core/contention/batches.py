@@ -36,6 +36,5 @@ def drawn_by(cluster: Cluster, uids: Iterable[str]) -> Counter[str]:
     """How many evictions of each disruption budget these pods take that its status does not show yet."""
     drawn = Counter[str]()
     for pod in filter(None, map(cluster.pods.get, uids)):
-        if pod.lifetime.ready:
-            drawn.update(each.key for each in cluster.budgets.of(pod) if pod.name not in each.disrupted)
+        drawn.update(each.key for each in cluster.budgets.drawn_by(pod) if pod.name not in each.disrupted)
     return drawn

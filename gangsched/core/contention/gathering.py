@@ -66,7 +66,7 @@ class Gathering:
         self._leaving: dict[_Owner, tuple[Claim, ...]] = {}
         self._stale: dict[_Owner, None] = {}
         self._promised: frozenset[str] = frozenset()
-        self._selectors: dict[str, tuple[Requirement, ...] | None] = {}
+        self._drawing: dict[str, tuple[tuple[Requirement, ...] | None, bool]] = {}
         self._budgets_seen = self._jobs_seen = 0
         self._obstacles: Counter[Obstacle] = Counter()
         # Those whose members may belong elsewhere by now.
@@ -115,10 +115,10 @@ class Gathering:
             )
             self._stale.update(dict.fromkeys(of_jobs))
         if budgets.changes != self._budgets_seen:
-            before, self._budgets_seen = self._selectors, budgets.changes
-            self._selectors = {each.key: each.selector for each in budgets.all()}
-            keys = before.keys() | self._selectors.keys()
-            spaces = {key.partition("/")[0] for key in keys if before.get(key) != self._selectors.get(key)}
+            before, self._budgets_seen = self._drawing, budgets.changes
+            self._drawing = {each.key: (each.selector, each.counts_unready) for each in budgets.all()}
+            keys = before.keys() | self._drawing.keys()
+            spaces = {key.partition("/")[0] for key in keys if before.get(key) != self._drawing.get(key)}
             for owner, claims in self._claims.items() if spaces else ():
                 if next(iter(claims.values())).pod.namespace in spaces:
                     self._stale[owner] = None

@@ -41,4 +41,4 @@ class TrustedEnds:
     def _is_protected(self, pod: Pod) -> bool:
         """Whether a disruption budget does not allow its eviction at present."""
         budgets = self._cluster.budgets
-        return any(budgets.allowed.get(each.key, 0) < 1 for each in budgets.of(pod))
+        return any(budgets.allowed.get(each.key, 0) < 1 for each in budgets.drawn_by(pod))

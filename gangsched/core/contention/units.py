@@ -118,9 +118,7 @@ class Shares:
     ) -> Unit:
         draws: Counter[str] = Counter()
         for pod in (each.pod for each in claims):
-            # An eviction of a pod that is not ready is not counted.
-            if pod.lifetime.ready and (found := self._cluster.budgets.of(pod)):
-                draws.update(each.key for each in found)
+            draws.update(each.key for each in self._cluster.budgets.drawn_by(pod))
         return Unit(
             name,
             level,

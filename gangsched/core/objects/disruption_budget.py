@@ -12,7 +12,8 @@ class DisruptionBudget(Struct, frozen=True, gc=False):
 
     `selector` chooses pods of its namespace: all if it is empty, none if it is None. `allowed` more of them may be
     evicted, of `expected` that there should be. `disrupted` names pods whose eviction was admitted already, and which
-    are not counted in `allowed` any more.
+    are not counted in `allowed` any more. `counts_unready`: a pod that runs and is not ready is evicted only if it
+    allows that.
     """
 
     namespace: str
@@ -21,6 +22,7 @@ class DisruptionBudget(Struct, frozen=True, gc=False):
     allowed: int = 0
     expected: int = 0
     disrupted: frozenset[str] = frozenset()
+    counts_unready: bool = True
 
     @property
     def key(self) -> str:

@@ -11,11 +11,16 @@ from gangsched.kube.terms.pod_terms import selecting
 from gangsched.kube.wire import disruption_objects as wire
 from gangsched.kube.wire.shared_parts import Meta
 
+_ALWAYS = "AlwaysAllow"
 _KIND = CustomResource(group="policy", versions=("v1",), plural="poddisruptionbudgets")
 
 
 def disruption_budget(budget: wire.DisruptionBudget) -> DisruptionBudget:
-    """The core's value for the PodDisruptionBudget. While its controller has said nothing, it allows no eviction."""
+    """The core's value for the PodDisruptionBudget. While its controller has said nothing, it allows no eviction.
+
+    Pods that are not ready need its permission unless AlwaysAllow says otherwise, or as many are healthy as it wants
+    (https://kubernetes.io/docs/tasks/run-application/configure-pdb, unhealthy pod eviction policy).
+    """
     spec = budget.spec or wire.DisruptionBudgetSpec()
     status = budget.status or wire.DisruptionBudgetStatus()
     return DisruptionBudget(
@@ -25,6 +30,9 @@ def disruption_budget(budget: wire.DisruptionBudget) -> DisruptionBudget:
         allowed=status.disruptions_allowed,
         expected=status.expected_pods,
         disrupted=frozenset(status.disrupted_pods or ()),
+        counts_unready=not (
+            spec.unhealthy_pod_eviction_policy == _ALWAYS or status.current_healthy >= status.desired_healthy > 0
+        ),
     )
 
 

@@ -7,13 +7,16 @@ from msgspec import Struct
 from gangsched.kube.wire.shared_parts import LabelSelector, Meta
 
 
-class DisruptionBudgetSpec(Struct, gc=False):
+class DisruptionBudgetSpec(Struct, gc=False, rename="camel"):
     selector: LabelSelector | None = None
+    unhealthy_pod_eviction_policy: str | None = None
 
 
 class DisruptionBudgetStatus(Struct, gc=False, rename="camel"):
     disruptions_allowed: int = 0
     expected_pods: int = 0
+    current_healthy: int = 0
+    desired_healthy: int = 0
     disrupted_pods: dict[str, str | None] | None = None
 
 
