@@ -118,7 +118,7 @@ def test_a_fragmented_cluster_is_explained_with_the_largest_number_that_fits(clu
     cluster = cluster_of(*(node(f"n{at}", cpu=3) for at in range(4)), node("n4", taints=["dedicated=x:NoSchedule"]))
     assert refused(refuse(cluster, members(6, cpu=2))) == (
         "Only 4 of 6 members fit, and the present nodes could not take them even if they were empty; enough is free in "
-        "total, but no node has cpu 2 left for one more. Of 5 nodes: 4 with too little cpu; "
+        "total, but no node that accepts them has cpu 2 left for one more. Of 5 nodes: 4 with too little cpu; "
         "1 with a taint that is not tolerated: dedicated=x:NoSchedule."
     )
 

@@ -117,9 +117,8 @@ def shortage(snapshot: Snapshot, counts: Mapping[MemberClass, int]) -> Amounts:
     accepting = np.zeros(snapshot.size, dtype=np.bool_)
     asked: Counter[str] = Counter()
     for member, count in counts.items():
-        # Where pods are may change, so their terms do not count here; the obstacles report them.
-        by_nodes = snapshot.cluster.accepting(member) if member.shape.depends_on_pods else snapshot.accepts(member)
-        accepting |= by_nodes[: snapshot.size]
+        # What pods close to others does not count here, their own terms or those of others: the obstacles report it.
+        accepting |= snapshot.cluster.accepting(member)[: snapshot.size] & snapshot.inside(member.within)
         for resource, amount in member.shape.requests:
             if resource not in snapshot.resources.delegated:
                 asked[resource] += count * amount

@@ -115,7 +115,7 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
         head += f"; missing on the nodes that accept {them}: {amounts(refusal.short)}"
     elif refusal.fragmented:
         each = amounts(refusal.failing.shape.requests)
-        head += f"; enough is free in total, but no node has {each} left for one more"
+        head += f"; enough is free in total, but no node that accepts {them} has {each} left for one more"
     nodes = ". ".join(_gap(refusal, gap) for gap in refusal.gaps if gap.obstacles)
     return ". ".join(part for part in (head, nodes, holders, ahead) if part) + "."
 
