@@ -55,10 +55,10 @@ def add_parser(commands: Commands) -> None:
         "exist from the start. Objects are ordered by age as in the files, unless creationTimestamps say otherwise. "
         "An object with only a generateName is named by it and a number. The settings are those of the operator that "
         "leads in the current context's cluster, if it answers within 3 seconds; nothing else is read there.",
-        epilog="Exit status: 0 for success, 1 with --fail-on-waiting if a group is not completely bound, 2 for wrong "
-        "usage or for files that are unreadable or that the API server would refuse, 3 if the files contain nothing to "
-        "decide, or something that may change the answer and cannot be applied, which a sentence on standard error "
-        "names.",
+        epilog="Exit status: 0 for success, 1 with --fail-on-waiting if a group, or a pod without one, is not "
+        "completely bound, 2 for wrong usage or for files that are unreadable or that the API server would refuse, 3 "
+        "if the files contain nothing to decide, or something that may change the answer and cannot be applied, which "
+        "a sentence on standard error names.",
     )
     parser.add_argument("files", metavar="FILE", nargs="+", help="manifests; - is standard input")
     parser.add_argument(
@@ -68,7 +68,9 @@ def add_parser(commands: Commands) -> None:
     add_rules(parser)
     add_output(parser, JSON, YAML)
     parser.add_argument(
-        "--fail-on-waiting", action="store_true", help="end with status 1 if a group is not completely bound"
+        "--fail-on-waiting",
+        action="store_true",
+        help="end with status 1 if a group, or a pod without one, is not completely bound",
     )
     parser.set_defaults(execute=_execute)
 
@@ -122,7 +124,7 @@ def _simulate(arguments: argparse.Namespace, settings: Settings) -> int:
             print(shown(line))
     if world.doubts or not outcome.decisions:
         return UNKNOWN
-    return INCOMPLETE if arguments.fail_on_waiting and _split(outcome)[1] else 0
+    return INCOMPLETE if arguments.fail_on_waiting and (_split(outcome)[1] or outcome.waiting_pods) else 0
 
 
 def _nothing(world: World, names: Sequence[str]) -> str:
@@ -185,14 +187,18 @@ def _row(decision: Decision) -> tuple[str, ...]:
 
 
 def _summary(outcome: Outcome) -> str:
-    groups = outcome.groups
-    if not groups:
-        return "No group in the files."
+    from gangsched.core.objects.wording import number_of  # noqa: PLC0415 - see the package
+
+    groups, pods = outcome.groups, outcome.waiting_pods
     complete, waiting = _split(outcome)
-    sentence = f"Completely bound: {len(complete)} of {'1 group' if len(groups) == 1 else f'{len(groups)} groups'}"
+    sentence = f"Completely bound: {len(complete)} of {number_of(len(groups), 'group')}" if groups else "No group"
     if waiting:
         sentence += f"; not bound: {', '.join(map(_waiting, waiting))}"
-    return f"{sentence}."
+    if pods:
+        names = ", ".join(str(each.key) for each in pods[:_NAMED])
+        more = f" and {len(pods) - _NAMED} more" if len(pods) > _NAMED else ""
+        sentence += f"; {number_of(len(pods), 'pod')} without a group not bound: {names}{more}"
+    return f"{sentence}." if groups or pods else "No group in the files, and no pod without one waits."
 
 
 def _split(outcome: Outcome) -> tuple[list[Finding], list[Finding]]:
@@ -207,7 +213,8 @@ def _waiting(group: Finding) -> str:
 
 
 def _as_object(outcome: Outcome) -> dict[str, object]:
-    return {"groups": _groups_json(outcome.groups), "events": _events_json(outcome.decisions)}
+    pods = [{"namespace": each.key.namespace, "name": each.key.name} for each in outcome.waiting_pods]
+    return {"groups": _groups_json(outcome.groups), "waitingPods": pods, "events": _events_json(outcome.decisions)}
 
 
 def _groups_json(groups: Iterable[Finding]) -> list[dict[str, object]]:

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.devices import DeviceKind, ResourceClaim
-from gangsched.core.objects.effects import BindPod, Effect, EvictPod, MakeGroup, PatchStatus, Prebind
+from gangsched.core.objects.effects import BindPod, Effect, EvictPod, MakeGroup, PatchPodCondition, PatchStatus, Prebind
 from gangsched.core.objects.events import (
     BudgetsHidden,
     BudgetsReplaced,
@@ -78,7 +78,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The decisions in order, and the final state of every group.
+    """The decisions in order, and the final state of every group, and of the pods without one that still wait.
 
     `elsewhere` are the groups that belong to a schedulerName that is not served, with that name. `group_of` is the
     group of each pod, by its UID.
@@ -86,6 +86,7 @@ class Outcome:
 
     decisions: Sequence[Decision]
     groups: Sequence[Finding]
+    waiting_pods: Sequence[Finding]
     elsewhere: Mapping[GroupKey, str]
     group_of: Mapping[str, GroupKey]
 
@@ -161,13 +162,21 @@ class _Simulation:
             if isinstance(fault, SetAside):
                 # The answer would not hold, and nobody watches a log.
                 raise fault.error
-        groups = [self._preempted.get(each.key, each) for each in Findings(self._machine).all() if not each.plain]
+        last = Findings(self._machine).all()
+        groups = [self._preempted.get(each.key, each) for each in last if not each.plain]
+        waiting_pods = [each for each in last if each.plain]
         keys = {group.key for group in self._groups}
         keys |= {GroupKey(pod.namespace, pod.declaration.group) for pod in self._pods.values() if pod.declaration}
         candidates = ((key, self._machine.elsewhere(key.namespace, key.name)) for key in sorted(keys))
         elsewhere = {key: other.owner for key, other in candidates if other is not None}
         group_of = {uid: key for key, gang in self._machine.gangs.items() for uid in gang.observed.pods}
-        return Outcome(decisions=self._decisions, groups=groups, elsewhere=elsewhere, group_of=group_of)
+        return Outcome(
+            decisions=self._decisions,
+            groups=groups,
+            waiting_pods=waiting_pods,
+            elsewhere=elsewhere,
+            group_of=group_of,
+        )
 
     def _next(self) -> float:
         """When something happens next, in epoch seconds; infinity if nothing does."""
@@ -175,15 +184,13 @@ class _Simulation:
         return min(float("inf") if deadline is None else deadline, self._evictions.next_end())
 
     def _go_on_until(self, at: float) -> None:
-        """Do not end before every group that waits since then has timed out."""
+        """Do not end before every group that waits since then has timed out; a pod without one waits as long."""
         self._end = max(self._end, at + self._longest_wait_s())
 
     def _longest_wait_s(self) -> float:
-        times = (
-            assessment.terms.max_schedule_time_s + assessment.terms.jitter_s
-            for assessment in self._machine.assessments.values()
-        )
-        return max(filter(isfinite, times), default=0.0)
+        assessments = self._machine.assessments.values()
+        times = (each.terms.max_schedule_time_s + each.terms.jitter_s for each in assessments)
+        return max(filter(isfinite, times), default=self._policy.default_max_schedule_time_s if assessments else 0.0)
 
     def _settle(self) -> None:
         """Process everything that happens at the current time, then record the decisions."""
@@ -217,11 +224,20 @@ class _Simulation:
             self._prepare(effect.what)
         elif isinstance(effect, EvictPod):
             self._evict(effect)
+        elif isinstance(effect, PatchPodCondition):
+            self._nominate(effect)
         elif isinstance(effect, PatchStatus):
             self._inbox.append(StatusWritten(effect.key, "1", effect.status.is_relied_on))
         elif isinstance(effect, MakeGroup):
             group = Group(effect.key, f"made/{effect.key}", "1", 1, self._now, effect.spec, made=True)
             self._inbox.append(GroupSeen(group))
+
+    def _nominate(self, effect: PatchPodCondition) -> None:
+        """Only the node that is reserved for a pod is relied on: nobody reads the rest of a condition here."""
+        pod = self._pods.get(effect.uid)
+        if pod is not None and effect.nominated not in (None, pod.nominated_node):
+            self._pods[pod.uid] = replace(pod, nominated_node=effect.nominated)
+            self._inbox.append(PodSeen(self._pods[pod.uid]))
 
     def _await_limit(self, pod: Pod, began: float) -> None:
         """A pod without a group ends at its limit."""

@@ -579,6 +579,18 @@ class TestAdmission:
         assert (found.group()["namespace"], found.group()["bound"]) == ("team", 1)
 
 
+@pytest.mark.parametrize(("number", "status", "waiting"), [(1, 0, []), (2, 1, ["b"])])
+def test_pods_without_a_group_count_too(number, status, waiting, capsys, tmp_path):
+    """`--fail-on-waiting` ended with 0, and "No group in the files." was all that was said."""
+    file = tmp_path / "alone.yaml"
+    file.write_text(yaml.safe_dump_all([node(cpu="1"), *(pod(name, None) for name in "ab"[:number])]))
+    assert main(["simulate", "--fail-on-waiting", str(file)]) == status
+    told = capsys.readouterr().out.splitlines()[-1]
+    assert all(f"default/{name}" in told for name in waiting)
+    assert main(["simulate", "--json", str(file)]) == 0
+    assert [each["name"] for each in json.loads(capsys.readouterr().out)["waitingPods"]] == waiting
+
+
 class TestForms:
     def test_lists_within_documents_are_taken_apart(self, run):
         listed = {"apiVersion": "v1", "kind": "List", "items": [node(), group()]}
@@ -590,7 +602,11 @@ class TestForms:
         assert run(text).group()["bound"] == 1
 
     def test_yaml_in_braces_is_read_too(self, run):
-        assert run("{apiVersion: v1, kind: Node, metadata: {name: n1}}").answer == {"groups": [], "events": []}
+        assert run("{apiVersion: v1, kind: Node, metadata: {name: n1}}").answer == {
+            "groups": [],
+            "waitingPods": [],
+            "events": [],
+        }
 
     def test_creation_timestamps_order_by_age_and_null_is_none(self, run):
         young, old, none = group("young"), group("old"), group("none")

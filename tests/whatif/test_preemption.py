@@ -78,6 +78,16 @@ def test_members_above_a_minimum_and_pods_without_a_group_leave_alone():
     assert bound == {"high": 4, "low": 2}
 
 
+@pytest.mark.parametrize(("priority", "waits", "end_s"), [(100, [], 30), (0, ["solo"], 0)])
+def test_pods_without_a_group_preempt_and_are_bound_though_no_group_is_there(priority, waits, end_s):
+    """The clock stood still without groups, and nobody told that the place is reserved on the API server."""
+    low = [pod(f"low-{at}", group="", node="n1", grace_s=30) for at in range(2)]
+    solo = pod("solo", group="", priority=priority, created=10.0)
+    outcome = simulate(World(nodes=[node("n1", cpu=2)], pods=[*low, solo], start=START), Policy())
+    assert [each.key.name for each in outcome.waiting_pods] == waits
+    assert (round(outcome.decisions[-1].at), len(leaving(outcome))) == (end_s, 0 if waits else 1)
+
+
 def test_nobody_leaves_for_a_class_that_preempts_nobody_or_where_preemption_is_off():
     held = world(*pods("low", 4, node="n1"))
     assert leaving(simulate(held, Policy(preemption=Preemption(enabled=False)))) == {}
