@@ -19,7 +19,7 @@ from gangsched.core.objects.events import Event
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Owner, Pod, PodPhase, role_of
 from gangsched.core.objects.podgroup import Group, GroupSpec, OnDegraded, TimeoutPolicy
-from gangsched.core.objects.policy import Policy, Preemption
+from gangsched.core.objects.policy import Policy, Preemption, Reservations
 from gangsched.core.objects.results import EvictionRefused, Spared, StatusRefused
 from gangsched.core.objects.shape import Requirement
 from tests.builders import group, node, pod
@@ -195,9 +195,15 @@ def _said(thing: object) -> str:
             return str(thing)
 
 
-def play(world: World, *, enabled: bool = True, settled: bool = False, exact: bool = True) -> Playing:
+def play(
+    world: World, *, enabled: bool = True, reserves: bool = True, settled: bool = False, exact: bool = True
+) -> Playing:
     """Play the world to its end, while the judge watches; if `settled`, nothing happens before the machine rests."""
-    policy = Policy(preemption=replace(world.preemption, enabled=enabled), default_max_schedule_time_s=1e6)
+    policy = Policy(
+        preemption=replace(world.preemption, enabled=enabled),
+        reservations=Reservations() if reserves else Reservations(starvation_age_s=0.0),
+        default_max_schedule_time_s=1e6,
+    )
     harness = Playing(policy)
     harness.judge.exact = exact
     for name, value in CLASSES.items():

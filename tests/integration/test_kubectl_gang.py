@@ -329,7 +329,7 @@ class TestRulesOfTheOperator:
         containers = [{"name": "main", "image": "i"}]
         pod = {"kind": "Pod", "metadata": {"name": "p"}, "spec": {"schedulerName": name, "containers": containers}}
         manifest.write_text(json.dumps({"apiVersion": "v1", **pod}))
-        assert "No group in the files" in kubectl.run("gang", "simulate", str(manifest))
+        assert "1 pod without a group not bound: default/p" in kubectl.run("gang", "simulate", str(manifest))
         status, out, err = kubectl.tried("gang", "simulate", str(manifest), "--kubeconfig", str(kubectl.kubeconfig))
         assert (status, "default/p" in out) == (0, True)
         assert said in err

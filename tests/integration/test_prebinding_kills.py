@@ -117,7 +117,11 @@ def test_devices_for_a_resource(cluster: Cluster) -> None:
         for number in kills(struck):
             name = f"r{number}"
             devices.add_askers(cluster, name, 3, RESOURCE)
-            time.sleep(random.uniform(0.0, 0.3))
+            if number % 4 > 1:
+                # How long it takes until there is something to interrupt depends on the machine.
+                cluster.until(lambda: devices.claims(cluster), within_s=60, what="the first claim")
+            else:
+                time.sleep(random.uniform(0.0, 0.3))
             operator.kill()
             if devices.claims(cluster) and not cluster.bound(name):
                 struck.append(number)
