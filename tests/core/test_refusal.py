@@ -125,9 +125,10 @@ def test_the_shortage_is_what_is_asked_beyond_what_is_free_where_it_is_accepted(
 
 def test_nothing_is_short_where_pods_close_all_nodes_to_others(cluster_of):
     """All that was asked was missing, and whoever held a little of it was named: 15.8 of 16 CPUs were free."""
-    excludes = {"group": "", "anti_affinity": [PodTerm("hostname", (), ("default",))]}
+    anti = [PodTerm("hostname", (), ("default",))]
     nodes = [node(name, labels={"hostname": name}) for name in ("n1", "n2")]
-    closed = cluster_of(*nodes, *(pod(f"by-{each.name}", cpu=0.1, node=each.name, **excludes) for each in nodes))
+    by = [pod(f"by-{each.name}", group="", cpu=0.1, node=each.name, anti_affinity=anti) for each in nodes]
+    closed = cluster_of(*nodes, *by)
     found = refuse(closed, gang(2))
     assert counted(found.obstacles) == {(NodeReason.ANTI_AFFINITY, "hostname: default/by-n1, default/by-n2"): 2}
     assert found.short == ()

@@ -156,6 +156,14 @@ def test_a_ray_job_is_its_cluster_and_then_the_pod_that_submits_the_work():
     assert (submitter.scheduler, dict(submitter.shape.requests)["cpu"]) == ("default-scheduler", 500)
 
 
+def test_a_ray_job_may_have_what_submits_its_work_beside_the_head():
+    """kueue#12454: the head was half a CPU too small, so that a cluster fitted that does not."""
+    job = body("ray.io/v1", "RayJob", submissionMode="SidecarMode", rayClusterSpec=ray_cluster())
+    found = world(AUTO, node("n", "9"), job)
+    assert [dict(pod.shape.requests)["cpu"] for pod in found.pods] == [1500, 1000, 1000]
+    assert not found.successors
+
+
 @pytest.mark.parametrize(("cpu", "bound"), [("2", 0), ("3", 3)])
 def test_the_cluster_of_a_ray_job_is_one_gang(cpu, bound):
     """Such a file was told to have no group, with status 0."""

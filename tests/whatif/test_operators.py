@@ -346,6 +346,20 @@ def test_pods_that_are_made_once_others_run_come_after_these(kind, change, waiti
     assert {pod.after for pod in pods if pod.after} <= {pod.name for pod in pods if not pod.after}
 
 
+@pytest.mark.parametrize(
+    ("status", "succeeded", "made", "doubts"),
+    [("Ready", 0, JOBSET, 0), ("Complete", 0, JOBSET[:1], 1), ("Complete", 1, JOBSET, 0)],
+)
+def test_pods_that_are_made_once_others_are_complete_are_left_out_and_told(status, succeeded, made, doubts):
+    """jobset#893: they were made as soon as the first ran, and an answer that they could never fit was "all bound"."""
+    found = workload("JobSet", set_in("replicatedJobs", 1, "dependsOn", [{"name": "leader", "status": status}]))
+    said = {"replicatedJobsStatus": [{"name": "leader", "succeeded": succeeded}]}
+    world = build([replace(found, body={**found.body, "status": said})])
+    later = [each.name for several in world.successors.values() for each in several]
+    assert sorted([*(pod.name for pod in world.pods), *later]) == made
+    assert len(world.doubts) == doubts
+
+
 @pytest.mark.parametrize("cpus", [4, 5])
 @pytest.mark.parametrize("kind", ["JobSet", "LeaderWorkerSet", "RayCluster", "MPIJob", "PyTorchJob"])
 def test_the_group_of_a_page_is_bound_whole_or_not_at_all(kind, cpus):

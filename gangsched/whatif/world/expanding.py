@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from gangsched.core.objects.wording import number_of
 from gangsched.whatif.world import builtin_workloads, group_templates, native_groups, operators
 from gangsched.whatif.world.group_templates import COMPOSITES, GROUPS, WORKLOADS
 from gangsched.whatif.world.made import MOST_PODS, Existing, MadePod, is_recorded, manager
@@ -50,7 +51,13 @@ class Expansion:
         self._number += len(made_pods)
         if self._number > MOST_PODS:
             raise ManifestError([f"{workload}: {_TOO_MANY}"])
-        self._made_pods[id(workload)] = made_pods
+        later = [pod.name for pod in made_pods if pod.once_ended]
+        if later:
+            self.doubts.append(
+                f"{workload}: {number_of(len(later), 'pod')}, such as {later[0]}, will be created only once other Jobs "
+                "are complete, and nothing ends here: ask about them without their dependsOn"
+            )
+        self._made_pods[id(workload)] = [pod for pod in made_pods if not pod.once_ended]
 
     def pods(self, workload: Manifest) -> Sequence[MadePod]:
         """The pods of the workload; empty if it could not be expanded."""

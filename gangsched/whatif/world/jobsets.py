@@ -23,7 +23,10 @@ Part = Mapping[str, Any]
 
 
 def job_set(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
-    """The pods of a JobSet's Jobs. Those of Jobs that wait for others come after all pods of the ones before."""
+    """The pods of a JobSet's Jobs. Those of Jobs that wait for others come after all pods of the ones before.
+
+    Jobs that wait until others are complete, and what waits for them, are created `once_ended`.
+    """
     spec = workload.spec
     if spec.get("suspend") is True or has_ended(workload, "Completed", "Failed"):
         return
@@ -35,16 +38,28 @@ def job_set(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
         number(workload, job.get("replicas"), f"spec.replicatedJobs {_name(job)}.replicas", default=1, most=MOST_PODS)
         for job in jobs
     ]
-    last = ""
+    last, held = "", set[str]()
     for place, replicated in enumerate(jobs):
         after = last if in_order or replicated.get("dependsOn") else ""
+        awaited = {(str(each.get("name")), each.get("status")) for each in mappings(replicated.get("dependsOn"))}
+        once_ended = any(
+            name in held or (status == "Complete" and not _is_complete(workload, name)) for name, status in awaited
+        )
+        held |= {_name(replicated)} if once_ended else set()
         for index in range(sizes[place]):
             name = f"{workload.name}-{_name(replicated)}-{index}"
             if existing.has_object(workload.namespace, "Job", name):
                 continue
             for pod in builtin_workloads.job(_job(workload, name, jobs, sizes, place, index), existing):
-                yield dataclasses.replace(pod, after=pod.after or after)
+                yield dataclasses.replace(pod, after=pod.after or after, once_ended=once_ended)
                 last = pod.name
+
+
+def _is_complete(workload: Manifest, name: str) -> bool:
+    """Whether all Jobs of this replicated Job have succeeded, by the JobSet's status."""
+    jobs = {_name(each): each.get("replicas", 1) for each in mappings(workload.spec.get("replicatedJobs"))}
+    said = mappings(mapping(workload.body.get("status")).get("replicatedJobsStatus"))
+    return any(_name(each) == name and each.get("succeeded") == jobs.get(name) for each in said)
 
 
 def _name(replicated: Part) -> str:

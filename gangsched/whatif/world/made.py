@@ -33,7 +33,8 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadePod:
-    """A pod that a controller creates; if `after` names a pod, only once that one runs.
+    """A pod that a controller creates; if `after` names a pod, only once that one runs, and with `once_ended` only when
+    others have ended.
 
     `template` is the spec in the pod template, the same object for all pods of a template. `volumes` replace its
     volumes. `claims` are the PersistentVolumeClaims that the controller creates for the pod, by name. `maker` is the
@@ -51,6 +52,7 @@ class MadePod:
     maker: Manifest
     above: tuple[Manifest, ...] = ()
     after: str = ""
+    once_ended: bool = False
     follows: str = ""
 
 

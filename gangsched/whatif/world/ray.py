@@ -27,9 +27,12 @@ _NAME = "{}-00001"
 _AUTOSCALER = {"cpu": "500m", "memory": "512Mi"}
 _WAITS = {"cpu": "200m", "memory": "256Mi"}
 _ASKED = {"requests": {"cpu": "500m", "memory": "200Mi"}, "limits": {"cpu": "1", "memory": "1Gi"}}
-_SUBMITTER = {"spec": {"restartPolicy": "Never", "containers": [{"name": "ray-job-submitter", "resources": _ASKED}]}}
+_SUBMITS = {"name": "ray-job-submitter", "resources": _ASKED}
+_SUBMITTER = {"spec": {"restartPolicy": "Never", "containers": [_SUBMITS]}}
 """KubeRay's own template of the pod that submits the work. It has the default schedulerName."""
 _SUBMITTED = ("K8sJobMode", None, "")
+_BESIDE_HEAD = "SidecarMode"
+"""The submissionMode in which KubeRay's default container that submits the work is one of the head's."""
 
 
 def ray_cluster(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
@@ -65,8 +68,12 @@ def _head(spec: Mapping[str, Any]) -> object:
         return template
     own = mapping(spec.get("autoscalerOptions")).get("resources")
     resources = {"requests": _AUTOSCALER, "limits": _AUTOSCALER} if own is None else mapping(own)
+    return _with_container(template, {"name": "autoscaler", "resources": resources})
+
+
+def _with_container(template: object, beside: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The template with one more container, after the others."""
     containers = mappings(mapping(mapping(template).get("spec")).get("containers"))
-    beside = {"name": "autoscaler", "resources": resources}
     return with_parts(template, labels={}, annotations={}, containers=[*containers, beside])
 
 
@@ -90,7 +97,12 @@ def ray_job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
         return
     last = ""
     if not spec.get("clusterSelector"):
-        for pod in _cluster_of(workload, existing, spec.get("rayClusterSpec")):
+        cluster = mapping(spec.get("rayClusterSpec"))
+        if spec.get("submissionMode") == _BESIDE_HEAD:
+            head = mapping(cluster.get("headGroupSpec"))
+            template = _with_container(head.get("template"), _SUBMITS)
+            cluster = {**cluster, "headGroupSpec": {**head, "template": template}}
+        for pod in _cluster_of(workload, existing, cluster):
             yield pod
             last = pod.name
     if spec.get("submissionMode") in _SUBMITTED and not existing.has_object(workload.namespace, "Job", workload.name):
