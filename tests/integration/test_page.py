@@ -46,6 +46,8 @@ def dashboard(kubeconfig: Path, namespace: str) -> Iterator[str]:
             found = re.match(r"Open (http://127\.0\.0\.1:\d+/\?token=\S+) in a browser", running.stdout.readline())
             assert found
             yield found[1]
+            # If the page has lost it, the test should say why.
+            assert running.poll() is None, f"gangsched dashboard ended by itself with status {running.returncode}"
         finally:
             running.terminate()
 

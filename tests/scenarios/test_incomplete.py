@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.policy import Policy
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
@@ -28,6 +29,18 @@ def test_a_podgroup_without_pods_says_how_to_join_it_and_no_event_is_made():
     assert harness.condition("default/a").reason == "NoMembers"
     assert "gangsched.io/pod-group" in harness.condition("default/a").message
     assert harness.emitted == []
+
+
+def test_pods_that_all_have_gates_say_what_is_declared():
+    """kueue#7433: without a PodGroup it was said that there is none, with advice to create one beside it."""
+    declared = Declaration("a", min_member=2)
+    harness = Harness.waited(2, node(), *(pod(f"a-{at}", declaration=declared, gated=True) for at in range(2)))
+    [assessment] = harness.machine.assessments.values()
+    assert (assessment.terms.hindrance, assessment.minimum, len(assessment.census.live)) == (None, 2, 0)
+    for name in ("default/a-0", "default/a-1"):
+        harness.change(name, gated=False)
+    harness.settle()
+    assert len(harness.bound()) == 2
 
 
 def test_a_gated_pod_is_no_member_until_its_gate_is_gone():

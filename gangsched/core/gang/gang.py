@@ -174,6 +174,10 @@ class Gang:
         begun, now = self.operations.bindings.get(pod.uid), self.observed.pods.get(pod.uid, pod)
         return pod.node or (begun.node if begun is not None else now.node)
 
+    def gated(self) -> list[Pod]:
+        """The pods with scheduling gates. They do not count, but say what is declared while no other one does."""
+        return [pod for pod in self.observed.pods.values() if pod.gated and not pod.terminating]
+
     def has_told_places(self) -> bool:
         """Whether the API server has what is reserved for its plan: in its status or, without a group, on the pod."""
         plan = self.operations.plan

@@ -59,7 +59,7 @@ def reconcile(
     terms = resolve(
         gang.key,
         gang.observed.group,
-        live,
+        live or gang.gated(),
         policy=policy,
         priority_classes=priority_classes,
         foreign=foreign,

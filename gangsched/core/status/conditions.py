@@ -115,7 +115,7 @@ def _incomplete(gang: Gang, assessment: Assessment) -> str:
     message = explanation.incomplete(assessment, created_again=bool(gang.record.preempted_by))
     if leaving := gang.lingering():
         message += f" {number_is(leaving, 'pod')} still leaving."
-    if gated := sum(pod.gated for pod in gang.observed.pods.values()):
+    if gated := len(gang.gated()):
         message += f" {counted(gated, 'pod', 'has', 'have')} scheduling gates and will count without them."
     if former := gang.observed.ownership.former:
         do = counted(len(former), "pod", "does", "do")
