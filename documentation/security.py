@@ -49,6 +49,8 @@ CLUSTER: Reasons = {
         "patch": "Reserves a volume for a claim (`spec.claimRef`).",
     },
     "scheduling.k8s.io/priorityclasses": {_READ: "The value of a PodGroup's `priorityClassName`."},
+    "limitranges": {_READ: "What the containers of pods that are created later will request."},
+    "node.k8s.io/runtimeclasses": {_READ: "What pods that are created later will take, and where they may run."},
     "storage.k8s.io/storageclasses": {_READ: "When volumes are bound, and in which topology."},
     "storage.k8s.io/csinodes": {_READ: "How many volumes of a driver a node can attach."},
     "storage.k8s.io/volumeattachments": {_READ: "Which volumes are attached to which node."},

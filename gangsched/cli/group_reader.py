@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from gangsched.api.conversion import group_from_object
 from gangsched.api.custom_resource import API_VERSION
+from gangsched.cli.cluster_lists import (
+    OnProgress,
+    decoded,
+    ignore,
+    list_foreign,
+    list_of,
+    list_served,
+    side_by_side,
+    unless_error,
+)
 from gangsched.config.dialects import GROUP_LABEL
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey
@@ -30,29 +39,20 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.selectors import is_label_value
-from gangsched.kube.client.errors import UNREADABLE, AccessDenied, ApiError, CrdMissing, Expired, Garbled
-from gangsched.kube.client.pages import converted
+from gangsched.kube.client.errors import ApiError, CrdMissing
 from gangsched.kube.client.pages import pages as pages_of
 from gangsched.kube.client.paths import quoted
 from gangsched.kube.client.resource import Resource
 from gangsched.kube.client.session import ApiSession
 from gangsched.kube.dialects.dialect_table import DEFAULT
-from gangsched.kube.foreign.watch import Subject, groups, served_version
+from gangsched.kube.foreign.watch import groups
 from gangsched.kube.reading.device_values import DEVICES
 from gangsched.kube.reading.disruption_values import WATCHED_BUDGETS
 from gangsched.kube.reading.watched_resources import GROUPS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, STORAGE, pods
+from gangsched.kube.workloads.template_admission import ADDING, Admission
 from gangsched.kube.workloads.workload_table import Workloads, chosen
 from gangsched.kube.workloads.workload_watches import objects
 
-Value = TypeVar("Value")
-
-_PAGE = 5_000
-"""Objects a page: over a slow connection each page takes at least a round trip."""
-_LISTS = 3
-"""Maximum number of attempts at a list whose pages expire before all are read.
-
-More attempts would not help: the server keeps too little history.
-"""
 _OBJECT = msgspec.json.Decoder(dict[str, object])
 _DEFAULT = Settings()
 _NO_CRD = (
@@ -79,12 +79,6 @@ _MOST_NAMESPACES = 20
 """So many namespaces are asked one by one."""
 _TOO_LONG = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_URI_TOO_LONG, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
 """The statuses of answers to a request that is too long."""
-OnProgress = Callable[[str], None]
-"""Receives a text that says how much has been read."""
-
-
-def _ignore(_: str) -> None:
-    pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +115,7 @@ class Reading:
 
 
 async def read(
-    session: ApiSession, key: GroupKey | None, settings: Settings = _DEFAULT, *, on_progress: OnProgress = _ignore
+    session: ApiSession, key: GroupKey | None, settings: Settings = _DEFAULT, *, on_progress: OnProgress = ignore
 ) -> Reading:
     """Read the PodGroup, if one is named, and, as far as the caller may, the rest of the cluster.
 
@@ -135,17 +129,18 @@ async def read(
     foreign = [groups(dialect, kind) for dialect, kind in DEFAULT.kinds.items()]
     if settings.preemption.enabled:
         foreign.insert(0, WATCHED_BUDGETS)
-    group, *found = await _side_by_side(
+    group, *found = await side_by_side(
         _read_group(session, key),
-        *(_list_served(session, resource) for resource in DECIDING if resource is not PODS),
-        *(_list_foreign(session, subject) for subject in foreign),
-        _list(session, pods(DEFAULT, kinds)),
+        *(list_served(session, resource) for resource in DECIDING if resource is not PODS),
+        *(list_foreign(session, subject) for subject in foreign),
+        list_of(session, pods(DEFAULT, kinds)),
         on_progress=on_progress,
     )
-    group = _unless_error(group)
+    group = unless_error(group)
     try:
-        *events, listed = map(_unless_error, found)
-        events += await _list_workloads(session, kinds, _needed(listed, settings.scheduler_names))
+        *events, listed = map(unless_error, found)
+        needed = _needed(listed, settings.scheduler_names)
+        events += await _list_workloads(session, kinds, needed, await _admission(session) if needed else Admission())
     except ApiError as error:
         if error.status != HTTPStatus.FORBIDDEN:
             raise
@@ -154,7 +149,7 @@ async def read(
 
 
 async def read_gangs(
-    session: ApiSession, namespace: str, settings: Settings, *, told: bool = False, on_progress: OnProgress = _ignore
+    session: ApiSession, namespace: str, settings: Settings, *, told: bool = False, on_progress: OnProgress = ignore
 ) -> Reading:
     """Read the objects that define the gangs of the namespace, or of all if it is empty, as far as the caller may.
 
@@ -165,26 +160,28 @@ async def read_gangs(
         ApiError: the caller may list neither PodGroups nor pods; and as `read`.
     """
     kinds = chosen(settings)
-    reads = [_list(session, GROUPS, namespace)]
+    reads = [list_of(session, GROUPS, namespace)]
     if not told:
-        reads.append(_list(session, pods(DEFAULT, kinds), namespace))
-    own, *listed = await _side_by_side(*reads, on_progress=on_progress)
+        reads.append(list_of(session, pods(DEFAULT, kinds), namespace))
+    own, *listed = await side_by_side(*reads, on_progress=on_progress)
     if isinstance(own, ApiError) and own.status == HTTPStatus.NOT_FOUND:
         raise CrdMissing(_NO_CRD) from own
-    own = _unless_error(own)
+    own = unless_error(own)
     try:
-        pods_read = _unless_error(listed[0] if listed else await _list_untold(session, own, namespace, settings))
+        pods_read = unless_error(listed[0] if listed else await _list_untold(session, own, namespace, settings))
     except ApiError as error:
         if error.status != HTTPStatus.FORBIDDEN:
             raise
         return Reading(group=None, events=[own, Synced()], forbidden=error.message)
-    namespaces, *foreign = await _side_by_side(
+    namespaces, *foreign = await side_by_side(
         _list_namespaces(session, namespace),
-        *(_list_foreign(session, groups(dialect, kind), namespace) for dialect, kind in DEFAULT.kinds.items()),
+        *(list_foreign(session, groups(dialect, kind), namespace) for dialect, kind in DEFAULT.kinds.items()),
         on_progress=on_progress,
     )
-    workloads = await _list_workloads(session, kinds, _needed(pods_read, settings.scheduler_names), namespace)
-    events = [*map(_unless_error, (namespaces, own, *foreign)), *workloads, pods_read, Synced()]
+    needed = _needed(pods_read, settings.scheduler_names)
+    # Where no nodes are read, nobody asks what fits.
+    workloads = await _list_workloads(session, kinds, needed, Admission(), namespace)
+    events = [*map(unless_error, (namespaces, own, *foreign)), *workloads, pods_read, Synced()]
     return Reading(group=None, events=events, told=told)
 
 
@@ -228,8 +225,8 @@ async def read_members(session: ApiSession, key: GroupKey, schedulers: Collectio
     if not is_label_value(key.name):
         return None
     selector = f"{GROUP_LABEL}={key.name}"
-    found = await _side_by_side(_read_group(session, key), _list(session, PODS, key.namespace, selector))
-    group, listed = map(_unless_error, found)
+    found = await side_by_side(_read_group(session, key), list_of(session, PODS, key.namespace, selector))
+    group, listed = map(unless_error, found)
     if group is None or not is_told(group, schedulers) or len(listed.pods) < group.status.members:
         return None
     return [pod.name for pod in listed.pods]
@@ -244,44 +241,24 @@ async def _list_untold(session: ApiSession, own: GroupsReplaced, namespace: str,
             names[group.key.namespace].append(group.key.name)
     length = sum(len(name) + 1 for several in names.values() for name in several)
     if len(names) > _MOST_NAMESPACES or length > _MOST_NAMES:
-        return await _list(session, resource, namespace)
+        return await list_of(session, resource, namespace)
     found: list[Pod] = []
     for ours in (f"spec.schedulerName={scheduler}" for scheduler in settings.scheduler_names):
         reads = [
-            _list(session, resource, space, f"{GROUP_LABEL} notin ({','.join(several)})", ours)
+            list_of(session, resource, space, f"{GROUP_LABEL} notin ({','.join(several)})", ours)
             for space, several in names.items()
         ]
         if not namespace:
             elsewhere = [ours, *(f"metadata.namespace!={space}" for space in names)]
-            reads.append(_list(session, resource, fields=",".join(elsewhere)))
+            reads.append(list_of(session, resource, fields=",".join(elsewhere)))
         elif not names:
-            reads.append(_list(session, resource, namespace, fields=ours))
-        for listed in await _side_by_side(*reads):
+            reads.append(list_of(session, resource, namespace, fields=ours))
+        for listed in await side_by_side(*reads):
             if isinstance(listed, ApiError) and listed.status in _TOO_LONG:
                 # What is between us and the API server accepts no long request.
-                return await _list(session, resource, namespace)
-            found += _unless_error(listed).pods
+                return await list_of(session, resource, namespace)
+            found += unless_error(listed).pods
     return resource.replaced(tuple(found))
-
-
-async def _side_by_side(*reads: Awaitable[Any], on_progress: OnProgress = _ignore) -> list[Any]:
-    """The results of what is read side by side, in order; where it fails, the exception."""
-    left = len(reads)
-
-    async def counted(read: Awaitable[Any]) -> Any:  # noqa: ANN401 - what it is depends on what is read
-        nonlocal left
-        result = await read
-        left -= 1
-        on_progress(f"reading the cluster, {len(reads) - left} of {len(reads)} lists")
-        return result
-
-    return await asyncio.gather(*map(counted, reads), return_exceptions=True)
-
-
-def _unless_error(result: Any) -> Any:  # noqa: ANN401 - as above
-    if isinstance(result, BaseException):
-        raise result
-    return result
 
 
 async def _list_namespaces(session: ApiSession, only: str) -> Event:
@@ -291,12 +268,12 @@ async def _list_namespaces(session: ApiSession, only: str) -> Event:
     """
     if not only:
         with suppress(ApiError):
-            return await _list(session, NAMESPACES)
+            return await list_of(session, NAMESPACES)
         return NAMESPACES.replaced(())
     answer = await session.request("GET", f"{NAMESPACES.path}/{quoted(only)}")
     if not answer.ok:
         return NAMESPACES.replaced(())
-    return NAMESPACES.replaced((_decoded(lambda: NAMESPACES.read(msgspec.Raw(answer.body))[1], "A namespace"),))
+    return NAMESPACES.replaced((decoded(lambda: NAMESPACES.read(msgspec.Raw(answer.body))[1], "A namespace"),))
 
 
 async def _read_group(session: ApiSession, key: GroupKey | None) -> Group | None:
@@ -309,42 +286,7 @@ async def _read_group(session: ApiSession, key: GroupKey | None) -> Group | None
         if answer.error().reason == "NotFound":
             return None
         raise CrdMissing(_NO_CRD)
-    return _decoded(lambda: group_from_object(_OBJECT.decode(answer.checked().body)), f"PodGroup {key}")
-
-
-async def _list(
-    session: ApiSession, resource: Resource[Value], namespace: str = "", selector: str = "", fields: str = ""
-) -> Event:
-    """All objects of the kind from one consistent list: after an expired page (410) the list starts again.
-
-    With a `namespace`, only its own; and only what the selectors of labels and of `fields` select.
-    """
-    folder, _, plural = resource.path.rpartition("/")
-    path = f"{folder}/namespaces/{quoted(namespace)}/{plural}" if namespace else resource.path
-    for _ in range(_LISTS - 1):
-        with suppress(Expired):
-            return await _list_once(session, resource, path, selector, fields)
-    return await _list_once(session, resource, path, selector, fields)
-
-
-async def _list_once(session: ApiSession, resource: Resource[Value], path: str, selector: str, fields: str) -> Event:
-    def read(item: msgspec.Raw) -> Value:
-        return _decoded(lambda: resource.read(item)[1], f"One of the {resource.name}")
-
-    values: list[Value] = []
-    async for page in pages_of(session, path, resource.name, selector=selector, fields=fields, size=_PAGE):
-        values += await converted(page, read)
-    return resource.replaced(tuple(values))
-
-
-async def _list_served(session: ApiSession, resource: Resource[Any]) -> Event:
-    """All objects of the kind; none if it is a kind of device that the API server does not serve."""
-    try:
-        return await _list(session, resource)
-    except ApiError as error:
-        if error.status == HTTPStatus.NOT_FOUND and resource in DEVICES.values():
-            return resource.replaced(())
-        raise
+    return decoded(lambda: group_from_object(_OBJECT.decode(answer.checked().body)), f"PodGroup {key}")
 
 
 def _needed(listed: Event, schedulers: Collection[str]) -> set[str]:
@@ -353,44 +295,26 @@ def _needed(listed: Event, schedulers: Collection[str]) -> set[str]:
     return {pod.workload.kind for pod in listed_pods if pod.workload is not None and pod.scheduler in schedulers}
 
 
+async def _admission(session: ApiSession) -> Admission:
+    """What the API server adds to pods of templates, as far as the caller may read it."""
+    admission = Admission()
+    found = await side_by_side(*(list_of(session, resource) for resource in ADDING))
+    admission.take(unless_error(event) for event in found if not isinstance(event, ApiError))
+    return admission
+
+
 async def _list_workloads(
-    session: ApiSession, kinds: Workloads, needed: Collection[str], namespace: str = ""
+    session: ApiSession, kinds: Workloads, needed: Collection[str], admission: Admission, namespace: str = ""
 ) -> list[Event]:
     """All objects of these kinds, and of the kinds of their owners."""
     events: list[Event] = []
     above: set[str] = set()
     for names in needed, above:
         several = [each for each in kinds.kinds.values() if each.row.name in names]
-        found = await _side_by_side(*(_list_foreign(session, objects(kind), namespace) for kind in several))
-        for event in map(_unless_error, found):
+        found = await side_by_side(*(list_foreign(session, objects(kind, admission), namespace) for kind in several))
+        for event in map(unless_error, found):
             foreign_groups = event.groups if isinstance(event, ForeignGroupsReplaced) else ()
             facts = [group.workload for group in foreign_groups if group.workload is not None]
             above.update(fact.top.kind for fact in facts if fact.top is not None)
             events.append(event)
     return events
-
-
-async def _list_foreign(session: ApiSession, subject: Subject, namespace: str = "") -> Event:
-    """The objects of another system, or the reason why the caller cannot see them."""
-    name = subject.kind.name
-    try:
-        version = await served_version(session, subject.kind)
-        if not version:
-            return subject.absent
-        return await _list(session, subject.resource(version), namespace)
-    except (AccessDenied, ApiError, Expired) as error:
-        status = error.status if isinstance(error, ApiError) else None
-        if status == HTTPStatus.NOT_FOUND:
-            return subject.absent
-        denied = isinstance(error, AccessDenied) or status == HTTPStatus.FORBIDDEN
-        problem = f"You may not list {name}" if denied else f"{name} cannot be listed"
-        remedy = "request the right to list them" if denied else "try again"
-        # The operator may have the right, so the content counts as unknown, not as denied.
-        return subject.hidden(f"{problem} ({error}), so their content is unknown: {remedy}.", denied=False)
-
-
-def _decoded(decode: Callable[[], Value], subject: str) -> Value:
-    try:
-        return decode()
-    except UNREADABLE as error:
-        raise Garbled(f"{subject} cannot be read: {error}") from error

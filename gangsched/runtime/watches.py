@@ -70,7 +70,7 @@ class Watches:
         The wait for pods has no limit, as at the start, because a partly bound quorum is not recognised without them.
         """
         if mandate.elected:
-            await self._groups.renew()
+            await self._groups.renew("Leading")
         if mandate.handed_over:
             await asyncio.sleep(_SETTLE_S)
         with suppress(TimeoutError):

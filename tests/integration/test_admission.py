@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.shape import Shape, Toleration
 from gangsched.whatif.world.building import build
 from gangsched.whatif.world.contents import World
 from gangsched.whatif.world.manifests import ManifestError, manifests_of
@@ -53,6 +54,24 @@ def simulated(cluster: Cluster, *manifests: Json) -> Pod | None:
     return None
 
 
+def held(cluster: Cluster, pod: Json, *manifests: Json) -> Shape:
+    """The place that is held for a later pod of this template."""
+    spec = {"replicas": 2, "serviceName": "w", "selector": {"matchLabels": {}}}
+    template = {"metadata": {"labels": pod["metadata"]["labels"]}, "spec": pod["spec"]}
+    stateful_set = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "w"}}
+    made = world(cluster, *manifests, {**stateful_set, "spec": {**spec, "template": template}})
+    [role] = (role for each in made.foreign if each.spec for role in each.spec.roles)
+    assert role.template is not None
+    return role.template
+
+
+BY_DEFAULT = {
+    Toleration(key=f"node.kubernetes.io/{key}", operator="Exists", effect="NoExecute")
+    for key in ("not-ready", "unreachable")
+}
+"""The tolerations of every pod."""
+
+
 @pytest.fixture
 def runtimes(cluster: Cluster) -> Iterator[list[str]]:
     """The names of two RuntimeClasses; the test creates them."""
@@ -91,6 +110,11 @@ def test_pods_are_changed_and_refused_as_by_the_api_server(cluster: Cluster, run
         pod = dice.pod(f"p{number}", runtimes)
         expected, found = tried(cluster, pod), simulated(cluster, limit_range, *classes, pod)
         assert (found and decides(found)) == (expected and decides(expected)), pod
+        if expected is not None:
+            place = held(cluster, pod, limit_range, *classes)
+            assert (place.requests, place.node_selector) == (expected.shape.requests, expected.shape.node_selector), pod
+            assert place.host_ports == expected.shape.host_ports
+            assert {*place.tolerations} >= {*expected.shape.tolerations} - BY_DEFAULT, pod
 
 
 def quota(**hard: str) -> Json:

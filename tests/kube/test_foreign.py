@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -78,7 +79,11 @@ class Said(Inbox):
 
 @asynccontextmanager
 async def watching(
-    api: FakeApi, patience_s: float = 60.0, retry_s: float = 0.01, dialect: str = "volcano"
+    api: FakeApi,
+    patience_s: float = 60.0,
+    retry_s: float = 0.01,
+    dialect: str = "volcano",
+    after: Sequence[Any] = (),
 ) -> AsyncIterator[tuple[ForeignWatch, Said]]:
     inbox = Said()
     async with serving(api) as session:
@@ -90,6 +95,7 @@ async def watching(
             discovery=Discovery(session, every_s=0.01),
             retry_s=retry_s,
             patience_s=patience_s,
+            after=after,
         )
         task = asyncio.create_task(watch.run())
         try:
@@ -117,6 +123,24 @@ async def test_what_is_served_is_listed_and_watched():
         assert watch.settled.is_set()
     assert inbox.said == ["all: a", "seen: b", "gone: a"]
     assert inbox.counted == {"podgroups.scheduling.volcano.sh": 2}
+
+
+async def test_it_is_listed_again_with_what_it_is_read_with():
+    """First it waits until that is there; then a renewal lists it again, and one before that does nothing."""
+    api = FakeApi.answering("GET", DISCOVERY, SERVED)
+    api.answer("GET", LIST, page([group("a")], 5), page([group("b")], 7))
+    api.answer("WATCH", LIST, HANG, HANG)
+    other: Any = SimpleNamespace(synced=asyncio.Event())
+    async with watching(api, after=[other]) as (watch, inbox):
+        await asyncio.sleep(0.05)
+        watch.renew("Admission")
+        assert api.asked == []
+        other.synced.set()
+        await inbox.until(lambda: len(inbox.said) == 1)
+        watch.renew("Admission")
+        await inbox.until(lambda: len(inbox.said) == 2)
+    assert inbox.said == ["all: a", "all: b"]
+    assert inbox.relists == [("podgroups.scheduling.volcano.sh", "Admission")]
 
 
 async def test_what_is_not_served_is_looked_for_again_once_discovery_lists_it(caplog):

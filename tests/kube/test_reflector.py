@@ -374,7 +374,7 @@ class TestRenew:
             await until(lambda: before(inbox))
             lists = len(inbox.lists)
             async with asyncio.timeout(5):
-                await asyncio.gather(running.renew(), running.renew())
+                await asyncio.gather(running.renew("Leading"), running.renew("Leading"))
             assert len(inbox.lists) == lists + 1
             return inbox
 
@@ -418,7 +418,7 @@ class TestRenew:
             ended.set()
             for _ in range(turns):
                 await asyncio.sleep(0)
-            await asyncio.wait_for(running.renew(), 5)
+            await asyncio.wait_for(running.renew("Leading"), 5)
             assert inbox.lists == [["a"], ["b"]]
 
 

@@ -36,8 +36,8 @@ class FakeReflector:
     async def run(self) -> None:
         """Deliver no event."""
 
-    async def renew(self) -> None:
-        self.renewed += 1
+    async def renew(self, cause: str) -> None:
+        self.renewed += cause == "Leading"
 
     def disregard_denials(self) -> None:
         self.disregarded = self.disregarded or "after the lists"

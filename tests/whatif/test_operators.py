@@ -346,6 +346,54 @@ def test_pods_that_are_made_once_others_run_come_after_these(kind, change, waiti
     assert {pod.after for pod in pods if pod.after} <= {pod.name for pod in pods if not pod.after}
 
 
+LIMITS = """
+apiVersion: v1
+kind: LimitRange
+metadata: {name: limits}
+spec: {limits: [{type: Container, defaultRequest: {ephemeral-storage: 1Gi}}]}
+---
+apiVersion: node.k8s.io/v1
+kind: RuntimeClass
+metadata: {name: boxed}
+handler: h
+overhead: {podFixed: {cpu: 250m}}
+scheduling: {nodeSelector: {boxes: "yes"}, tolerations: [{key: boxes, operator: Exists}]}
+"""
+
+
+def boxed(found: Any) -> None:
+    """Each pod spec below is of the RuntimeClass."""
+    if isinstance(found, dict):
+        if "containers" in found:
+            found["runtimeClassName"] = "boxed"
+        for each in found.values():
+            boxed(each)
+    elif isinstance(found, list):
+        for each in found:
+            boxed(each)
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("JobSet", set_in("startupPolicy", {"startupPolicyOrder": "InOrder"})),
+        ("LeaderWorkerSet", set_in("startupPolicy", "LeaderReady")),
+        ("MPIJob", set_in("launcherCreationPolicy", "WaitForWorkersReady")),
+    ],
+)
+def test_a_place_is_as_large_as_the_pod_that_comes_later(kind, change):
+    """kueue#119, #14317: neither its RuntimeClass nor the namespace's LimitRange counted for the place."""
+    found = workload(kind, change)
+    boxed(found.body)
+    world = build([*objects(LIMITS), found])
+    places = {role.template for each in world.foreign if each.spec for role in each.spec.roles if role.template}
+    later = {pod.shape for several in world.successors.values() for pod in several}
+    assert {(place.requests, place.node_selector) for place in places} == {
+        (pod.requests, pod.node_selector) for pod in later
+    }
+    assert all("ephemeral-storage" in dict(place.requests) for place in places)
+
+
 @pytest.mark.parametrize(
     ("status", "succeeded", "made", "doubts"),
     [("Ready", 0, JOBSET, 0), ("Complete", 0, JOBSET[:1], 1), ("Complete", 1, JOBSET, 0)],

@@ -60,7 +60,9 @@ class Observer(Protocol):
         """Count watch events of this resource."""
 
     def relisted(self, resource: str, cause: str) -> None:
-        """Count a new list of this resource: `Expired`, `ListExpired`, `NotServed`, `Garbled` or `Leading`."""
+        """Count a new list of this resource: `Expired`, `ListExpired`, `NotServed`, `Garbled`,
+        `Leading` or `Admission`.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +119,7 @@ class Reflector(Generic[Value]):
         self._failures = 0
         self._garbled_at: str | None = None
         self._awaited: list[asyncio.Future[None]] = []
+        self._renewed_for = ""
         self._scope = asyncio.timeout(None)
 
     async def run(self) -> None:
@@ -132,19 +135,20 @@ class Reflector(Generic[Value]):
                 async with asyncio.timeout(None) as self._scope:
                     await self._list_and_watch()
 
-    async def renew(self) -> None:
-        """List again, and return once a list that started after this call has been posted."""
+    def renew(self, cause: str) -> asyncio.Future[None]:
+        """List again, for this cause; the result is there once a list that started after this call has been posted."""
         loop = asyncio.get_running_loop()
         posted = loop.create_future()
         self._awaited.append(posted)
+        self._renewed_for = cause
         if self._scope.when() is None:
             self._scope.reschedule(loop.time())
-        await posted
+        return posted
 
     async def _list_and_watch(self) -> None:
         try:
             if self._awaited and self._version:
-                self._restart_list("Leading")
+                self._restart_list(self._renewed_for)
             if not self._version:
                 await self._list()
             await self._watch()

@@ -150,7 +150,10 @@ async def served_version(session: ApiSession, kind: CustomResource) -> str:
 
 
 class ForeignWatch:
-    """Keeps the core informed about one kind. `settled` is set once the kind is listed, absent or hidden."""
+    """Keeps the core informed about one kind. `settled` is set once the kind is listed, absent or hidden.
+
+    It is listed `after` what these reflectors list, because it is read with that.
+    """
 
     def __init__(
         self,
@@ -162,6 +165,7 @@ class ForeignWatch:
         discovery: Discovery,
         retry_s: float = RETRY_S,
         patience_s: float = PATIENCE_S,
+        after: Sequence[Reflector[Any]] = (),
     ) -> None:
         self.settled = asyncio.Event()
         self.name = subject.kind.name
@@ -179,9 +183,13 @@ class ForeignWatch:
         self._failure = ""
         self._failures = 0
         self._hurried = asyncio.Event()
+        self._after = after
+        self._reflector: Reflector[Any] | None = None
 
     async def run(self) -> None:
         """Check in which version the kind is served, and watch it while it is."""
+        for reflector in self._after:
+            await reflector.synced.wait()
         while True:
             version = ""
             try:
@@ -230,8 +238,16 @@ class ForeignWatch:
 
     async def _watch(self, version: str) -> None:
         resource = self._subject.resource(version)
-        reflector = Reflector(self._session, resource, self._take, observer=self._observer)
-        await reflector.run()
+        self._reflector = Reflector(self._session, resource, self._take, observer=self._observer)
+        try:
+            await self._reflector.run()
+        finally:
+            self._reflector = None
+
+    def renew(self, cause: str) -> None:
+        """List again, for this cause, if the kind is watched."""
+        if self._reflector is not None:
+            self._reflector.renew(cause)
 
     def _take(self, events: Sequence[Event]) -> None:
         """Post the reflector's events. The first one is a list, so the state is complete from then on."""

@@ -2,13 +2,14 @@
 
 Only the fields that decide where a pod may run are decoded, never environments, volumes or commands. The API server's
 defaults for pods are filled in (`SetDefaults_Pod` and `defaultHostNetworkPorts` in
-k8s.io/kubernetes/pkg/apis/core/v1/defaults.go, `defaultPodLevelRequests` in pkg/api/pod/util.go, at v1.37.2). Changes
-by admission are not known here.
+k8s.io/kubernetes/pkg/apis/core/v1/defaults.go, `defaultPodLevelRequests` in pkg/api/pod/util.go, at v1.37.2), and what
+LimitRanges and RuntimeClasses add. Changes by webhooks are not known here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
@@ -18,7 +19,9 @@ from gangsched.core.objects.shape import Labels, Shape
 from gangsched.core.objects.wording import printable
 from gangsched.kube import wire
 from gangsched.kube.terms import preferences, shapes
+from gangsched.kube.terms.pod_defaults import filled
 from gangsched.kube.terms.pod_terms import labels
+from gangsched.kube.workloads.template_admission import Admission
 
 
 class _Resources(Struct, gc=False):
@@ -53,6 +56,7 @@ class _PodSpec(Struct, gc=False, rename="camel"):
     topology_spread_constraints: list[wire.SpreadConstraint] | None = None
     host_network: bool | None = None
     host_users: bool | None = None
+    runtime_class_name: str | None = None
 
 
 class _PodTemplateMetadata(Struct, gc=False):
@@ -71,10 +75,11 @@ NOTHING = Raw(b"{}")
 """The template of an object that has none."""
 
 
-def role(name: str, number: int, raw: Raw | None, *, namespace: str, remedy: str) -> Role:
+def role(name: str, number: int, raw: Raw | None, *, namespace: str, remedy: str, admission: Admission) -> Role:
     """The role with `number` members of this pod template, of which some are created later.
 
-    Without a template, the first member that is created is the pattern for the others.
+    `admission` is what the API server will add to them. Without a template, the first member that is created is the
+    pattern for the others.
 
     Raises:
         ValueError: no placeholder can be reserved for them; a sentence for a person that names the cause and the
@@ -87,7 +92,7 @@ def role(name: str, number: int, raw: Raw | None, *, namespace: str, remedy: str
     except msgspec.ValidationError as fault:
         raise ValueError(_impossible(f"cannot be read ({printable(str(fault), limit=200)})", remedy)) from None
     meta = wire.Meta(namespace=namespace, labels=template.metadata.labels if template.metadata is not None else None)
-    spec = _admitted(template.spec or _PodSpec())
+    spec = _admitted(template.spec or _PodSpec(), namespace, admission)
     shape = shapes.shape(meta, spec, wire.PodStatus(), (), why="", resize_infeasible=False)
     if shape.unsupported:
         raise ValueError(_impossible(f"uses {', '.join(shape.unsupported)}", remedy))
@@ -102,12 +107,12 @@ def _impossible(why: str, remedy: str) -> str:
     )
 
 
-def _admitted(spec: _PodSpec) -> wire.PodSpec:
-    """The spec of a pod of the template, with the API server's defaults."""
-    host = bool(spec.host_network)
-    containers = [_container(container, host=host) for container in spec.containers or ()]
-    init_containers = [_container(container, host=host) for container in spec.init_containers or ()]
-    return wire.PodSpec(
+def _admitted(spec: _PodSpec, namespace: str, admission: Admission) -> wire.PodSpec:
+    """The spec of a pod of the template, with the API server's defaults and what admission adds."""
+    host, lacking = bool(spec.host_network), admission.container_requests(namespace)
+    containers = [_container(container, lacking, host=host) for container in spec.containers or ()]
+    init_containers = [_container(container, lacking, host=host) for container in spec.init_containers or ()]
+    defaulted = wire.PodSpec(
         node_selector=spec.node_selector,
         affinity=spec.affinity,
         tolerations=spec.tolerations,
@@ -119,14 +124,15 @@ def _admitted(spec: _PodSpec) -> wire.PodSpec:
         host_network=spec.host_network,
         host_users=spec.host_users,
     )
+    return admission.in_class(defaulted, spec.runtime_class_name)
 
 
-def _container(container: _Container, *, host: bool) -> wire.Container:
+def _container(container: _Container, lacking: Sequence[Mapping[str, Any]], *, host: bool) -> wire.Container:
     resources = container.resources or _Resources()
     return wire.Container(
         name=container.name,
         image=container.image,
-        resources=wire.Resources({**(resources.limits or {}), **(resources.requests or {})}),
+        resources=wire.Resources(filled({**(resources.limits or {}), **(resources.requests or {})}, lacking)),
         ports=[
             wire.Port(port.host_port or (port.container_port if host else None), port.host_ip, port.protocol)
             for port in container.ports or ()

@@ -23,6 +23,7 @@ from gangsched.core.objects.workload import GANG, Series, TopOwner, Workload, Wo
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import count, quoted
 from gangsched.kube.workloads import template
+from gangsched.kube.workloads.template_admission import Admission
 from gangsched.kube.workloads.workload_fields import FieldTree, unheeded
 
 MINIMUM = Key("gangsched.io/min-member")
@@ -148,10 +149,13 @@ class Kind(Generic[Form]):
         )
         return Workload(self.row.name, mark.name, declaration, mark.uid)
 
-    def read(self, raw: Raw | bytes, version: str = "") -> tuple[str | None, ForeignGroup]:
+    def read(
+        self, raw: Raw | bytes, version: str = "", admission: Admission | None = None
+    ) -> tuple[str | None, ForeignGroup]:
         """The object's resourceVersion and its group. An unreadable object has a `ForeignGroup.error`.
 
-        `version` is the version of the API in which the object is served, by default the first in the row.
+        `version` is the version of the API in which the object is served, by default the first in the row. `admission`
+        is what the API server adds to pods that are created later, as far as it is known.
 
         Raises:
             msgspec.DecodeError: it is not a Kubernetes object.
@@ -168,10 +172,18 @@ class Kind(Generic[Form]):
             error = printable(str(fault), limit=500)
         ignored = tuple(unheeded(item)) if desired is not None else ()
         version = version or self.row.resource.versions[0]
-        return meta.resource_version, self._group(meta, desired, error, version=version, ignored=ignored)
+        group = self._group(meta, desired, error, version=version, ignored=ignored, admission=admission or Admission())
+        return meta.resource_version, group
 
     def _group(
-        self, meta: wire.Meta, desired: Desired | None, error: str, *, version: str, ignored: tuple[str, ...]
+        self,
+        meta: wire.Meta,
+        desired: Desired | None,
+        error: str,
+        *,
+        version: str,
+        ignored: tuple[str, ...],
+        admission: Admission,
     ) -> ForeignGroup:
         annotations = meta.annotations or {}
         gang, least = None, None
@@ -186,7 +198,7 @@ class Kind(Generic[Form]):
         if desired is not None and not error:
             try:
                 # For an object below another one the core determines the minimum, because either object may set it.
-                spec = _spec(desired, least if top is None else None, namespace)
+                spec = _spec(desired, least if top is None else None, namespace, admission)
             except ValueError as fault:
                 error = str(fault)
         return ForeignGroup(
@@ -235,7 +247,7 @@ def _owner(meta: wire.Meta) -> str:
     return owners[0].uid if owners else ""
 
 
-def _spec(desired: Desired, least: int | None, namespace: str) -> GroupSpec:
+def _spec(desired: Desired, least: int | None, namespace: str, admission: Admission) -> GroupSpec:
     """The terms of each gang. A minimum that the object's owner chose (`least`) counts for the gang as a whole.
 
     It takes precedence over the one that the object's fields state.
@@ -250,7 +262,14 @@ def _spec(desired: Desired, least: int | None, namespace: str) -> GroupSpec:
     roles = desired.roles if least is None else shared(least, desired.size, late)
     role_values = [
         replace(
-            template.role(name, number, desired.late[name], namespace=namespace, remedy=desired.remedy),
+            template.role(
+                name,
+                number,
+                desired.late[name],
+                namespace=namespace,
+                remedy=desired.remedy,
+                admission=admission,
+            ),
             beside=desired.beside.get(name),
         )
         if number and name in desired.late

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from gangsched.kube import wire
+from gangsched.kube.wire.admission_objects import LimitRange, RuntimeClass
 
 
 class AdmittingKind(NamedTuple):
@@ -19,24 +20,6 @@ class AdmittingKind(NamedTuple):
 
 class _PriorityClass(wire.PriorityClass, gc=False, rename="camel"):
     global_default: bool | None = None
-
-
-class _Limit(Struct, gc=False, rename="camel"):
-    type: str = ""
-    default: wire.Quantities | None = None
-    default_request: wire.Quantities | None = None
-    max: wire.Quantities | None = None
-    min: wire.Quantities | None = None
-    max_limit_request_ratio: wire.Quantities | None = None
-
-
-class _Limits(Struct, gc=False):
-    limits: list[_Limit] | None = None
-
-
-class _LimitRange(Struct, gc=False):
-    metadata: wire.Meta
-    spec: _Limits | None = None
 
 
 class _Scope(Struct, gc=False, rename="camel"):
@@ -65,28 +48,9 @@ class _ResourceQuota(Struct, gc=False):
     status: _QuotaStatus | None = None
 
 
-class _Toleration(wire.Toleration, gc=False):
-    seconds: int | None = field(name="tolerationSeconds", default=None)
-
-
-class _Overhead(Struct, gc=False, rename="camel"):
-    pod_fixed: wire.Quantities | None = None
-
-
-class _Scheduling(Struct, gc=False, rename="camel"):
-    node_selector: wire.Strings | None = None
-    tolerations: list[_Toleration] | None = None
-
-
-class _RuntimeClass(Struct, gc=False):
-    metadata: wire.Meta
-    overhead: _Overhead | None = None
-    scheduling: _Scheduling | None = None
-
-
 ADMITTING = (
     AdmittingKind("priorityclasses", "/apis/scheduling.k8s.io/v1/priorityclasses", _PriorityClass),
-    AdmittingKind("limitranges", "/api/v1/limitranges", _LimitRange),
+    AdmittingKind("limitranges", "/api/v1/limitranges", LimitRange),
     AdmittingKind("resourcequotas", "/api/v1/resourcequotas", _ResourceQuota),
-    AdmittingKind("runtimeclasses", "/apis/node.k8s.io/v1/runtimeclasses", _RuntimeClass),
+    AdmittingKind("runtimeclasses", "/apis/node.k8s.io/v1/runtimeclasses", RuntimeClass),
 )

@@ -97,7 +97,8 @@ class _Builder:
     def __init__(
         self, manifests: Sequence[Manifest], kinds: Workloads, start: float, priority_classes: PriorityClasses
     ) -> None:
-        self._objects = Objects(kinds)
+        self._admission = Admission(priority_classes)
+        self._objects = Objects(kinds, self._admission.of_templates)
         self._offered = offered.Offered()
         self._stored = stored.Stored(manifests)
         self._world = World(start=start, devices=self._offered.objects, storage=self._stored.objects)
@@ -111,7 +112,6 @@ class _Builder:
         self._known = identified(named(readable, _CLUSTER_WIDE))
         self._check_names()
         self._stamps = self._date()
-        self._admission = Admission(priority_classes)
         others = (*MAKERS, *PARTS, *group_templates.GROUPS)
         existing = Existing(list(self._of(POD)), [manifest for manifest in self._known if manifest.gvk in others])
         self._expansion = Expansion(self._known, existing)

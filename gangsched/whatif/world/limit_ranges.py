@@ -1,25 +1,26 @@
 """LimitRanges of a simulated cluster: the defaults that they give containers, and the pods that they refuse.
 
-The rules are `SetDefaults_LimitRangeItem` in k8s.io/kubernetes/pkg/apis/core/v1/defaults.go and the admission plug-in
-LimitRanger, at v1.37.2.
+The rules of refusals are those of the admission plug-in LimitRanger at v1.37.2; the defaults are in
+gangsched/kube/terms/pod_defaults.py.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gangsched.core.objects import quantity
 from gangsched.core.objects.quantity import Exact
+from gangsched.kube.terms.pod_defaults import CONTAINER, NO_DEFAULTS, ContainerDefaults, filled
 from gangsched.whatif.world import pod_amounts
 from gangsched.whatif.world.defaults import Spec, check_quantities
 from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping
 
 _FIELDS = ("default", "defaultRequest", "max", "min", "maxLimitRequestRatio")
 _LISTS = ("containers", "initContainers")
-_CONTAINER, _POD, _CLAIM = "Container", "Pod", "PersistentVolumeClaim"
+_POD, _CLAIM = "Pod", "PersistentVolumeClaim"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class LimitRanges:
 
     def __init__(self) -> None:
         self._items: defaultdict[str, list[_Item]] = defaultdict(list)
-        self._defaults: defaultdict[str, list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = defaultdict(list)
+        self._defaults: defaultdict[str, list[ContainerDefaults]] = defaultdict(list)
 
     def add(self, manifest: Manifest) -> None:
         """Add a LimitRange.
@@ -59,16 +60,13 @@ class LimitRanges:
         Raises:
             ManifestError: it is unreadable.
         """
-        requests: dict[str, Any] = {}
-        limits: dict[str, Any] = {}
+        defaults = NO_DEFAULTS
         for item in map(mapping, manifest.spec.get("limits") or ()):
             for field in _FIELDS:
                 check_quantities(item.get(field), f"{manifest}: spec.limits.{field}")
             default, request, most, least, ratio = (mapping(item.get(field)) for field in _FIELDS)
-            if item.get("type") == _CONTAINER:
-                own = {**most, **default}
-                limits |= own
-                requests |= {**least, **own, **request}
+            if item.get("type") == CONTAINER:
+                defaults = defaults.with_item(default=default, default_request=request, most=most, least=least)
             self._items[manifest.namespace].append(
                 _Item(
                     title=f"LimitRange {manifest.name}",
@@ -78,8 +76,8 @@ class LimitRanges:
                     ratio={name: quantity.exact(text) for name, text in ratio.items()},
                 )
             )
-        if requests:
-            self._defaults[manifest.namespace].append((requests, limits))
+        if defaults.requests:
+            self._defaults[manifest.namespace].append(defaults)
 
     def apply(self, namespace: str, spec: Spec) -> Spec:
         """The spec, whose containers get the default requests and limits that they lack."""
@@ -98,7 +96,7 @@ class LimitRanges:
             ManifestError: the API server would refuse it.
         """
         for item in self._items.get(namespace, ()):
-            parts = [_of_pod(spec)] if item.type == _POD else _of_containers(spec) if item.type == _CONTAINER else ()
+            parts = [_of_pod(spec)] if item.type == _POD else _of_containers(spec) if item.type == CONTAINER else ()
             for requests, limits in parts:
                 self._refuse(item.refusals(requests, limits), title)
 
@@ -117,12 +115,11 @@ class LimitRanges:
             raise ManifestError(refusals)
 
 
-def _filled(container: Mapping[str, Any], defaults: Iterable[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> Spec:
-    """The container with the requests and limits that it lacks; the first LimitRange with a default counts."""
+def _filled(container: Mapping[str, Any], several: Sequence[ContainerDefaults]) -> Spec:
+    """The container with the requests and limits that it lacks."""
     resources = mapping(container.get("resources"))
-    requests, limits = mapping(resources.get("requests")), mapping(resources.get("limits"))
-    for of_requests, of_limits in defaults:
-        requests, limits = {**of_requests, **requests}, {**of_limits, **limits}
+    requests = filled(mapping(resources.get("requests")), (each.requests for each in several))
+    limits = filled(mapping(resources.get("limits")), (each.limits for each in several))
     return {**container, "resources": {**resources, "requests": requests, "limits": limits}}
 
 

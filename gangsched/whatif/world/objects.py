@@ -15,6 +15,7 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.shape import Labels
 from gangsched.core.objects.workload import AUTO, GANG
+from gangsched.kube.workloads.template_admission import Admission
 from gangsched.kube.workloads.workload_kind import Kind
 from gangsched.kube.workloads.workload_table import Workloads
 from gangsched.whatif.world.manifests import Manifest
@@ -23,10 +24,12 @@ from gangsched.whatif.world.manifests import Manifest
 class Objects:
     """The objects of these kinds, in order. If two have the same kind and name, the first one counts.
 
-    An object may be of several kinds, because a custom kind may be one that gangsched knows itself.
+    An object may be of several kinds, because a custom kind may be one that gangsched knows itself. `admission` is what
+    the API server adds to the pods that they create later.
     """
 
-    def __init__(self, kinds: Workloads) -> None:
+    def __init__(self, kinds: Workloads, admission: Admission) -> None:
+        self._admission = admission
         self._kinds: defaultdict[tuple[str, str], list[tuple[Kind[Any], str]]] = defaultdict(list)
         for kind in kinds.kinds.values():
             for version in kind.row.resource.versions:
@@ -45,7 +48,7 @@ class Objects:
         """
         raw = msgspec.json.encode({**manifest.body, "metadata": metadata})
         for kind, version in self._of(manifest):
-            _, foreign = kind.read(raw, version)
+            _, foreign = kind.read(raw, version, admission=self._admission)
             self._objects.setdefault((foreign.dialect, foreign.key), foreign)
 
     def all(self) -> Iterator[ForeignGroup]:

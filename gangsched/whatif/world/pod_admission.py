@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
+
 from gangsched.core.objects.priority_class import PriorityClasses
+from gangsched.kube.client.resource import Resource
+from gangsched.kube.workloads import template_admission
 from gangsched.whatif.world import consistency, hooks, label_keys, tolerations
 from gangsched.whatif.world.defaults import Spec, defaulted_pod_spec, with_pod_level
 from gangsched.whatif.world.limit_ranges import LimitRanges
@@ -24,19 +28,36 @@ CLUSTER_WIDE = (PRIORITY_CLASS, RUNTIME_CLASS)
 
 
 class Admission:
-    """The objects by which the API server admits pods; `adders` are the functions that add them, by kind."""
+    """The objects by which the API server admits pods; `adders` are the functions that add them, by kind.
+
+    `of_templates` is what they add to pods that the operator knows by their templates alone.
+    """
 
     def __init__(self, priority_classes: PriorityClasses) -> None:
         self.priorities = Priorities(priority_classes)
         self.limits = LimitRanges()
         self.quotas = Quotas()
+        self.of_templates = template_admission.Admission()
         self._runtimes = RuntimeClasses()
         self.adders: Mapping[tuple[str, str], Callable[[Manifest], None]] = {
             PRIORITY_CLASS: self.priorities.add,
-            RUNTIME_CLASS: self._runtimes.add,
-            LIMIT_RANGE: self.limits.add,
+            RUNTIME_CLASS: self._add_runtime_class,
+            LIMIT_RANGE: self._add_limit_range,
             RESOURCE_QUOTA: self.quotas.add,
         }
+
+    def _add_runtime_class(self, manifest: Manifest) -> None:
+        self._runtimes.add(manifest)
+        self._note(template_admission.RUNTIME_CLASSES, {**manifest.body, "metadata": {"name": manifest.name}})
+
+    def _add_limit_range(self, manifest: Manifest) -> None:
+        self.limits.add(manifest)
+        metadata = {"namespace": manifest.namespace, "name": manifest.name}
+        self._note(template_admission.LIMIT_RANGES, {**manifest.body, "metadata": metadata})
+
+    def _note(self, resource: Resource[Any], body: Mapping[str, Any]) -> None:
+        _, found = resource.read(msgspec.Raw(msgspec.json.encode(body)))
+        self.of_templates.take([resource.seen(found)])
 
     def spec(self, namespace: str, pod_spec: Mapping[str, Any], title: str) -> Spec:
         """The spec of a pod, or of a template, after the plug-ins; `title` names it in messages.

@@ -1,0 +1,119 @@
+"""Lists of one kind, each read once with the caller's own rights."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Any, TypeVar
+
+import msgspec
+
+from gangsched.core.objects.events import Event
+from gangsched.kube.client.errors import UNREADABLE, AccessDenied, ApiError, Expired, Garbled
+from gangsched.kube.client.pages import converted
+from gangsched.kube.client.pages import pages as pages_of
+from gangsched.kube.client.paths import quoted
+from gangsched.kube.client.resource import Resource
+from gangsched.kube.client.session import ApiSession
+from gangsched.kube.foreign.watch import Subject, served_version
+from gangsched.kube.reading.device_values import DEVICES
+
+Value = TypeVar("Value")
+
+_PAGE = 5_000
+"""Objects a page: over a slow connection each page takes at least a round trip."""
+_LISTS = 3
+"""Maximum number of attempts at a list whose pages expire before all are read.
+
+More attempts would not help: the server keeps too little history.
+"""
+OnProgress = Callable[[str], None]
+"""Receives a text that says how much has been read."""
+
+
+def ignore(_: str) -> None:
+    pass
+
+
+async def side_by_side(*reads: Awaitable[Any], on_progress: OnProgress = ignore) -> list[Any]:
+    """The results of what is read side by side, in order; where it fails, the exception."""
+    left = len(reads)
+
+    async def counted(read: Awaitable[Any]) -> Any:  # noqa: ANN401 - what it is depends on what is read
+        nonlocal left
+        result = await read
+        left -= 1
+        on_progress(f"reading the cluster, {len(reads) - left} of {len(reads)} lists")
+        return result
+
+    return await asyncio.gather(*map(counted, reads), return_exceptions=True)
+
+
+def unless_error(result: Any) -> Any:  # noqa: ANN401 - as above
+    """The result of one that was read side by side with others; raises it if it is an exception."""
+    if isinstance(result, BaseException):
+        raise result
+    return result
+
+
+async def list_of(
+    session: ApiSession, resource: Resource[Value], namespace: str = "", selector: str = "", fields: str = ""
+) -> Event:
+    """All objects of the kind from one consistent list: after an expired page (410) the list starts again.
+
+    With a `namespace`, only its own; and only what the selectors of labels and of `fields` select.
+    """
+    folder, _, plural = resource.path.rpartition("/")
+    path = f"{folder}/namespaces/{quoted(namespace)}/{plural}" if namespace else resource.path
+    for _ in range(_LISTS - 1):
+        with suppress(Expired):
+            return await _list_once(session, resource, path, selector, fields)
+    return await _list_once(session, resource, path, selector, fields)
+
+
+async def _list_once(session: ApiSession, resource: Resource[Value], path: str, selector: str, fields: str) -> Event:
+    def read(item: msgspec.Raw) -> Value:
+        return decoded(lambda: resource.read(item)[1], f"One of the {resource.name}")
+
+    values: list[Value] = []
+    async for page in pages_of(session, path, resource.name, selector=selector, fields=fields, size=_PAGE):
+        values += await converted(page, read)
+    return resource.replaced(tuple(values))
+
+
+async def list_served(session: ApiSession, resource: Resource[Any]) -> Event:
+    """All objects of the kind; none if it is a kind of device that the API server does not serve."""
+    try:
+        return await list_of(session, resource)
+    except ApiError as error:
+        if error.status == HTTPStatus.NOT_FOUND and resource in DEVICES.values():
+            return resource.replaced(())
+        raise
+
+
+async def list_foreign(session: ApiSession, subject: Subject, namespace: str = "") -> Event:
+    """The objects of another system, or the reason why the caller cannot see them."""
+    name = subject.kind.name
+    try:
+        version = await served_version(session, subject.kind)
+        if not version:
+            return subject.absent
+        return await list_of(session, subject.resource(version), namespace)
+    except (AccessDenied, ApiError, Expired) as error:
+        status = error.status if isinstance(error, ApiError) else None
+        if status == HTTPStatus.NOT_FOUND:
+            return subject.absent
+        denied = isinstance(error, AccessDenied) or status == HTTPStatus.FORBIDDEN
+        problem = f"You may not list {name}" if denied else f"{name} cannot be listed"
+        remedy = "request the right to list them" if denied else "try again"
+        # The operator may have the right, so the content counts as unknown, not as denied.
+        return subject.hidden(f"{problem} ({error}), so their content is unknown: {remedy}.", denied=False)
+
+
+def decoded(decode: Callable[[], Value], subject: str) -> Value:
+    try:
+        return decode()
+    except UNREADABLE as error:
+        raise Garbled(f"{subject} cannot be read: {error}") from error
