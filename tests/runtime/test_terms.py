@@ -107,9 +107,12 @@ class World:
 
 
 async def settle() -> None:
-    """Let every task finish its work, of which the pauses of the engine take the most time."""
-    for _ in range(4):
-        await asyncio.sleep(1.25 * _REST_S)
+    """Let every task finish its work, of which the pauses of the engine take the most time.
+
+    Where the process is starved, pauses end together, so that a chain of pauses needs as many here.
+    """
+    for _ in range(10):
+        await asyncio.sleep(0.5 * _REST_S)
 
 
 @asynccontextmanager
