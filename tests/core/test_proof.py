@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace as renewed
 
 from gangsched.core.objects.declaration import Topology
-from gangsched.core.objects.devices import DeviceKind, DeviceRequest
+from gangsched.core.objects.devices import AllocatedDevice, Allocation, DeviceClass, DeviceKind, DeviceRequest
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.offered_devices import Device
 from gangsched.core.objects.reasons import Reason
@@ -16,7 +16,7 @@ from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Refusal
 from tests.builders import GPU, claim, node, pod, volume
-from tests.gadgets import GPUS, asks, device_claim, gpu, gpus, wishes
+from tests.gadgets import DRIVER, GPUS, asks, device_claim, gpu, gpus, wishes
 
 NOT_READY = "node.kubernetes.io/not-ready:NoSchedule"
 PASSING = [
@@ -44,6 +44,8 @@ LASTING = ["dedicated=gpu:NoSchedule", "nvidia.com/gpu=present:NoSchedule", "nod
 APP = {"app": "web"}
 WEB = (Requirement("app", "In", ("web",)),)
 ZONE = "zone"
+HAS = AllocatedDevice("gpu", (DRIVER, "n1", "gpu-0"))
+HAS_SHARE = AllocatedDevice("gpu", (DRIVER, "n1", "gpu-0"), shared=True, share="s", consumed=(("memory", 1),))
 IN_ZONE = PodTerm(ZONE, WEB, ("default",))
 
 
@@ -214,6 +216,26 @@ def test_devices_that_several_nodes_can_use_are_no_proof(cluster_of):
     shared = renewed(gpus("net", 1), node="")
     cluster = with_objects(cluster_of(node("n1"), node("n2")), GPUS, shared, *claims(2, wishes(asks())))
     assert reason(cluster, using(2)) is Reason.UNSCHEDULABLE
+
+
+@pytest.mark.parametrize("has", [HAS, HAS_SHARE], ids=["a device", "a share of one"])
+def test_devices_of_a_pool_that_nobody_offers_come_back(cluster_of, has):
+    """dra-driver-nvidia-gpu#330: while a driver restarts, the kubelet withdraws the slices of its node."""
+    other = device_claim("other", allocation=Allocation((has,)), reserved=("x",))
+    cluster = with_objects(cluster_of(node("n1"), node("n2")), GPUS, gpus("n2", 1), other, *claims(2, wishes(asks())))
+    assert reason(cluster, using(2)) is Reason.UNSCHEDULABLE
+    cluster.set_devices(DeviceKind.CLAIM, other.key, None)
+    assert reason(cluster, using(2)) is Reason.NEVER_FITS
+
+
+def test_a_resource_that_some_nodes_list_and_devices_provide_elsewhere_proves_nothing(cluster_of):
+    """kubernetes#130653: kube-scheduler decides for each node which of them serves the pod."""
+    provider = DeviceClass("gpu", resource=GPU)
+    cluster = with_objects(cluster_of(node("n1", gpu=1), node("n2")), gpus("n2", 1))
+    members = [pod(f"a-{at}", gpu=1) for at in range(2)]
+    assert reason(cluster, members) is Reason.NEVER_FITS
+    assert reason(with_objects(cluster, provider), members) is Reason.UNSCHEDULABLE
+    assert reason(cluster, [pod("a-0", cpu=99)]) is Reason.NEVER_FITS
 
 
 def test_a_new_property_of_devices_is_noticed_here():

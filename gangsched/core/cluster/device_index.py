@@ -301,6 +301,11 @@ class Devices:
         pools = (slices for _, slices in sorted(self._pools.items()))
         return [tuple(tainted(slices[name], tainting) for name in sorted(slices)) for slices in pools]
 
+    @property
+    def withdrawn(self) -> bool:
+        """Whether claims have devices of a pool without slices: its driver restarts, or is gone with its node."""
+        return any(key[:2] not in self._pools for key in (*self.in_use, *self.shares))
+
     def contradictions(self, pods: Iterable[Pod]) -> list[str]:
         """A sentence for each difference between the index and the objects and these pods."""
         fresh = Devices()

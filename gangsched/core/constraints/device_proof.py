@@ -1,9 +1,9 @@
 """What is certain about the devices of nodes, whatever is in use: how many members they could ever serve at most.
 
 It knows neither matches, nor counters, nor what members of different classes take from each other, all of which only
-make devices scarcer. Where anything is unknown there is no limit: a claim that is not ready, a pool that is incomplete,
-an expression that cannot be evaluated, a node that is not settled. Nor is there one where a device can be allocated
-several times.
+make devices scarcer. Where anything is unknown there is no limit: a claim that is not ready, a pool that is incomplete
+or whose slices are gone, an expression that cannot be evaluated, a node that is not settled. Nor is there one where a
+device can be allocated several times.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class MostDevices(Plan):
         seen = member.sight(UsesDevices)
         if seen is None or not seen.wishes or not seen.ready:
             return None
-        if any(self._supply.failure(wish.wishes) for wish in seen.wishes):
+        if self._world.devices.withdrawn or any(self._supply.failure(wish.wishes) for wish in seen.wishes):
             return None
         room: IntArray = np.full(len(rows), _ANY_NUMBER, dtype=np.int64)
         for at in np.flatnonzero(~self._world.nodes.unsettled(rows)).tolist():
