@@ -11,6 +11,8 @@ TOPOLOGY = "kubernetes.io/hostname"
 MARK = "ephemeral-storage"
 """The resource of which every LimitRange here gives a default, so that one can see whether it is in force."""
 _SIZES = {"cpu": ["100m", "500m", "1", "2", "3"], "memory": ["16Mi", "64Mi", "1Gi", "2Gi", "3Gi"]}
+_WHOLE = ["example.com/gpu", "hugepages-1Gi"]
+"""Resources of which a container has as many as it requests."""
 _LABELS = {"app": ["a", "b"], "team": ["x", "y"], "tier": ["front", "back"]}
 _TOLERATIONS = [
     {"key": "dedicated", "operator": "Exists", "effect": "NoSchedule"},
@@ -20,6 +22,8 @@ _TOLERATIONS = [
     {"operator": "Exists"},
     {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5},
 ]
+_NOT_YET = {"key": "level", "operator": "Gt", "value": "3", "effect": "NoSchedule"}
+"""A toleration that the API server refuses by default."""
 
 
 class Dice:
@@ -73,6 +77,7 @@ class Dice:
             spec["nodeSelector"] = {self._one(["runtime", "disk"]): self._one(["r", "s"])}
         if self._chance(0.5):
             spec["tolerations"] = self._random.sample(_TOLERATIONS, self._random.randint(1, 3))
+            spec["tolerations"] += [_NOT_YET] if self._chance(0.1) else []
         if self._chance(0.2):
             spec["priorityClassName"] = "system-cluster-critical"
         if self._chance(0.5):
@@ -103,7 +108,10 @@ class Dice:
         return {"labelSelector": {"matchLabels": {"app": self._one(_LABELS["app"])}}, **given}
 
     def _container(self, name: str) -> Json:
-        made = {"name": name, "image": "registry.example/x:1", "resources": self._resources(0.4)}
+        made: Json = {"name": name, "image": "registry.example/x:1", "resources": self._resources(0.4)}
+        for field in ("requests", "limits"):
+            if self._chance(0.15):
+                made["resources"].setdefault(field, {})[self._one(_WHOLE)] = self._one(["1Gi", "2Gi"])
         return made | ({"ports": [{"containerPort": 80}]} if self._chance(0.3) else {})
 
     def _resources(self, chance: float) -> Json:

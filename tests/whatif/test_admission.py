@@ -40,6 +40,10 @@ def pod(name: str = "p", *, cpu: str = "", meta: Json | None = None, **spec: Any
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **(meta or {})}, "spec": body}
 
 
+def whole(resources: Json) -> Json:
+    return {"containers": [{"name": "c", "image": "x", "resources": resources}]}
+
+
 def world(*objects: Json) -> World:
     return build(manifests_of(yaml.safe_dump_all(objects), "f"))
 
@@ -160,6 +164,23 @@ def test_a_runtime_class_that_is_missing_or_contradicts_the_pod_refuses_it():
     other = pod(runtimeClassName="boxed", nodeSelector={"runtime": "r"})
     assert "requires another value of runtime" in refused(other, BOXED)
     assert "its overhead is not that of its RuntimeClass" in refused(pod(overhead={"cpu": "1"}))
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        (whole({"requests": {"example.com/gpu": "1"}}), "container c requests example.com/gpu without an equal limit"),
+        (whole({"requests": {"hugepages-2Mi": "2Mi"}, "limits": {"hugepages-2Mi": "4Mi"}}), "requests hugepages-2Mi"),
+        ({"tolerations": [{"key": "level", "operator": "Gt", "value": "3"}]}, "a toleration has the operator Gt"),
+    ],
+)
+def test_what_the_api_server_does_not_accept_by_default_is_refused(spec, said):
+    """A gang with such pods was "completely bound", and in the cluster none of them was created."""
+    assert said in refused(pod(**spec))
+
+
+def test_a_resource_that_cannot_be_overcommitted_may_be_limited_alone():
+    assert requests(made(pod(**whole({"limits": {"example.com/gpu": "1"}}))))["example.com/gpu"] == 1
 
 
 def test_pods_that_the_api_server_has_admitted_before_are_left_as_they_are():

@@ -1,7 +1,7 @@
-"""Whether a pod's requests and limits fit together, as the API server demands it of a pod that is created.
+"""Whether a pod's amounts and tolerations are what the API server demands of a pod that is created.
 
-The rules are `validateContainerResourceRequirements` and `validatePodResourceConsistency` in
-k8s.io/kubernetes/pkg/apis/core/validation/validation.go at v1.37.2.
+The rules are `validateContainerResourceRequirements`, `validatePodResourceConsistency` and `ValidateTolerations` in
+k8s.io/kubernetes/pkg/apis/core/validation/validation.go at v1.37.2, with the default feature gates.
 """
 
 from __future__ import annotations
@@ -9,23 +9,45 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gangsched.core.objects.requests import of_plugin
 from gangsched.whatif.world import pod_amounts
 from gangsched.whatif.world.manifests import ManifestError, mappings
 
+_OPERATORS = ("Equal", "Exists")
+
 
 def check(spec: Mapping[str, Any], title: str) -> None:
-    """Refuse a pod whose amounts contradict each other; `title` names it, or the workload that makes it.
+    """Refuse a pod whose amounts contradict each other, or that tolerates in an unknown way.
+
+    `title` names it, or the workload that makes it.
 
     Raises:
         ManifestError: the API server would refuse it.
     """
-    if faults := [
-        f"{title}: the API server would refuse it, because {why}: change one of them" for why in _faults(spec)
-    ]:
-        raise ManifestError(faults)
+    faults = [f"{why}: change one of them" for why in _contradictions(spec)]
+    faults += [*_limits_that_lack(spec), *_unknown_operators(spec)]
+    if faults:
+        raise ManifestError([f"{title}: the API server would refuse it, because {fault}" for fault in faults])
 
 
-def _faults(spec: Mapping[str, Any]) -> Iterator[str]:
+def _unknown_operators(spec: Mapping[str, Any]) -> Iterator[str]:
+    for toleration in mappings(spec.get("tolerations")):
+        if (operator := toleration.get("operator") or _OPERATORS[0]) not in _OPERATORS:
+            yield f"a toleration has the operator {operator}: write {' or '.join(_OPERATORS)}"
+
+
+def _limits_that_lack(spec: Mapping[str, Any]) -> Iterator[str]:
+    """Resources that cannot be overcommitted: huge pages, and those that device plug-ins and others extend nodes by."""
+    for container in (*mappings(spec.get("containers")), *mappings(spec.get("initContainers"))):
+        requests, limits = (pod_amounts.of_container(container, field) for field in ("requests", "limits"))
+        for name, request in requests.items():
+            whole = of_plugin(name) or name.startswith("hugepages-")
+            if whole and limits.get(name) != request and request <= limits.get(name, request):
+                holder = f"container {container.get('name', '')}"
+                yield f"{holder} requests {name} without an equal limit: set the limit to the request"
+
+
+def _contradictions(spec: Mapping[str, Any]) -> Iterator[str]:
     containers = [*mappings(spec.get("containers")), *mappings(spec.get("initContainers"))]
     for container in (*containers, spec):
         requests, limits = (
