@@ -235,7 +235,7 @@ def test_a_resource_that_some_nodes_list_and_devices_provide_elsewhere_proves_no
     members = [pod(f"a-{at}", gpu=1) for at in range(2)]
     assert reason(cluster, members) is Reason.NEVER_FITS
     assert reason(with_objects(cluster, provider), members) is Reason.UNSCHEDULABLE
-    assert reason(cluster, [pod("a-0", cpu=99)]) is Reason.NEVER_FITS
+    assert reason(cluster, [pod("a-0", cpu=99, gpu=1)]) is Reason.NEVER_FITS
 
 
 def test_a_new_property_of_devices_is_noticed_here():

@@ -9,6 +9,7 @@ device can be allocated several times.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -31,6 +32,10 @@ class MostDevices(Plan):
         self._supply = supply
         self._of = of
 
+    @cached_property
+    def _withdrawn(self) -> bool:
+        return self._world.devices.withdrawn
+
     @property
     def selective(self) -> bool:
         """As with pods."""
@@ -46,7 +51,7 @@ class MostDevices(Plan):
         seen = member.sight(UsesDevices)
         if seen is None or not seen.wishes or not seen.ready:
             return None
-        if self._world.devices.withdrawn or any(self._supply.failure(wish.wishes) for wish in seen.wishes):
+        if self._withdrawn or any(self._supply.failure(wish.wishes) for wish in seen.wishes):
             return None
         room: IntArray = np.full(len(rows), _ANY_NUMBER, dtype=np.int64)
         for at in np.flatnonzero(~self._world.nodes.unsettled(rows)).tolist():

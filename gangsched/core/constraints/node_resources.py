@@ -235,7 +235,8 @@ class MostResources(ResourcesPlan):
     """The most that nodes may ever have: all that they offer, without limit where a device plug-in is yet to offer it.
 
     A node that is not settled, or whose plug-in or devices are unwell, may offer any amount of a resource of device
-    plug-ins; a node that has reported nothing yet, any amount of everything.
+    plug-ins; a node that has reported nothing yet, any amount of everything. A resource that a DeviceClass provides has
+    no limit: kube-scheduler decides for each node whether a plug-in or devices serve the pod (kubernetes#130653).
     """
 
     def __init__(self, world: World) -> None:
@@ -245,6 +246,7 @@ class MostResources(ResourcesPlan):
         silent: Mask = (world.stock.allocatable[: len(self._every)] == 0).all(axis=1)
         self._unknown = world.nodes.there(self._every) & silent
         super().__init__(world.stock)
+        self.delegated |= world.devices.provided.keys()
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
         """Where a resource that no node offers today may still come."""

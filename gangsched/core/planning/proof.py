@@ -32,10 +32,7 @@ def _fits_empty(snapshot: Snapshot, ask: Ask) -> bool | None:
 
     False is a proof: the search was exhaustive, on a snapshot that refuses only what is certain to be refused for good.
     """
-    empty, provided = snapshot.emptied(), snapshot.cluster.devices.provided.keys() - snapshot.resources.delegated
-    # Devices may provide the rest of a resource that some nodes list, which decides for each node (kubernetes#130653).
-    if any(resource in provided for pod in ask.members for resource, _ in pod.shape.requests):
-        return None
+    empty = snapshot.emptied()
     began, mark = empty.budget.spent, empty.mark()
     places = domains_of(empty, ask)
     if ask.topology is not None and ask.topology.required and _may_join(empty, ask.topology.key):
