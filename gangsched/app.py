@@ -12,7 +12,7 @@ import secrets
 import socket
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gangsched.config.published import published
 from gangsched.config.settings import InvalidConfig, Settings
@@ -33,8 +33,8 @@ from gangsched.kube.reading.disruption_values import WATCHED_BUDGETS
 from gangsched.kube.reading.namespaces import is_missing
 from gangsched.kube.reading.watched_resources import GROUPS, NAMESPACES, NODES, PRIORITY_CLASSES, STORAGE, pods
 from gangsched.kube.workloads import workload_table as workloads
-from gangsched.kube.workloads.template_admission import ADDING, Admission
-from gangsched.kube.workloads.workload_watches import objects, read_again
+from gangsched.kube.workloads.template_admission import ADDING, Admission, Reader
+from gangsched.kube.workloads.workload_watches import objects, read_again, watch_adding
 from gangsched.kube.writing.volcano_phases import Rival
 from gangsched.operator.kopf_thread import KopfThread
 from gangsched.operator.memo import Deletion
@@ -175,7 +175,8 @@ class _Shell:
         )
         self._metrics.read_leader_from(self._terms.may_write)
         self._admission = Admission()
-        self._workloads: list[ForeignWatch] = []
+        self._workloads: list[tuple[Reader, ForeignWatch]] = []
+        self._adding: list[Reflector[Any]] = []
         self._watches = self._make_watches()
         readiness = Readiness(
             self._engine, session.contact, watches=self._watches, mandate=self._mandate, stop=stop, dry_run=dry_run
@@ -214,6 +215,7 @@ class _Shell:
             "engine": self._engine.run(),
             "loop lag": measure_loop_lag(self._metrics.loop_lagged),
             **dict(self._watches.tasks()),
+            **{f"watch of {each.resource.name}": watch_adding(each) for each in self._adding},
             "workloads": read_again(self._admission, self._workloads),
             "terms": self._serve(),
         }
@@ -268,7 +270,7 @@ class _Shell:
     def _make_watches(self) -> Watches:
         dialects, kinds = chosen(self._settings), workloads.chosen(self._settings)
         reflector = partial(Reflector, self._session, post=self._inbox.post, observer=self._metrics)
-        adding = [reflector(resource, post=self._admission.take) for resource in ADDING]
+        self._adding += (reflector(resource, post=self._admission.take) for resource in ADDING)
         watch = partial(
             ForeignWatch,
             self._session,
@@ -278,17 +280,19 @@ class _Shell:
         )
         pod_groups = reflector(GROUPS)
         all_pods = reflector(pods(dialects, kinds))
-        self._workloads += (watch(objects(kind, self._admission), after=adding) for kind in kinds.kinds.values())
+        for kind in kinds.kinds.values():
+            reader = self._admission.reader()
+            self._workloads.append((reader, watch(objects(kind, reader), after=self._adding)))
         others = map(reflector, (NAMESPACES, PRIORITY_CLASSES, NODES))
         return Watches(
-            (*map(reflector, STORAGE.values()), *adding, *others, all_pods, pod_groups),
+            (*map(reflector, STORAGE.values()), *others, all_pods, pod_groups),
             pods=all_pods,
             groups=pod_groups,
             foreign=[
                 *(watch(subject(kind)) for kind in DEVICES),
                 *([watch(WATCHED_BUDGETS)] if self._settings.preemption.enabled else []),
                 *(watch(groups(dialect, kind)) for dialect, kind in dialects.kinds.items()),
-                *self._workloads,
+                *(workload_watch for _, workload_watch in self._workloads),
             ],
             unhurried=[watch(DEMANDS)] if DEMANDS.dialect in self._settings.dialects else [],
         )

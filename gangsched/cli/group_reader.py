@@ -39,7 +39,7 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.selectors import is_label_value
-from gangsched.kube.client.errors import ApiError, CrdMissing
+from gangsched.kube.client.errors import ApiError, CrdMissing, KubeError
 from gangsched.kube.client.pages import pages as pages_of
 from gangsched.kube.client.paths import quoted
 from gangsched.kube.client.resource import Resource
@@ -49,7 +49,7 @@ from gangsched.kube.foreign.watch import groups
 from gangsched.kube.reading.device_values import DEVICES
 from gangsched.kube.reading.disruption_values import WATCHED_BUDGETS
 from gangsched.kube.reading.watched_resources import GROUPS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES, STORAGE, pods
-from gangsched.kube.workloads.template_admission import ADDING, Admission
+from gangsched.kube.workloads.template_admission import ADDING, Admission, Reader
 from gangsched.kube.workloads.workload_table import Workloads, chosen
 from gangsched.kube.workloads.workload_watches import objects
 
@@ -93,11 +93,13 @@ class Reading:
     events: Sequence[Event] = ()
     forbidden: str = ""
     told: bool = False
+    unread: Sequence[str] = ()
 
     @property
     def hidden(self) -> list[str]:
         """The kinds beyond DECIDING whose objects the caller may not see, a sentence for each."""
-        return [event.why for event in self.events if isinstance(event, ForeignGroupsHidden | BudgetsHidden)]
+        events = [event.why for event in self.events if isinstance(event, ForeignGroupsHidden | BudgetsHidden)]
+        return [*events, *self.unread]
 
     def pod_of(self, key: GroupKey) -> Pod | None:
         """The first pod that has this name or names this group; None if there is none."""
@@ -140,12 +142,18 @@ async def read(
     try:
         *events, listed = map(unless_error, found)
         needed = _needed(listed, settings.scheduler_names)
-        events += await _list_workloads(session, kinds, needed, await _admission(session) if needed else Admission())
+        admission, unread = Admission().reader(), list[str]()
+        workloads = await _list_workloads(session, kinds, needed, admission)
+        if admission.asked:
+            # Some of them have pods that are created later, which is rare.
+            admission, unread = await _admission(session)
+            workloads = await _list_workloads(session, kinds, needed, admission)
+        events += workloads
     except ApiError as error:
         if error.status != HTTPStatus.FORBIDDEN:
             raise
         return Reading(group=group, forbidden=error.message)
-    return Reading(group=group, events=[*events, listed, Synced()])
+    return Reading(group=group, events=[*events, listed, Synced()], unread=unread)
 
 
 async def read_gangs(
@@ -180,7 +188,7 @@ async def read_gangs(
     )
     needed = _needed(pods_read, settings.scheduler_names)
     # Where no nodes are read, nobody asks what fits.
-    workloads = await _list_workloads(session, kinds, needed, Admission(), namespace)
+    workloads = await _list_workloads(session, kinds, needed, Admission().reader(), namespace)
     events = [*map(unless_error, (namespaces, own, *foreign)), *workloads, pods_read, Synced()]
     return Reading(group=None, events=events, told=told)
 
@@ -295,16 +303,23 @@ def _needed(listed: Event, schedulers: Collection[str]) -> set[str]:
     return {pod.workload.kind for pod in listed_pods if pod.workload is not None and pod.scheduler in schedulers}
 
 
-async def _admission(session: ApiSession) -> Admission:
-    """What the API server adds to pods of templates, as far as the caller may read it."""
-    admission = Admission()
+async def _admission(session: ApiSession) -> tuple[Reader, list[str]]:
+    """What the API server adds to pods of templates, and a sentence for each kind of it that cannot be read."""
+    admission, unread = Admission(), list[str]()
     found = await side_by_side(*(list_of(session, resource) for resource in ADDING))
-    admission.take(unless_error(event) for event in found if not isinstance(event, ApiError))
-    return admission
+    for resource, event in zip(ADDING, found, strict=True):
+        if isinstance(event, KubeError):
+            unread.append(
+                f"{resource.name} cannot be listed ({event}), so what they add to pods that a controller creates later "
+                "is unknown: request the right to list them, or try again."
+            )
+        else:
+            admission.take([unless_error(event)])
+    return admission.reader(), unread
 
 
 async def _list_workloads(
-    session: ApiSession, kinds: Workloads, needed: Collection[str], admission: Admission, namespace: str = ""
+    session: ApiSession, kinds: Workloads, needed: Collection[str], admission: Reader, namespace: str = ""
 ) -> list[Event]:
     """All objects of these kinds, and of the kinds of their owners."""
     events: list[Event] = []

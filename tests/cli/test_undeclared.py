@@ -10,6 +10,7 @@ import yaml
 from gangsched.cli.group_reader import read
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.events import ForeignGroupsReplaced
 from gangsched.core.objects.policy import Policy
 from gangsched.kube.workloads.workload_table import chosen
 from gangsched.views.diagnosed import Diagnosis
@@ -234,6 +235,28 @@ async def test_explain_reads_what_is_above_the_workloads_that_it_has_read():
     found, hidden = await explained(api, "train-x")
     assert found is not None
     assert (str(found.key), found.minimum, hidden) == ("default/jobset.train", 3, [])
+
+
+@pytest.mark.parametrize("may", [True, False])
+async def test_explain_counts_what_admission_adds_to_pods_that_come_later_or_says_that_it_is_unknown(may):
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "train", "uid": "real", "controller": True}
+    pod = pod_of("train-0")
+    api = api_with({**pod, "metadata": {**pod["metadata"], "ownerReferences": [owner]}})
+    api.answer("GET", f"{MISSING_GROUP}/train-0", MISSING)
+    api.answer("GET", "/apis/apps/v1", *[served("statefulsets")] * 2)
+    made = {"metadata": {"name": "train", "uid": "real"}, "spec": {"replicas": 2, "template": template()}}
+    api.answer("GET", "/apis/apps/v1/statefulsets", *[page([_placed(made)], 1)] * 2)
+    limits = {"limits": [{"type": "Container", "defaultRequest": {"memory": "1Gi"}}]}
+    adding = page([{"metadata": {"name": "l", "namespace": "default"}, "spec": limits}], 1) if may else DENIED
+    api.answer("GET", "/api/v1/limitranges", adding)
+    api.answer("GET", "/apis/node.k8s.io/v1/runtimeclasses", page([], 1))
+    async with serving(api) as session:
+        reading = await read(session, GroupKey("default", "train-0"), Settings())
+    groups = [each for event in reading.events if isinstance(event, ForeignGroupsReplaced) for each in event.groups]
+    [role] = [role for each in groups if each.spec is not None for role in each.spec.roles]
+    assert role.template is not None
+    assert ("memory" in dict(role.template.requests)) == may
+    assert [each.split(" (")[0] for each in reading.hidden] == ([] if may else ["limitranges cannot be listed"])
 
 
 async def test_explain_with_a_configuration_that_leaves_a_kind_out_takes_its_pods_as_single():

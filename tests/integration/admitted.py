@@ -22,8 +22,13 @@ _TOLERATIONS = [
     {"operator": "Exists"},
     {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5},
 ]
-_NOT_YET = {"key": "level", "operator": "Gt", "value": "3", "effect": "NoSchedule"}
-"""A toleration that the API server refuses by default."""
+_REFUSED = [
+    {"key": "level", "operator": "Gt", "value": "3", "effect": "NoSchedule"},
+    {"key": "dedicated", "operator": "Exists", "value": "batch"},
+    {"operator": "Equal", "value": "batch"},
+    {"value": "batch"},
+]
+"""Tolerations that the API server refuses by default."""
 
 
 class Dice:
@@ -71,13 +76,15 @@ class Dice:
             spec["initContainers"] = [self._container("init") | restarts]
         if self._chance(0.2):
             spec["resources"] = self._resources(0.5)
+            if self._chance(0.2):
+                spec["resources"].setdefault("requests", {})["hugepages-1Gi"] = "1Gi"
         if self._chance(0.6):
             spec["runtimeClassName"] = self._one(runtimes)
         if self._chance(0.3):
             spec["nodeSelector"] = {self._one(["runtime", "disk"]): self._one(["r", "s"])}
         if self._chance(0.5):
             spec["tolerations"] = self._random.sample(_TOLERATIONS, self._random.randint(1, 3))
-            spec["tolerations"] += [_NOT_YET] if self._chance(0.1) else []
+            spec["tolerations"] += [self._one(_REFUSED)] if self._chance(0.1) else []
         if self._chance(0.2):
             spec["priorityClassName"] = "system-cluster-critical"
         if self._chance(0.5):

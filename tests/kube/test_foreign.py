@@ -133,11 +133,12 @@ async def test_it_is_listed_again_with_what_it_is_read_with():
     other: Any = SimpleNamespace(synced=asyncio.Event())
     async with watching(api, after=[other]) as (watch, inbox):
         await asyncio.sleep(0.05)
-        watch.renew("Admission")
+        assert watch.renew("Admission")
         assert api.asked == []
         other.synced.set()
         await inbox.until(lambda: len(inbox.said) == 1)
-        watch.renew("Admission")
+        assert watch.renew("Admission")
+        assert not watch.renew("Admission"), "a list was cut off by the next one"
         await inbox.until(lambda: len(inbox.said) == 2)
     assert inbox.said == ["all: a", "all: b"]
     assert inbox.relists == [("podgroups.scheduling.volcano.sh", "Admission")]

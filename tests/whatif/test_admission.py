@@ -171,7 +171,10 @@ def test_a_runtime_class_that_is_missing_or_contradicts_the_pod_refuses_it():
     [
         (whole({"requests": {"example.com/gpu": "1"}}), "container c requests example.com/gpu without an equal limit"),
         (whole({"requests": {"hugepages-2Mi": "2Mi"}, "limits": {"hugepages-2Mi": "4Mi"}}), "requests hugepages-2Mi"),
+        (whole({}) | {"resources": {"requests": {"hugepages-2Mi": "2Mi"}}}, "the pod requests hugepages-2Mi"),
         ({"tolerations": [{"key": "level", "operator": "Gt", "value": "3"}]}, "a toleration has the operator Gt"),
+        ({"tolerations": [{"key": "a", "operator": "Exists", "value": "3"}]}, "a toleration of a has a value"),
+        ({"tolerations": [{"value": "3"}]}, "a toleration has no key"),
     ],
 )
 def test_what_the_api_server_does_not_accept_by_default_is_refused(spec, said):

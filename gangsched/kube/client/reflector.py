@@ -135,6 +135,11 @@ class Reflector(Generic[Value]):
                 async with asyncio.timeout(None) as self._scope:
                     await self._list_and_watch()
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the last list is complete, the watch goes on, and no other list was asked for."""
+        return self.going.is_set() and not self._awaited
+
     def renew(self, cause: str) -> asyncio.Future[None]:
         """List again, for this cause; the result is there once a list that started after this call has been posted."""
         loop = asyncio.get_running_loop()

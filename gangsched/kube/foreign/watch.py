@@ -244,10 +244,14 @@ class ForeignWatch:
         finally:
             self._reflector = None
 
-    def renew(self, cause: str) -> None:
-        """List again, for this cause, if the kind is watched."""
-        if self._reflector is not None:
-            self._reflector.renew(cause)
+    def renew(self, cause: str) -> bool:
+        """List again, for this cause, if the kind is watched. False: it is being listed, or cannot be; ask again."""
+        if self._reflector is None:
+            return True
+        if not self._reflector.is_current:
+            return False
+        self._reflector.renew(cause)
+        return True
 
     def _take(self, events: Sequence[Event]) -> None:
         """Post the reflector's events. The first one is a list, so the state is complete from then on."""

@@ -7,31 +7,28 @@ LimitRanger and RuntimeClass, at v1.37.2.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from gangsched.core.objects.quantity import unrounded
 from gangsched.kube import wire
-from gangsched.kube.wire.admission_objects import LimitRange, RuntimeClass, Scheduling
+from gangsched.kube.wire.admission_objects import LimitRange, Overhead, RuntimeClass, Scheduling
 
 CONTAINER = "Container"
 """The type of the items of a LimitRange that give containers defaults."""
-Amount = TypeVar("Amount")
+Amounts = Mapping[str, Any]
+"""Quantities by resource, as written."""
 
 
 class ContainerDefaults(NamedTuple):
-    """The requests and limits, by resource, that one LimitRange gives containers that lack them."""
+    """The requests and limits that one LimitRange gives containers that lack them."""
 
-    requests: Mapping[str, object]
-    limits: Mapping[str, object]
+    requests: Amounts
+    limits: Amounts
 
     def with_item(
-        self,
-        *,
-        default: Mapping[str, Amount],
-        default_request: Mapping[str, Amount],
-        most: Mapping[str, Amount],
-        least: Mapping[str, Amount],
+        self, *, default: Amounts, default_request: Amounts, most: Amounts, least: Amounts
     ) -> ContainerDefaults:
         """These, and those of a further item for containers; the parameters are its fields."""
         own = {**most, **default}
@@ -55,21 +52,51 @@ def container_defaults(limit_range: LimitRange) -> ContainerDefaults:
     return found
 
 
-def filled(own: Mapping[str, Amount], several: Iterable[Mapping[str, Amount]]) -> dict[str, Amount]:
-    """The requests or the limits of a container with what it lacks. The first LimitRange with a default counts."""
-    result = dict(own)
+def filled(own: Amounts, several: Iterable[Amounts]) -> dict[str, Any]:
+    """The requests or the limits of a container with what it lacks.
+
+    If several LimitRanges of a namespace have a default, the API server takes any of them. The largest counts here.
+    """
+    most: dict[str, Any] = {}
     for defaults in several:
-        result = {**defaults, **result}
-    return result
+        for name, amount in defaults.items():
+            if name not in most or unrounded(name, amount) > unrounded(name, most[name]):
+                most[name] = amount
+    return {**most, **own}
 
 
-def in_class(spec: wire.PodSpec, runtime_class: RuntimeClass) -> wire.PodSpec:
-    """The spec of a pod of this RuntimeClass, with its overhead, node selector and tolerations."""
-    scheduling = runtime_class.scheduling or Scheduling()
-    overhead = runtime_class.overhead.pod_fixed if runtime_class.overhead is not None else None
-    return replace(
-        spec,
-        overhead=overhead or spec.overhead,
-        node_selector={**(spec.node_selector or {}), **(scheduling.node_selector or {})},
-        tolerations=[*(spec.tolerations or ()), *(scheduling.tolerations or ())],
-    )
+class InClass(NamedTuple):
+    """What a RuntimeClass adds to its pods."""
+
+    overhead: Amounts
+    node_selector: Mapping[str, str]
+    tolerations: tuple[wire.Toleration, ...]
+
+    @classmethod
+    def of(cls, runtime_class: RuntimeClass) -> InClass:
+        """What this class adds."""
+        scheduling, overhead = runtime_class.scheduling or Scheduling(), runtime_class.overhead or Overhead()
+        tolerations = tuple(scheduling.tolerations or ())
+        return cls(overhead.pod_fixed or {}, scheduling.node_selector or {}, tolerations)
+
+    def applied(self, spec: wire.PodSpec) -> wire.PodSpec:
+        """The spec of a pod with these.
+
+        Raises:
+            ValueError: the API server would refuse the pod; a clause that says why.
+        """
+        own = spec.node_selector or {}
+        if other := [key for key, value in self.node_selector.items() if own.get(key, value) != value]:
+            raise ValueError(f"selects another value of {other[0]} than its RuntimeClass")
+        if spec.overhead and _exact(spec.overhead) != _exact(self.overhead):
+            raise ValueError("has another overhead than its RuntimeClass")
+        return replace(
+            spec,
+            overhead=dict(self.overhead),
+            node_selector={**own, **self.node_selector},
+            tolerations=[*(spec.tolerations or ()), *self.tolerations],
+        )
+
+
+def _exact(amounts: Amounts) -> dict[str, object]:
+    return {name: unrounded(name, amount) for name, amount in amounts.items()}

@@ -8,8 +8,7 @@ LimitRanges and RuntimeClasses add. Changes by webhooks are not known here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable
 
 import msgspec
 from msgspec import Raw, Struct
@@ -21,7 +20,7 @@ from gangsched.kube import wire
 from gangsched.kube.terms import preferences, shapes
 from gangsched.kube.terms.pod_defaults import filled
 from gangsched.kube.terms.pod_terms import labels
-from gangsched.kube.workloads.template_admission import Admission
+from gangsched.kube.workloads.template_admission import Reader
 
 
 class _Resources(Struct, gc=False):
@@ -75,7 +74,7 @@ NOTHING = Raw(b"{}")
 """The template of an object that has none."""
 
 
-def role(name: str, number: int, raw: Raw | None, *, namespace: str, remedy: str, admission: Admission) -> Role:
+def role(name: str, number: int, raw: Raw | None, *, namespace: str, remedy: str, admission: Reader) -> Role:
     """The role with `number` members of this pod template, of which some are created later.
 
     `admission` is what the API server will add to them. Without a template, the first member that is created is the
@@ -92,7 +91,10 @@ def role(name: str, number: int, raw: Raw | None, *, namespace: str, remedy: str
     except msgspec.ValidationError as fault:
         raise ValueError(_impossible(f"cannot be read ({printable(str(fault), limit=200)})", remedy)) from None
     meta = wire.Meta(namespace=namespace, labels=template.metadata.labels if template.metadata is not None else None)
-    spec = _admitted(template.spec or _PodSpec(), namespace, admission)
+    try:
+        spec = _admitted(template.spec or _PodSpec(), namespace, admission)
+    except ValueError as refusal:
+        raise ValueError(_impossible(str(refusal), remedy)) from None
     shape = shapes.shape(meta, spec, wire.PodStatus(), (), why="", resize_infeasible=False)
     if shape.unsupported:
         raise ValueError(_impossible(f"uses {', '.join(shape.unsupported)}", remedy))
@@ -107,18 +109,23 @@ def _impossible(why: str, remedy: str) -> str:
     )
 
 
-def _admitted(spec: _PodSpec, namespace: str, admission: Admission) -> wire.PodSpec:
+def _admitted(spec: _PodSpec, namespace: str, admission: Reader) -> wire.PodSpec:
     """The spec of a pod of the template, with the API server's defaults and what admission adds."""
     host, lacking = bool(spec.host_network), admission.container_requests(namespace)
-    containers = [_container(container, lacking, host=host) for container in spec.containers or ()]
-    init_containers = [_container(container, lacking, host=host) for container in spec.init_containers or ()]
+    containers = [_container(container, host=host) for container in spec.containers or ()]
+    init_containers = [_container(container, host=host) for container in spec.init_containers or ()]
+    # Before 1.37 the pod's own requests are filled in before LimitRanges are applied. This is the larger result.
+    of_pod = _of_pod(spec.resources, [*containers, *init_containers])
+    for container in (*containers, *init_containers) if lacking else ():
+        own = container.resources.requests if container.resources is not None else None
+        container.resources = wire.Resources(filled(own or {}, lacking))
     defaulted = wire.PodSpec(
         node_selector=spec.node_selector,
         affinity=spec.affinity,
         tolerations=spec.tolerations,
         containers=containers,
         init_containers=init_containers,
-        resources=_of_pod(spec.resources, [*containers, *init_containers]),
+        resources=of_pod,
         overhead=spec.overhead,
         topology_spread_constraints=spec.topology_spread_constraints,
         host_network=spec.host_network,
@@ -127,12 +134,12 @@ def _admitted(spec: _PodSpec, namespace: str, admission: Admission) -> wire.PodS
     return admission.in_class(defaulted, spec.runtime_class_name)
 
 
-def _container(container: _Container, lacking: Sequence[Mapping[str, Any]], *, host: bool) -> wire.Container:
+def _container(container: _Container, *, host: bool) -> wire.Container:
     resources = container.resources or _Resources()
     return wire.Container(
         name=container.name,
         image=container.image,
-        resources=wire.Resources(filled({**(resources.limits or {}), **(resources.requests or {})}, lacking)),
+        resources=wire.Resources({**(resources.limits or {}), **(resources.requests or {})}),
         ports=[
             wire.Port(port.host_port or (port.container_port if host else None), port.host_ip, port.protocol)
             for port in container.ports or ()

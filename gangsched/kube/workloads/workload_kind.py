@@ -23,7 +23,7 @@ from gangsched.core.objects.workload import GANG, Series, TopOwner, Workload, Wo
 from gangsched.kube import wire
 from gangsched.kube.dialects.dialect import count, quoted
 from gangsched.kube.workloads import template
-from gangsched.kube.workloads.template_admission import Admission
+from gangsched.kube.workloads.template_admission import Admission, Reader
 from gangsched.kube.workloads.workload_fields import FieldTree, unheeded
 
 MINIMUM = Key("gangsched.io/min-member")
@@ -150,7 +150,7 @@ class Kind(Generic[Form]):
         return Workload(self.row.name, mark.name, declaration, mark.uid)
 
     def read(
-        self, raw: Raw | bytes, version: str = "", admission: Admission | None = None
+        self, raw: Raw | bytes, version: str = "", admission: Reader | None = None
     ) -> tuple[str | None, ForeignGroup]:
         """The object's resourceVersion and its group. An unreadable object has a `ForeignGroup.error`.
 
@@ -172,7 +172,9 @@ class Kind(Generic[Form]):
             error = printable(str(fault), limit=500)
         ignored = tuple(unheeded(item)) if desired is not None else ()
         version = version or self.row.resource.versions[0]
-        group = self._group(meta, desired, error, version=version, ignored=ignored, admission=admission or Admission())
+        group = self._group(
+            meta, desired, error, version=version, ignored=ignored, admission=admission or Admission().reader()
+        )
         return meta.resource_version, group
 
     def _group(
@@ -183,7 +185,7 @@ class Kind(Generic[Form]):
         *,
         version: str,
         ignored: tuple[str, ...],
-        admission: Admission,
+        admission: Reader,
     ) -> ForeignGroup:
         annotations = meta.annotations or {}
         gang, least = None, None
@@ -247,7 +249,7 @@ def _owner(meta: wire.Meta) -> str:
     return owners[0].uid if owners else ""
 
 
-def _spec(desired: Desired, least: int | None, namespace: str, admission: Admission) -> GroupSpec:
+def _spec(desired: Desired, least: int | None, namespace: str, admission: Reader) -> GroupSpec:
     """The terms of each gang. A minimum that the object's owner chose (`least`) counts for the gang as a whole.
 
     It takes precedence over the one that the object's fields state.

@@ -13,7 +13,7 @@ from gangsched.core.objects.requests import of_plugin
 from gangsched.whatif.world import pod_amounts
 from gangsched.whatif.world.manifests import ManifestError, mappings
 
-_OPERATORS = ("Equal", "Exists")
+_EQUAL, _EXISTS = "Equal", "Exists"
 
 
 def check(spec: Mapping[str, Any], title: str) -> None:
@@ -32,18 +32,23 @@ def check(spec: Mapping[str, Any], title: str) -> None:
 
 def _unknown_operators(spec: Mapping[str, Any]) -> Iterator[str]:
     for toleration in mappings(spec.get("tolerations")):
-        if (operator := toleration.get("operator") or _OPERATORS[0]) not in _OPERATORS:
-            yield f"a toleration has the operator {operator}: write {' or '.join(_OPERATORS)}"
+        key, operator = toleration.get("key"), toleration.get("operator") or _EQUAL
+        if operator not in (_EQUAL, _EXISTS):
+            yield f"a toleration has the operator {operator}: write {_EQUAL} or {_EXISTS}"
+        elif operator == _EXISTS and toleration.get("value"):
+            yield f"a toleration of {key or 'every taint'} has a value and the operator {_EXISTS}: remove the value"
+        elif operator == _EQUAL and not key:
+            yield f"a toleration has no key: name one, or write the operator {_EXISTS}"
 
 
 def _limits_that_lack(spec: Mapping[str, Any]) -> Iterator[str]:
     """Resources that cannot be overcommitted: huge pages, and those that device plug-ins and others extend nodes by."""
-    for container in (*mappings(spec.get("containers")), *mappings(spec.get("initContainers"))):
+    for container in (*mappings(spec.get("containers")), *mappings(spec.get("initContainers")), spec):
         requests, limits = (pod_amounts.of_container(container, field) for field in ("requests", "limits"))
         for name, request in requests.items():
             whole = of_plugin(name) or name.startswith("hugepages-")
             if whole and limits.get(name) != request and request <= limits.get(name, request):
-                holder = f"container {container.get('name', '')}"
+                holder = "the pod" if container is spec else f"container {container.get('name', '')}"
                 yield f"{holder} requests {name} without an equal limit: set the limit to the request"
 
 

@@ -15,7 +15,7 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.shape import Labels
 from gangsched.core.objects.workload import AUTO, GANG
-from gangsched.kube.workloads.template_admission import Admission
+from gangsched.kube.workloads.template_admission import Reader
 from gangsched.kube.workloads.workload_kind import Kind
 from gangsched.kube.workloads.workload_table import Workloads
 from gangsched.whatif.world.manifests import Manifest
@@ -28,7 +28,7 @@ class Objects:
     the API server adds to the pods that they create later.
     """
 
-    def __init__(self, kinds: Workloads, admission: Admission) -> None:
+    def __init__(self, kinds: Workloads, admission: Reader) -> None:
         self._admission = admission
         self._kinds: defaultdict[tuple[str, str], list[tuple[Kind[Any], str]]] = defaultdict(list)
         for kind in kinds.kinds.values():

@@ -37,7 +37,8 @@ class Admission:
         self.priorities = Priorities(priority_classes)
         self.limits = LimitRanges()
         self.quotas = Quotas()
-        self.of_templates = template_admission.Admission()
+        self._later = template_admission.Admission()
+        self.of_templates = self._later.reader()
         self._runtimes = RuntimeClasses()
         self.adders: Mapping[tuple[str, str], Callable[[Manifest], None]] = {
             PRIORITY_CLASS: self.priorities.add,
@@ -57,7 +58,7 @@ class Admission:
 
     def _note(self, resource: Resource[Any], body: Mapping[str, Any]) -> None:
         _, found = resource.read(msgspec.Raw(msgspec.json.encode(body)))
-        self.of_templates.take([resource.seen(found)])
+        self._later.take([resource.seen(found)])
 
     def spec(self, namespace: str, pod_spec: Mapping[str, Any], title: str) -> Spec:
         """The spec of a pod, or of a template, after the plug-ins; `title` names it in messages.
