@@ -218,14 +218,26 @@ def test_devices_that_several_nodes_can_use_are_no_proof(cluster_of):
     assert reason(cluster, using(2)) is Reason.UNSCHEDULABLE
 
 
+THREE = [node("n1"), node("n2"), node("n3")]
+
+
 @pytest.mark.parametrize("has", [HAS, HAS_SHARE], ids=["a device", "a share of one"])
 def test_devices_of_a_pool_that_nobody_offers_come_back(cluster_of, has):
     """dra-driver-nvidia-gpu#330: while a driver restarts, the kubelet withdraws the slices of its node."""
     other = device_claim("other", allocation=Allocation((has,)), reserved=("x",))
-    cluster = with_objects(cluster_of(node("n1"), node("n2")), GPUS, gpus("n2", 1), other, *claims(2, wishes(asks())))
+    objects = GPUS, gpus("n2", 1), other, *claims(2, wishes(asks()))
+    assert reason(with_objects(cluster_of(*THREE), *objects), using(2)) is Reason.UNSCHEDULABLE
+    assert reason(with_objects(cluster_of(*THREE[1:]), *objects), using(2)) is Reason.NEVER_FITS, "its node is gone"
+
+
+@pytest.mark.parametrize("where", ["n1", ""])
+def test_a_pool_that_was_withdrawn_comes_back_though_nothing_of_it_was_in_use(cluster_of, where):
+    withdrawn, objects = renewed(gpus("n1", 1), node=where), (GPUS, gpus("n2", 1), *claims(3, wishes(asks())))
+    cluster = with_objects(cluster_of(*THREE), withdrawn, *objects)
+    cluster.set_devices(DeviceKind.SLICE, withdrawn.key, None)
+    assert cluster.devices.contradictions(()) == []
     assert reason(cluster, using(2)) is Reason.UNSCHEDULABLE
-    cluster.set_devices(DeviceKind.CLAIM, other.key, None)
-    assert reason(cluster, using(2)) is Reason.NEVER_FITS
+    assert reason(with_objects(cluster, gpus("n1", 1)), using(3)) is Reason.NEVER_FITS
 
 
 def test_a_resource_that_some_nodes_list_and_devices_provide_elsewhere_proves_nothing(cluster_of):

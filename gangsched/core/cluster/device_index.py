@@ -55,6 +55,8 @@ class Devices:
         self._users = DeviceUsers()
         self._groups: dict[ObjectKey, ForeignGroup] = {}
         self._pools: dict[Pool, dict[str, ResourceSlice]] = {}
+        # The nodes of pools that had slices.
+        self._withdrawn: dict[Pool, str] = {}
 
     # Objects
 
@@ -109,10 +111,12 @@ class Devices:
                 parts = self._pools.setdefault((driver, pool), {})
                 if sign > 0:
                     parts[name] = found
+                    self._withdrawn.pop((driver, pool), None)
                 else:
                     del parts[name]
                     if not parts:
                         del self._pools[driver, pool]
+                        self._withdrawn[driver, pool] = found.node
 
     # Pods
 
@@ -301,10 +305,13 @@ class Devices:
         pools = (slices for _, slices in sorted(self._pools.items()))
         return [tuple(tainted(slices[name], tainting) for name in sorted(slices)) for slices in pools]
 
-    @property
-    def withdrawn(self) -> bool:
-        """Whether claims have devices of a pool without slices: its driver restarts, or is gone with its node."""
-        return any(key[:2] not in self._pools for key in (*self.in_use, *self.shares))
+    def withdrawn(self) -> frozenset[str]:
+        """The nodes whose drivers have withdrawn a pool, as they do while they restart; "" if it was of no node.
+
+        Where only a claim shows that there was a pool, its name is taken for that of its node, as drivers choose it.
+        """
+        of_claims = {key[1] for key in (*self.in_use, *self.shares) if key[:2] not in self._pools}
+        return frozenset(of_claims.union(self._withdrawn.values()))
 
     def contradictions(self, pods: Iterable[Pod]) -> list[str]:
         """A sentence for each difference between the index and the objects and these pods."""
@@ -317,7 +324,8 @@ class Devices:
         for pod in pods:
             fresh.pod_changes(None, pod)
         kept, found_again = vars(self), vars(fresh)
-        names = [name for name in kept if name != "generation" and kept[name] != found_again[name]]
+        past = ("generation", "_withdrawn")
+        names = [name for name in kept if name not in past and kept[name] != found_again[name]]
         return [f"devices: {name.lstrip('_')} is not what the objects say" for name in names]
 
 

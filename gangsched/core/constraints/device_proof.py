@@ -33,8 +33,8 @@ class MostDevices(Plan):
         self._of = of
 
     @cached_property
-    def _withdrawn(self) -> bool:
-        return self._world.devices.withdrawn
+    def _withdrawn(self) -> frozenset[str]:
+        return self._world.devices.withdrawn()
 
     @property
     def selective(self) -> bool:
@@ -51,10 +51,13 @@ class MostDevices(Plan):
         seen = member.sight(UsesDevices)
         if seen is None or not seen.wishes or not seen.ready:
             return None
-        if self._withdrawn or any(self._supply.failure(wish.wishes) for wish in seen.wishes):
+        if "" in self._withdrawn or any(self._supply.failure(wish.wishes) for wish in seen.wishes):
             return None
         room: IntArray = np.full(len(rows), _ANY_NUMBER, dtype=np.int64)
-        for at in np.flatnonzero(~self._world.nodes.unsettled(rows)).tolist():
+        known = ~self._world.nodes.unsettled(rows)
+        if self._withdrawn:
+            known &= ~self._world.nodes.names.among(tuple(self._withdrawn), rows)
+        for at in np.flatnonzero(known).tolist():
             room[at] = self._most(seen.wishes, int(rows[at]))
         return room
 

@@ -67,9 +67,8 @@ class DeviceStore(Protocol):
     def making(self, pod: Pod, delegated: Container[str]) -> tuple[ResourceClaim, Making] | None:
         """The claim for the pod's `delegated` extended resources, as it exists or would be created."""
 
-    @property
-    def withdrawn(self) -> bool:
-        """Whether claims have devices of a pool without slices."""
+    def withdrawn(self) -> frozenset[str]:
+        """The nodes whose drivers have withdrawn a pool; "" if it was of no node."""
 
     def pools(self) -> list[tuple[ResourceSlice, ...]]:
         """The slices of each pool, of all generations; pools and slices by name."""
