@@ -144,6 +144,14 @@ async def test_it_is_listed_again_with_what_it_is_read_with():
     assert inbox.relists == [("podgroups.scheduling.volcano.sh", "Admission")]
 
 
+async def test_what_cannot_be_listed_does_not_keep_others_from_being_listed(monkeypatch):
+    monkeypatch.setattr("gangsched.kube.foreign.watch.AFTER_S", 0.05)
+    api = server(discovery=[SERVED], lists=[page([group("a")], 5)], watches=[HANG])
+    never: Any = SimpleNamespace(synced=asyncio.Event())
+    async with watching(api, after=[never]) as (_, inbox):
+        await inbox.until(lambda: inbox.said == ["all: a"])
+
+
 async def test_what_is_not_served_is_looked_for_again_once_discovery_lists_it(caplog):
     """Not listed; listed without the kind, twice; listed with it."""
     api = server(

@@ -57,6 +57,8 @@ _log = logging.getLogger(__name__)
 
 RETRY_S, LONGEST_RETRY_S = 0.5, 30.0
 """The first and the longest back-off after a failure, a vanished kind or a missing right; it doubles in between."""
+AFTER_S = 10.0
+"""How long a kind waits for what it is read with. If that comes later, the kind is listed again."""
 PATIENCE_S = 60.0
 """How long a kind that was readable may be denied before that counts as a missing right."""
 
@@ -152,7 +154,7 @@ async def served_version(session: ApiSession, kind: CustomResource) -> str:
 class ForeignWatch:
     """Keeps the core informed about one kind. `settled` is set once the kind is listed, absent or hidden.
 
-    It is listed `after` what these reflectors list, because it is read with that.
+    It is listed `after` what these reflectors list, within AFTER_S, because it is read with that.
     """
 
     def __init__(
@@ -188,8 +190,10 @@ class ForeignWatch:
 
     async def run(self) -> None:
         """Check in which version the kind is served, and watch it while it is."""
-        for reflector in self._after:
-            await reflector.synced.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(AFTER_S):
+                for reflector in self._after:
+                    await reflector.synced.wait()
         while True:
             version = ""
             try:
