@@ -30,6 +30,8 @@ _LOOKED_AT, _OF_GANG, _INDEXED, _COPIED = 30, 80, 30, 1
 index, and of copying that of another one."""
 _AT_ONCE = 200
 """So many changes are looked at before the call may end."""
+_INDEXED_AT_ONCE = 20_000
+"""The units of so many claims are put into the index at once, unless nodes have changed, for which all are."""
 _NOTHING = Share()
 
 _Owner = GroupKey | str
@@ -88,13 +90,10 @@ class Gathering:
     def pool(self, budget: Budget) -> Pool | None:
         """All that may leave at present; None if the budget has ended before that was found."""
         self._find_changes()
-        for charge in chain(self._look_at_claims(), self._find_shares()):
+        for charge in chain(self._look_at_claims(), self._find_shares(), self._index()):
             budget.charge(charge)
-            if not budget and (self._unseen or self._stale):
+            if not budget and (self._unseen or self._stale or self._pooled):
                 return None
-        if self._pooled:
-            changed = sum(len(self._claims.get(owner, ())) for owner in self._pooled)
-            budget.charge(_INDEXED * changed + _COPIED * len(self._owners))
         pool = self._renewed()
         return pool if budget else None
 
@@ -190,40 +189,46 @@ class Gathering:
         else:
             del self._kept[owner]
 
-    def _renewed(self) -> Pool:
-        """The pool with what has changed since it was found."""
-        pool, nodes = self._pool, self._cluster.node_changes
-        leaving = (claim for claims in self._leaving.values() for claim in claims)
-        terminating = sorted((*self._terminating.values(), *leaving), key=lambda claim: claim.pod.uid)
-        changed, self._pooled = self._pooled, {}
-        if not changed and pool.nodes == nodes and pool.terminating == terminating:
-            return pool
-        removable, victims = pool.removable, pool.victims
-        if changed or pool.nodes != nodes:
-            gone = [unit.name for share in changed.values() for unit in share.units]
+    def _index(self) -> Iterator[int]:
+        """Put into the pool what has changed since it was found; yields what it takes of the budget."""
+        while self._pooled or self._pool.nodes != self._cluster.node_changes:
+            pool, nodes, claims, changed = self._pool, self._cluster.node_changes, 0, dict[_Owner, Share]()
+            while self._pooled and (claims < _INDEXED_AT_ONCE or pool.nodes != nodes):
+                owner, share = self._pooled.popitem()
+                changed[owner] = share
+                claims += len(self._claims.get(owner, ()))
             new = [self._kept.get(owner, _NOTHING) for owner in changed]
+            gone = [unit.name for share in changed.values() for unit in share.units]
             for share in changed.values():
                 self._obstacles.subtract(dict(share.obstacles))
             for share in new:
                 self._obstacles.update(dict(share.obstacles))
-            victims = {**victims}
+            victims = {**pool.victims}
             for name in gone:
                 del victims[name]
             pairs = ((unit.name, victim) for each in new for unit, victim in zip(each.units, each.victims, strict=True))
             victims.update(pairs)
-            units = [unit for share in new for unit in share.units]
             if pool.nodes == nodes:
-                removable = removable.changed(gone, units)
+                removable = pool.removable.changed(gone, [unit for share in new for unit in share.units])
             else:
                 removable = Removable.of(self._cluster, [unit for share in self._kept.values() for unit in share.units])
-        self.version += 1
-        self._pool = Pool(removable, victims, terminating, +self._obstacles, nodes)
+            self._pool = Pool(removable, victims, pool.terminating, +self._obstacles, nodes)
+            self.version += 1
+            yield _INDEXED * claims + _COPIED * len(self._owners)
+
+    def _renewed(self) -> Pool:
+        """The pool, into which everything has been put, with the pods that leave at present."""
+        leaving = (claim for claims in self._leaving.values() for claim in claims)
+        terminating = sorted((*self._terminating.values(), *leaving), key=lambda claim: claim.pod.uid)
+        if self._pool.terminating != terminating:
+            self.version += 1
+            self._pool = self._pool._replace(terminating=terminating)
         return self._pool
 
     def whole(self) -> Pool:
         """All that may leave at present."""
         self._find_changes()
-        for _ in chain(self._look_at_claims(), self._find_shares()):
+        for _ in chain(self._look_at_claims(), self._find_shares(), self._index()):
             pass
         return self._renewed()
 

@@ -85,7 +85,7 @@ class UnitTable:
         keep: Mask = np.ones(len(self.units), dtype=np.bool_)
         keep[[at for name in gone if (at := self.find(name)) is not None]] = False
         kept, added = [*compress(self.units, keep)], sorted(new, key=_NAME)
-        if 2 * len(added) > len(kept) or len(self.shapes) > 2 * len(self.by_claim.shapes):
+        if len(added) > 2 * len(kept) or len(self.shapes) > 2 * len(self.by_claim.shapes):
             return UnitTable(self._cluster, [*kept, *added])
         table = copy(self)
         table.units = sorted([*kept, *added], key=_NAME)
