@@ -49,6 +49,9 @@ def main() -> int:
     except (SetupError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("\nInterrupted: call it again, and it goes on.", file=sys.stderr)
+        return 130
     return 0
 
 

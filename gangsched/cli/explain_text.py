@@ -10,6 +10,7 @@ from gangsched.core.contention.bars import Bar
 from gangsched.core.contention.pool import Obstacle as Staying
 from gangsched.core.contention.prospects import Prospect
 from gangsched.core.objects.expected_start import Basis, ExpectedStart
+from gangsched.core.objects.record import Phase
 from gangsched.core.objects.status import Fitting
 from gangsched.core.objects.wording import number_of
 from gangsched.core.planning.refusal import Obstacle
@@ -48,6 +49,9 @@ _BASES = {
     Basis.DECLARED: "if others end when they have declared to",
     Basis.HISTORY: "if others take as long as the last runs of their owners",
 }
+_TIMED_OUT = (
+    "it found no room within its maxScheduleTime; it is tried again after a back-off, or as soon as a change may help"
+)
 _WRITTEN = "this is what the operator wrote into the PodGroup's status, because you may not read the rest"
 
 
@@ -70,6 +74,8 @@ def lines(
         rows.append(("why", diagnosis.message))
         rows += [("fits" if not number else "", _fitting(kind)) for number, kind in enumerate(diagnosis.fitting)]
     else:
+        if diagnosis.phase == Phase.TIMED_OUT:
+            rows.append(("timed out", _TIMED_OUT))
         rows += _shortfall_rows(diagnosis.shortfall)
     if diagnosis.starts is not None:
         rows.append(("starts", _starts(diagnosis.starts, diagnosis.key.namespace)))

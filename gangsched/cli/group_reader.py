@@ -150,6 +150,9 @@ async def read(
             workloads = await _list_workloads(session, kinds, needed, admission)
         events += workloads
     except ApiError as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            # Of the kinds that are needed only PodGroups may not be served.
+            raise CrdMissing(_NO_CRD) from error
         if error.status != HTTPStatus.FORBIDDEN:
             raise
         return Reading(group=group, forbidden=error.message)

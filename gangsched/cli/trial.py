@@ -9,9 +9,12 @@ import os
 import re
 import secrets
 import shlex
+import shutil
 import signal
+import sys
 import time
 from http import HTTPStatus
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gangsched.cli.cluster_access import FAILED, Unanswered, UsageError, add_context, connected, fail, run
@@ -116,6 +119,7 @@ async def _try(arguments: argparse.Namespace) -> int:
             pass
         finally:
             if trial is not None:
+                _say("Ending; the CRD of PodGroups is being deleted.")
                 is_clean = await trial.remove()
     _say("Pods and Jobs that you have made for the trial stay: delete them yourself.")
     return status if is_clean else fail(arguments, f"the CRD is left: run {guide.deletion}", FAILED)
@@ -292,7 +296,9 @@ class Guide:
         _say(f"The page: {address}", "", "In another terminal:", *([shown(self._files)] if self._files else []))
         _say(f"kubectl{shown(self._flags)} apply -f - <<'EOF'", f"{MANIFEST}EOF")
         _say(f"kubectl{shown(self._flags)} get podgroups.gangsched.io")
-        _say(f"gangsched explain first{shown(self._flags)} --scheduler-name={SCHEDULER}", "")
+        # Started by its path, as from a .venv, it may not be found by its name.
+        program = "gangsched" if shutil.which("gangsched") else shlex.quote(str(Path(sys.argv[0]).absolute()))
+        _say(f"{shown(program)} explain first{shown(self._flags)} --scheduler-name={SCHEDULER}", "")
 
 
 def _say(*lines: str) -> None:

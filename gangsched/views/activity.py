@@ -22,7 +22,7 @@ class Activity(StrEnum):
     DEGRADED = "degraded"
     """It has lost members that it needs."""
     ROLLED_BACK = "rolled back"
-    """Its binding was undone, or its time ran out."""
+    """Its binding was undone."""
     PREEMPTED = "preempted"
     """It waits because its members left for another group."""
     ENDED = "ended"
@@ -33,7 +33,6 @@ _BY_PHASE = {
     Phase.SCHEDULED: Activity.STARTING,
     Phase.RUNNING: Activity.RUNNING,
     Phase.DEGRADED: Activity.DEGRADED,
-    Phase.TIMED_OUT: Activity.ROLLED_BACK,
     **dict.fromkeys(FINISHED, Activity.ENDED),
 }
 _BY_STAGE = {

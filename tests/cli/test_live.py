@@ -137,6 +137,15 @@ async def test_without_the_crd_it_says_how_to_install_it():
             await read(session, GroupKey("n", "g"))
 
 
+async def test_without_the_crd_it_says_so_also_where_no_group_is_named():
+    """`explain`, `top` and `dashboard` said "404 page not found"."""
+    api = cluster(apart=["/apis/gangsched.io/v1alpha1/podgroups"])
+    api.answer("GET", "/apis/gangsched.io/v1alpha1/podgroups", status(404, "404 page not found"))
+    async with serving(api) as session:
+        with pytest.raises(CrdMissing, match=r"gangsched crd \| kubectl apply --server-side"):
+            await read(session, None)
+
+
 async def test_members_of_a_group_that_no_label_can_name_are_not_asked_for_by_their_label():
     """The API server refuses a selector with such a value, so that `events` failed."""
     api = FakeApi()

@@ -85,16 +85,18 @@ def test_the_record_knows_the_times_better_than_whoever_looks():
     assert steps(found)[2:] == [("preempted", NOW + 70)]
 
 
-def test_what_was_undone_is_told_as_such():
+def test_what_was_undone_is_told_as_such_and_a_time_out_is_not():
+    """A gang that had never been bound was "rolled back" once its time was out."""
     history = History()
+    noted(history, row(phase=Phase.TIMED_OUT), now=NOW - 1)
     noted(history, row(phase=Phase.BINDING))
     noted(history, row(reason="BindingUndone"), now=NOW + 1)
-    noted(history, row(phase=Phase.TIMED_OUT), now=NOW + 2)
     noted(history, row(phase=Phase.RUNNING), now=NOW + 3)
     noted(history, row(phase=Phase.DEGRADED), now=NOW + 4)
     noted(history, row(phase=Phase.PENDING, preemptions=1), now=NOW + 5)
     found = noted(history, row(phase=Phase.QUEUED, preemptions=1), now=NOW + 6)
     assert steps(found) == [
+        ("waiting", NOW - 1),
         ("binding", NOW),
         ("rolled back", NOW + 1),
         ("running", NOW + 3),
