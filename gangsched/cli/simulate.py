@@ -202,8 +202,11 @@ def _summary(outcome: Outcome) -> str:
 
 
 def _split(outcome: Outcome) -> tuple[list[Finding], list[Finding]]:
-    """The groups that are completely bound, and the others."""
-    complete = [group for group in outcome.groups if group.placements and len(group.placements) >= group.minimum]
+    """The groups that are completely bound, or have succeeded, and the others."""
+    from gangsched.core.objects.record import Phase  # noqa: PLC0415 - see the package
+
+    # Members that are done count, and of a group that nobody declares any more no minimum is known.
+    complete = [each for each in outcome.groups if each.phase in (Phase.SCHEDULED, Phase.RUNNING, Phase.SUCCEEDED)]
     return complete, [group for group in outcome.groups if group not in complete]
 
 

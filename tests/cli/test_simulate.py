@@ -138,6 +138,27 @@ class TestRace:
             "Completely bound: 0 of 1 group; not bound: default/g (0 of 1 member has a node)."
         )
 
+    @pytest.mark.parametrize(("kept", "status"), [("the PodGroup", 0), ("nothing", 1)])
+    def test_members_that_are_done_count_and_a_group_that_is_gone_is_not_bound(self, kept, status, capsys, tmp_path):
+        """KAI#1968, grove#316: "3 bound or done; 3 needed" was not bound, and one whose PodGroup is gone was."""
+        native = {"apiVersion": "scheduling.k8s.io/v1alpha3", "kind": "PodGroup", "metadata": {"name": "g"}}
+        native["spec"] = {"schedulingPolicy": {"gang": {"minCount": 3}}}
+        bound = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]
+        members = [pod(name, cpu="1") for name in "abc"]
+        for each, phase in zip(members, ("Succeeded", "Running", "Running"), strict=True):
+            each["metadata"] = {**each["metadata"], "labels": {}, "uid": each["metadata"]["name"]}
+            each["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+            each["spec"] |= {"nodeName": "n", "schedulingGroup": {"podGroupName": "g"}}
+            each["status"] = {"phase": phase, "conditions": bound}
+        if kept == "nothing":
+            members[2]["spec"].pop("nodeName")
+            members[2]["status"] = {"phase": "Pending"}
+        machine = {**node(cpu="8"), "metadata": {"name": "n"}}
+        file = tmp_path / "one.yaml"
+        file.write_text(yaml.safe_dump_all([machine, *members, *([native] if kept == "the PodGroup" else [])]))
+        assert main(["simulate", "--fail-on-waiting", str(file)]) == status
+        assert capsys.readouterr().out.splitlines()[-1].startswith(f"Completely bound: {1 - status} of 1 group")
+
     @pytest.mark.parametrize(("cpu", "status"), [("1", 1), ("2", 0)])
     def test_a_script_can_ask_for_a_status_if_a_group_waits(self, cpu, status, tmp_path):
         file = tmp_path / "one.yaml"

@@ -237,6 +237,16 @@ def test_a_train_job_is_made_of_its_runtime():
     assert (name, len(placements)) == ("jobset.w", 2)
 
 
+def test_a_podgroup_that_trainer_would_make_is_a_doubt():
+    """trainer#2525: its pods were bound one by one, with exit status 0, though Trainer makes a gang of them."""
+    job = body(TRAINER, "TrainJob", runtimeRef={"name": "torch"})
+    assert world(job, runtime()).doubts == []
+    made = runtime()
+    made["spec"]["podGroupPolicy"] = {"coscheduling": {}}
+    [doubt] = world(job, made).doubts
+    assert "podGroupPolicy.coscheduling" in doubt
+
+
 def test_a_train_job_changes_the_pods_of_the_jobs_that_it_names():
     override = {"targetJobs": [{"name": "node"}], "nodeSelector": {"a": "b"}}
     job = body(TRAINER, "TrainJob", runtimeRef={"name": "torch"}, podSpecOverrides=[override])

@@ -19,10 +19,10 @@ def waits_for_victims(gang: Gang) -> str:
             return each.message
     groups = f", {counted(len(plan.whole), 'whole group', 'is', 'are')} among them" if plan.whole else ""
     pods = counted(len(plan.leaving), "pod", "leaves", "leave")
-    return (
-        f"Its {number_of(len(plan.places), 'member')} will be bound once there is room: {pods} for it, because its "
-        f"priority is higher{groups}."
-    )
+    bound = f"Its {number_of(len(plan.places), 'member')} will be bound once there is room"
+    if not plan.units:
+        return f"{bound}: {pods} already."
+    return f"{bound}: {pods} for it, because its priority is higher{groups}."
 
 
 def reserved_later(gang: Gang) -> str:

@@ -79,10 +79,7 @@ class _TreeSpec(_Common, gc=False, rename="camel"):
     scheduling_policy: _TreePolicy | None = None
 
 
-_DISRUPTION = (
-    honoured("disruptionMode", "`all`: if it is preempted, all members leave together; `single`: one by one"),
-    honoured("preemptionPolicy", "`Never`: nobody is preempted for the group"),
-)
+_PREEMPTS = honoured("preemptionPolicy", "`Never`: nobody is preempted for the group")
 _FIELDS = (
     honoured("schedulingPolicy.gang.minCount", "the minimum, from 1"),
     honoured("schedulingPolicy.basic", "no gang: the pods are bound one by one and never time out"),
@@ -96,7 +93,11 @@ _FIELDS = (
     honoured("resourceClaims[].resourceClaimTemplateName", "the same with the claim that Kubernetes makes from it"),
     honoured("resourceClaims[].name", "only pods whose claim has this name, and names the same, share it"),
     honoured("parentCompositePodGroupName", "the group is a part of a tree, which is bound as its root says"),
-    *_DISRUPTION,
+    honoured(
+        "disruptionMode",
+        "`all`: if it is preempted, all members leave together; `single`: one by one; a tree always leaves as a whole",
+    ),
+    _PREEMPTS,
     honoured("workloadRef", "a Job's group of a Workload that does not own it is asked for by the Job's owner"),
     needless("podGroupTemplateRef", "says from what the group was made"),
 )
@@ -126,7 +127,8 @@ _TREE_FIELDS = (
     honoured("schedulingConstraints.topology[].key", "all members below in one domain of this label"),
     honoured("priority", "at the root: the order of groups"),
     honoured("priorityClassName", "at the root: the order of groups, if there is no `priority`"),
-    *_DISRUPTION,
+    honoured("disruptionMode", "`all`; with `single` too a tree that is preempted leaves as a whole"),
+    _PREEMPTS,
     needless("workloadRef", "says from what the group was made"),
 )
 

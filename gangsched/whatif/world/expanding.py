@@ -57,6 +57,7 @@ class Expansion:
                 f"{workload}: {number_of(len(later), 'pod')}, such as {later[0]}, will be created only once other Jobs "
                 "are complete, and nothing ends here: ask about them without their dependsOn"
             )
+        self.doubts += (f"{workload}: {doubt}" for doubt in dict.fromkeys(pod.doubt for pod in made_pods if pod.doubt))
         self._made_pods[id(workload)] = [pod for pod in made_pods if not pod.once_ended]
 
     def pods(self, workload: Manifest) -> Sequence[MadePod]:

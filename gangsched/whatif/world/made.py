@@ -36,6 +36,8 @@ class MadePod:
     """A pod that a controller creates; if `after` names a pod, only once that one runs, and with `once_ended` only when
     others have ended.
 
+    `doubt` is a clause that says why the controller could make it otherwise; empty if there is none.
+
     `template` is the spec in the pod template, the same object for all pods of a template. `volumes` replace its
     volumes. `claims` are the PersistentVolumeClaims that the controller creates for the pod, by name. `maker` is the
     object whose controller creates the pod; those in `above` are created on the way to it. If `follows` names a node
@@ -53,6 +55,7 @@ class MadePod:
     above: tuple[Manifest, ...] = ()
     after: str = ""
     once_ended: bool = False
+    doubt: str = ""
     follows: str = ""
 
 

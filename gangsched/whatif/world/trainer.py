@@ -42,17 +42,26 @@ def train_job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     template = mapping(runtime.spec.get("template"))
     metadata = mapping(template.get("metadata"))
     jobs = mapping(template.get("spec"))
-    policy = mapping(runtime.spec.get("mlPolicy"))
+    ml_policy = mapping(runtime.spec.get("mlPolicy"))
     job_set_spec = {
         **jobs,
-        "replicatedJobs": [_job(workload, replicated, policy) for replicated in mappings(jobs.get("replicatedJobs"))],
+        "replicatedJobs": [
+            _job(workload, replicated, ml_policy) for replicated in mappings(jobs.get("replicatedJobs"))
+        ],
     }
     annotations = {**mapping(metadata.get("annotations")), **mapping(spec.get("annotations"))}
     for patch in _patches(workload):
         annotations |= mapping(mapping(patch.get("metadata")).get("annotations"))
     made_set = part(workload, JOB_SET, workload.name, job_set_spec, annotations=annotations)
+    policy = next(iter(mapping(runtime.spec.get("podGroupPolicy"))), "")
+    doubt = (
+        f"Trainer makes a PodGroup for it by podGroupPolicy.{policy} of {runtime}, which is not made here: add the "
+        "PodGroup and its label in the runtime's pod template"
+        if policy
+        else ""
+    )
     for pod in job_set(made_set, existing):
-        yield dataclasses.replace(pod, above=(made_set, *pod.above))
+        yield dataclasses.replace(pod, above=(made_set, *pod.above), doubt=doubt)
 
 
 def _runtime(workload: Manifest, existing: Existing) -> Manifest:
