@@ -68,3 +68,14 @@ def test_a_launcher_gets_what_the_limit_range_requests_for_it(cluster: Cluster) 
     assert not cluster.bound()
     cluster.api.merge(f"{ranges}/limits", limit_range("1"))
     cluster.until(lambda: len(cluster.bound()) == 2, within_s=30)
+    # Nobody cleans up after kinds whose controllers are not there.
+    cluster.api.delete(f"{jobs}/bert")
+    for number in range(2):
+        cluster.delete_pod(f"bert-worker-{number}")
+
+    def gone() -> bool:
+        for group in cluster.groups():
+            cluster.delete_group(group)
+        return not cluster.groups()
+
+    cluster.until(gone, what="the group of the held places is gone")
