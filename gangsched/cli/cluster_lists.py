@@ -34,7 +34,7 @@ OnProgress = Callable[[str], None]
 
 
 def ignore(_: str) -> None:
-    pass
+    """Show no progress."""
 
 
 async def side_by_side(*reads: Awaitable[Any], on_progress: OnProgress = ignore) -> list[Any]:
@@ -113,6 +113,11 @@ async def list_foreign(session: ApiSession, subject: Subject, namespace: str = "
 
 
 def decoded(decode: Callable[[], Value], subject: str) -> Value:
+    """What `decode` returns.
+
+    Raises:
+        Garbled: it cannot be read; `subject` names it.
+    """
     try:
         return decode()
     except UNREADABLE as error:

@@ -87,6 +87,7 @@ class Reading:
 
     `events` give a machine the state of the whole cluster. If the caller may not list everything, `forbidden` is the
     API server's refusal, and `read` leaves the events empty. `told`: the statuses of PodGroups count, not their pods.
+    `unread` are sentences about kinds that could not be read and that make the answer less certain.
     """
 
     group: Group | None

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from gangsched.core.objects.quantity import unrounded
+from gangsched.core.objects.quantity import Exact, unrounded
 from gangsched.kube import wire
 from gangsched.kube.wire.admission_objects import LimitRange, Overhead, RuntimeClass, Scheduling
 
@@ -86,9 +86,9 @@ class InClass(NamedTuple):
             ValueError: the API server would refuse the pod; a clause that says why.
         """
         own = spec.node_selector or {}
-        if other := [key for key, value in self.node_selector.items() if own.get(key, value) != value]:
-            raise ValueError(f"selects another value of {other[0]} than its RuntimeClass")
-        if spec.overhead and _exact(spec.overhead) != _exact(self.overhead):
+        if other := other_value(self.node_selector, own):
+            raise ValueError(f"selects another value of {other} than its RuntimeClass")
+        if is_other_overhead(self.overhead, spec.overhead or {}):
             raise ValueError("has another overhead than its RuntimeClass")
         return replace(
             spec,
@@ -98,5 +98,20 @@ class InClass(NamedTuple):
         )
 
 
-def _exact(amounts: Amounts) -> dict[str, object]:
-    return {name: unrounded(name, amount) for name, amount in amounts.items()}
+def other_value(selector: Mapping[str, Any], own: Mapping[str, Any]) -> str:
+    """The first key of a RuntimeClass's node selector of which the pod's own selects another value; empty if none."""
+    return next((key for key, value in selector.items() if own.get(key, value) != value), "")
+
+
+def is_other_overhead(overhead: Amounts, own: Amounts) -> bool:
+    """Whether the pod states an overhead of its own that is not the one of its RuntimeClass."""
+    return bool(own) and exact(own) != exact(overhead)
+
+
+def exact(amounts: Amounts) -> dict[str, Exact]:
+    """The amounts by resource name.
+
+    Raises:
+        InvalidQuantity: one of them is not a quantity.
+    """
+    return {str(name): unrounded(str(name), amount) for name, amount in amounts.items()}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from gangsched.core.objects.quantity import Exact, unrounded
+from gangsched.core.objects.quantity import Exact
 from gangsched.core.objects.requests import InitContainer, aggregated, pod_requests
+from gangsched.kube.terms import pod_defaults
 from gangsched.whatif.world.manifests import mapping
 
 ResourceField = Literal["requests", "limits"]
@@ -18,7 +19,7 @@ def exact(quantities: object) -> dict[str, Exact]:
     Raises:
         InvalidQuantity: one of them is not a quantity.
     """
-    return {str(name): unrounded(str(name), text) for name, text in mapping(quantities).items()}
+    return pod_defaults.exact(mapping(quantities))
 
 
 def of_container(container: Mapping[str, Any], field: ResourceField) -> dict[str, Exact]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gangsched.whatif.world import pod_amounts, tolerations
+from gangsched.kube.terms.pod_defaults import is_other_overhead, other_value
+from gangsched.whatif.world import tolerations
 from gangsched.whatif.world.defaults import Spec, check_quantities
 from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping
 
@@ -39,17 +40,15 @@ class RuntimeClasses:
         if name and runtime_class is None:
             raise _refusal(title, f"RuntimeClass {name} is missing", "add its manifest")
         overhead = _overhead(runtime_class) if runtime_class is not None else None
-        if spec.get("overhead") and pod_amounts.exact(spec["overhead"]) != pod_amounts.exact(overhead):
+        if is_other_overhead(mapping(overhead), mapping(spec.get("overhead"))):
             raise _refusal(title, "its overhead is not that of its RuntimeClass", "remove spec.overhead")
         if runtime_class is None:
             return spec
         result = {**spec, "overhead": overhead} if overhead else spec
         scheduling = mapping(runtime_class.body.get("scheduling"))
         selector, own = mapping(scheduling.get("nodeSelector")), mapping(spec.get("nodeSelector"))
-        if other := [key for key in selector if own.get(key, selector[key]) != selector[key]]:
-            raise _refusal(
-                title, f"RuntimeClass {name} requires another value of {other[0]}", "change spec.nodeSelector"
-            )
+        if other := other_value(selector, own):
+            raise _refusal(title, f"RuntimeClass {name} requires another value of {other}", "change spec.nodeSelector")
         if scheduling:
             result = {
                 **result,
