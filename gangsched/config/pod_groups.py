@@ -16,7 +16,7 @@ class PodGroups(SettingsPart):
     delete_finished: bool = Field(
         default=False,
         description="Whether a PodGroup is deleted once it has been Succeeded or Failed for as long as its "
-        "`spec.ttlAfterFinished` says, unless a pod that names it lives. The leader deletes at most 20 a second. The "
+        "`spec.ttlAfterFinished` says, unless a pod that names it lives. The leader deletes at most 40 a second. The "
         "chart grants the right to delete PodGroups only then. false: none is deleted, and the field has no effect.",
     )
     ttl_after_finished: Duration | None = Field(

@@ -18,7 +18,7 @@ from gangsched.operator.memo import Deletion, Memo
 
 _log = logging.getLogger(__name__)
 
-MOST_A_SECOND = 20
+MOST_A_SECOND = 40
 """The largest number of finished PodGroups that are deleted in a second."""
 _LOOK_EVERY_S = 1.0
 _NAMED = 5

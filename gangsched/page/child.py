@@ -33,8 +33,8 @@ TURN_S = 2.0
 """How long, in seconds, a question waits for the one before it. One whose browser has cancelled it ends within that."""
 MOST_GROUPS = 200
 """Maximum number of groups of the manifests in an answer; the others are counted. It limits problems too."""
-_NICENESS = 10
-"""A tenth of the weight of its parent. With 19, a seventieth, other work on a busy machine kept it from answering."""
+_NICENESS = 5
+"""A third of the weight of its parent. With a tenth, other work on a busy machine kept it from answering in time."""
 _FIRST_TO_KILL = "1000"
 
 BUSY = "Another question is being answered: wait for its answer and ask again."

@@ -109,7 +109,7 @@ def table(session: ApiSession, *, instance: str, now: Callable[[], float], rival
             failed="creating a PodGroup failed",
         ),
         DeleteGroup: Write[DeleteGroup](
-            # Not behind what informs people: a decision that waits grows old. There are at most 20 a second.
+            # Not behind what informs people: a decision that waits grows old. There are at most 40 a second.
             lane=_always(Lane.ACTION),
             key=lambda effect: ("deletion", effect.key),
             send=partial(delete_group, session),

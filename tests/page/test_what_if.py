@@ -9,7 +9,7 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -75,8 +75,13 @@ def facts() -> list[Event]:
     ]
 
 
+def patient(known: Callable[[], Sequence[Event]] = facts, **options: Any) -> WhatIf:
+    """Its limit of the time is not reached by a process that a busy machine hardly lets run."""
+    return WhatIf(known, Settings(), now=lambda: NOW, **({"within_s": 240.0} | options))
+
+
 async def tried(manifests: str | bytes, known: Callable[[], list[Event]] = facts, **options: Any) -> dict[str, Any]:
-    what_if = WhatIf(known, Settings(), now=lambda: NOW, **options)
+    what_if = patient(known, **options)
     return await what_if.tried(manifests if isinstance(manifests, bytes) else manifests.encode())
 
 
@@ -214,7 +219,7 @@ def test_a_fault_of_ours_is_told_as_one(answer):
 
 
 async def test_what_would_help_a_group_is_what_explain_says():
-    what_if = WhatIf(facts, Settings(), now=lambda: NOW)
+    what_if = patient()
     found: Any = await what_if.helps("default", "waits")
     diagnosis = from_cluster(facts(), GroupKey("default", "waits"), policy=Settings().policy(), now=NOW)
     assert diagnosis is not None
@@ -231,14 +236,14 @@ async def test_nothing_is_decided_about_a_part_of_the_cluster():
 
 async def test_one_is_tried_at_a_time(monkeypatch):
     monkeypatch.setattr("gangsched.page.child.TURN_S", 0.05)
-    what_if = WhatIf(facts, Settings(), now=lambda: NOW)
+    what_if = patient()
     one, other = await asyncio.gather(what_if.tried(JOB.replace("CPU", "1").encode()), what_if.tried(b"kind: X"))
     assert "groups" in one
     assert other == {"error": child.BUSY}
 
 
 async def test_one_that_was_given_up_does_not_keep_the_next_one_waiting():
-    what_if = WhatIf(facts, Settings(), now=lambda: NOW)
+    what_if = patient()
     given_up = asyncio.create_task(what_if.helps("default", "waits"))
     await asyncio.sleep(0.1)
     given_up.cancel()
@@ -274,7 +279,7 @@ limits = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_DATA, resourc
 print(json.dumps([os.nice(0), int(Path("/proc/self/oom_score_adj").read_text()), limits]))
 """
     said = subprocess.run([sys.executable, "-c", asked], check=True, capture_output=True).stdout
-    assert json.loads(said) == [min(19, os.nice(0) + 10), 1000, [1 << 30, 7, 0]]
+    assert json.loads(said) == [min(19, os.nice(0) + 5), 1000, [1 << 30, 7, 0]]
 
 
 async def test_the_loop_goes_on_while_a_large_cluster_is_sent(record_property):
@@ -282,7 +287,7 @@ async def test_the_loop_goes_on_while_a_large_cluster_is_sent(record_property):
     nodes = tuple(node(f"n{at}", cpu="8") for at in range(1_000))
     waiting = tuple(pod(f"waits-{number}", group="waits", cpu="2") for number in range(2))
     known = [*facts(), NodesReplaced(nodes), PodsReplaced((*waiting, *running)), Synced()]
-    what_if = WhatIf(lambda: known, Settings(), now=lambda: NOW)
+    what_if = patient(lambda: known)
     assert "helps" in await what_if.helps("default", "waits")
     record_property("measured", f"the longest piece took {what_if.longest_piece_s * 1e3:.0f} ms")
     assert what_if.longest_piece_s < 0.1
