@@ -70,28 +70,26 @@ export function node(name) {
 }
 
 export function all(kind) {
-  if (!sorted.has(kind)) sorted.set(kind, [...kinds[kind].keys()].sort(inOrder));
+  if (!sorted.has(kind)) sorted.set(kind, inOrder([...kinds[kind].keys()]));
   return sorted.get(kind).map((name) => kinds[kind].get(name));
 }
 
-// Numbers in names are ordered as numbers; a Collator does that ten times slower.
-function inOrder(one, other) {
-  const first = padded(one),
-    second = padded(other);
-  return first < second ? -1 : first > second ? 1 : 0;
+// Numbers in names are ordered as numbers. Sorting such keys is several times as fast as comparing names in a function.
+function inOrder(names) {
+  return names
+    .map(keyOf)
+    .sort()
+    .map((key) => key.slice(key.indexOf("\n") + 1));
 }
 
-const PADDED = new Map();
+const KEYS = new Map();
 
-function padded(name) {
-  if (!PADDED.has(name)) {
-    if (PADDED.size > 50000) PADDED.clear();
-    PADDED.set(
-      name,
-      name.replace(/\d+/g, (digits) => digits.padStart(8, "0")),
-    );
+function keyOf(name) {
+  if (!KEYS.has(name)) {
+    if (KEYS.size > 50000) KEYS.clear();
+    KEYS.set(name, `${name.replace(/\d+/g, (digits) => digits.padStart(8, "0"))}\n${name}`);
   }
-  return PADDED.get(name);
+  return KEYS.get(name);
 }
 
 export function waits(found) {

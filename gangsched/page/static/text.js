@@ -41,8 +41,11 @@ export function list(names, most = NAMES) {
   return names.slice(0, most).join(", ") + (more > 0 ? ` and ${more} more` : "");
 }
 
+// Formatters of one's own: `toLocaleString` makes a new one each time, which is slow.
+const NUMBER = new Intl.NumberFormat("en");
+
 export function count(number, noun) {
-  return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
+  return `${NUMBER.format(number)} ${noun}${number === 1 ? "" : "s"}`;
 }
 
 // Time
@@ -70,9 +73,7 @@ function pair(seconds, large, largeUnit, small, smallUnit) {
   return `${Math.floor(seconds / large)} ${largeUnit}${rest ? ` ${rest} ${smallUnit}` : ""}`;
 }
 
-// A formatter of one's own: `toLocaleString` makes a new one each time, which is slow.
 const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
-
 const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 
 export function clock(milliseconds) {
