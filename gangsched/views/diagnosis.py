@@ -113,7 +113,8 @@ class _Examination:
             and gang.observed.group.status.phase == Phase.TIMED_OUT
         ):
             # The copy tries at once what the operator tries at the end of the back-off.
-            phase, reason = Phase.TIMED_OUT, Reason.TIMED_OUT
+            phase = Phase.TIMED_OUT
+            reason = reason if reason == Reason.NEVER_FITS else Reason.TIMED_OUT
         preemption = self._machine.preemption_of(gang.key)
         helps = self._completing() if refusal is None or shortfall is None else self._helping(refusal, shortfall)
         return Diagnosis(

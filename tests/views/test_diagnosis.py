@@ -57,7 +57,7 @@ def test_a_group_in_its_back_off_is_tried_on_the_copy_all_the_same():
         phase=Phase.TIMED_OUT, run_start=NOW - 100, timeouts=1, retry_at=NOW + 60, rollback_note="1 was bound"
     )
     found = diagnose(node(cpu="1"), group(min_member=2, status=GroupStatus(record)), *members(2))
-    assert (found.phase, found.reason) == ("TimedOut", "TimedOut")
+    assert (found.phase, found.reason) == ("TimedOut", "NeverFits")
     assert found.shortfall.fits == 1
     assert any("tried again after a back-off" in line for line in lines(found, width=400)), "it reads as given up"
 

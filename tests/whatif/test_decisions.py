@@ -39,7 +39,7 @@ def test_a_gang_that_fits_is_bound_whole_to_nodes_with_names():
 def test_a_gang_that_does_not_fit_holds_nothing_and_says_why():
     decided = gangsched.simulate(node("n1", "2"), MEMBERS)
     found = decided.of("g")
-    assert (found.placements, found.is_whole, found.reason) == ({}, False, "TimedOut")
+    assert (found.placements, found.is_whole, found.reason) == ({}, False, "NeverFits")
     assert "Only 2 of 3 members fit" in found.message
     assert decided.waiting == (found,)
 

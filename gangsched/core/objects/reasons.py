@@ -120,8 +120,8 @@ class Reason(StrEnum):
     """
     NEVER_FITS = "NeverFits"
     """It is proven that the quorum would not fit onto the present nodes even if they were empty, ready and uncordoned.
-    On a member's condition: a new node could not help either, because the members without a place accept nodes by name
-    only.
+    It stays the reason in the phase TimedOut too. On a member's condition: a new node could not help either, because
+    the members without a place accept nodes by name only.
 
     Do: Add nodes, ask for less, or lower `minMember`. `status.demand` says what new nodes must bring. Autoscalers can
     act: the members say `Unschedulable`, except where a new node would not help; then the message says so.
