@@ -140,7 +140,7 @@ class Faulty(Living):
 
     def _carry_out(self, effect: Effect) -> None:
         if isinstance(effect, LookUpOwner) and self._mood("owner"):
-            answer = self.jobs.get(effect.uid, OwnerSeen(effect.uid, replaces=True))
+            answer = self.jobs.get(effect.uid, OwnerSeen(effect.uid))
             if answer is not None:
                 self._reply(answer, SLOW_S)
         elif isinstance(effect, PatchPodCondition) and self.moods["status"] and self.moods["status"][0]:

@@ -665,7 +665,7 @@ class Harness:
             case EvictPod():
                 self._evict(effect)
             case LookUpOwner(uid):
-                answer = self.jobs.get(uid, OwnerSeen(uid, replaces=True))
+                answer = self.jobs.get(uid, OwnerSeen(uid))
                 self.inbox += [answer] if answer is not None else []
             case PatchStatus():
                 self._patch_status(effect)

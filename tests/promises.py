@@ -294,7 +294,7 @@ class RuleOne:
         if pod.owner is None:
             return True
         answer = self._harness.jobs.get(pod.owner.uid)
-        return pod.owner.kind == "Job" and answer is not None and not answer.replaces
+        return pod.owner.kind == "Job" and answer is not None and bool(answer.why)
 
 
 def members_of(there: Told | Harness, key: GroupKey) -> list[Pod]:

@@ -23,8 +23,8 @@ class Played:
     """The course of one gang, in seconds since the start; `bound_s` and `ended_s` are None until that happens.
 
     `nodes` counts its members by node, where it was bound last. It was preempted `preemptions` times, which lost
-    `lost_s` seconds of its members' work. `reserved_s` is the first known start that was reserved for it, and
-    `reserved_at_s` when that was. `told` are the expected starts that it was told, in chronological order.
+    `lost_s` seconds of its members' work. `reserved_s` is the first known start that was reserved for it.
+    `told` are the expected starts that it was told, in chronological order.
     """
 
     gang: Gang
@@ -34,7 +34,6 @@ class Played:
     preemptions: int = 0
     lost_s: float = 0.0
     reserved_s: float | None = None
-    reserved_at_s: float | None = None
     told: list[Told] = field(default_factory=list)
 
     @property

@@ -155,7 +155,7 @@ class _Player:
         for key, plan in self._machine.plans.items():
             played = self._played[int(key.name.rpartition("-")[2])]
             if played.reserved_s is None and plan.start is not None and plan.start < float("inf"):
-                played.reserved_s, played.reserved_at_s = plan.start - START, self._now
+                played.reserved_s = plan.start - START
 
     def _note_told(self) -> None:
         for key, start in self._machine.forecasting.told_starts.last.items():

@@ -216,13 +216,12 @@ class TestOwners:
 
     def test_a_job_that_ignores_disruptions_replaces(self, cluster: Cluster) -> None:
         uid = self.add_job(cluster, podFailurePolicy=IGNORES)
-        assert self.seen(cluster, uid) == OwnerSeen(uid=uid, replaces=True)
+        assert self.seen(cluster, uid) == OwnerSeen(uid=uid)
 
     def test_a_job_without_a_policy_counts_an_eviction_as_a_failure(self, cluster: Cluster) -> None:
         uid = self.add_job(cluster)
         found = self.seen(cluster, uid)
         assert isinstance(found, OwnerSeen)
-        assert not found.replaces
         assert "has no podFailurePolicy that ignores DisruptionTarget" in found.why
         cluster.until(cluster.pods)
         pod = cluster.pods()[0]["metadata"]

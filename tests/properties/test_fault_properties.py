@@ -56,7 +56,7 @@ class Faults(Story):
     @initialize(seed=st.none() | st.integers(0, 2**16), cpus=st.lists(st.integers(1, 4), min_size=1, max_size=3))
     def begin(self, seed, cpus):
         self.harness = Faulty(POLICY, seed=seed)
-        self.harness.jobs["careless"] = OwnerSeen("careless", replaces=False, why="it counts evictions as failures")
+        self.harness.jobs["careless"] = OwnerSeen("careless", why="it counts evictions as failures")
         for cpu in cpus:
             self.add_node(cpu)
         self.harness.settle()

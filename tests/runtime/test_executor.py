@@ -196,7 +196,7 @@ async def running(*, slots: int = SLOTS) -> AsyncIterator[Rig]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-SEEN = OwnerSeen(uid="j", replaces=False, why="it says so")
+SEEN = OwnerSeen(uid="j", why="it says so")
 NOT_MADE = GroupNotMade(KEY, "forbidden")
 STALE = StatusRefused(key=KEY, stale=True)
 VERSIONED = status(1, resource_version="5")
@@ -394,7 +394,7 @@ class TestOwners:
                 await rig.time_passes()
             assert rig.posted == []
             assert [timer.delay_s for timer in rig.timers] == [0.5, 1, 2, 4, 8, 16, 30, 30]
-            assert await rig.sent_and_answered(OwnerSeen(uid="j", replaces=True)) == LOOK_UP
+            assert await rig.sent_and_answered(OwnerSeen(uid="j")) == LOOK_UP
             await rig.until_posted(1)
             assert [record.message for record in caplog.records] == ["reading a Job failed; it is retried"]
 
@@ -405,7 +405,7 @@ class TestOwners:
             for _ in range(1100):
                 await rig.sent_and_answered(UNAVAILABLE)
                 await rig.time_passes()
-            assert await rig.sent_and_answered(OwnerSeen(uid="j", replaces=True)) == LOOK_UP
+            assert await rig.sent_and_answered(OwnerSeen(uid="j")) == LOOK_UP
 
     async def test_the_servers_wish_when_to_come_again_is_kept(self):
         async with running() as rig:

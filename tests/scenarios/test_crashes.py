@@ -212,7 +212,7 @@ def a_native_group(harness: Living) -> None:
 
 def two_jobs(harness: Living) -> None:
     """For one Job an eviction counts as a failure, so its members stay; for the other it does not."""
-    harness.jobs["careless"] = OwnerSeen("careless", replaces=False, why="it counts evictions as failures")
+    harness.jobs["careless"] = OwnerSeen("careless", why="it counts evictions as failures")
     harness.refuse_bind = refuse("a-2", "b-2")
     harness.add(node("n1", cpu=6), group("a", min_member=3), group("b", min_member=3))
     harness.add(*pods("a", 3, owner=Owner("Job", "a", "job", "batch")))

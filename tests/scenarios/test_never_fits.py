@@ -90,7 +90,7 @@ def test_a_full_node_that_grows_counts_for_what_never_fits():
     assert harness.condition("default/a").reason == "Unschedulable"
 
 
-@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader says TimedOut until it has tried the group")
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader says TimedOut until it tries it")
 def test_a_group_that_times_out_is_told_throughout_that_it_never_fits():
     """Its reason does not change with each back-off, so no list that is filtered by it flaps."""
     harness = Harness.of(node("n1"), group("a", min_member=1), pod("a-0", cpu=100))

@@ -118,7 +118,7 @@ def test_of_a_mixed_group_only_members_with_a_controller_are_evicted():
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader has the whole time to complete a part")
 def test_a_job_that_would_count_the_eviction_as_a_failure_keeps_its_members():
     harness = half_bound(owner=JOB)
-    harness.jobs["job-a"] = OwnerSeen("job-a", replaces=False, why="the Job has no podFailurePolicy that ignores it")
+    harness.jobs["job-a"] = OwnerSeen("job-a", why="the Job has no podFailurePolicy that ignores it")
     harness.wait(8)
     assert harness.evicted == []
     assert "the Job has no podFailurePolicy that ignores it" in harness.condition("default/a", "Degraded").message
@@ -128,7 +128,7 @@ def test_a_job_that_would_count_the_eviction_as_a_failure_keeps_its_members():
 @pytest.mark.parametrize("api_group", ["batch", "batch.volcano.sh"])
 def test_a_job_that_ignores_disruptions_is_undone_and_one_of_another_api_group_unasked(api_group):
     harness = half_bound(owner=replace(JOB, api_group=api_group))
-    harness.jobs["job-a"] = OwnerSeen("job-a", replaces=True)
+    harness.jobs["job-a"] = OwnerSeen("job-a")
     harness.wait(15)
     assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
     assert any(isinstance(effect, LookUpOwner) for effect in harness.effects) is (api_group == "batch")
@@ -140,7 +140,7 @@ def test_a_question_about_a_job_that_is_never_answered_is_asked_again():
     harness.jobs["job-a"] = None
     harness.wait(19)
     assert sum(isinstance(effect, LookUpOwner) for effect in harness.effects) == 1
-    harness.jobs["job-a"] = OwnerSeen("job-a", replaces=True)
+    harness.jobs["job-a"] = OwnerSeen("job-a")
     harness.wait(2)
     assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
 

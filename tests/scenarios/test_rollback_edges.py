@@ -306,7 +306,7 @@ def test_an_undo_long_ago_is_not_told_of_a_later_time_out():
     harness.add(node("n1", cpu=1), *pods("a", 2, first=7, owner=SET))
     harness.wait(70)
     assert harness.status("default/a").phase == "TimedOut"
-    assert harness.condition("default/a").reason == "TimedOut"
+    assert harness.condition("default/a").reason == "NeverFits"
 
 
 @pytest.mark.without("leaderless", why="a new leader has the whole time to complete a part")
@@ -332,11 +332,11 @@ def test_a_job_that_is_resumed_is_asked_about_again():
     harness = half_bound()
     for found in list(harness.pods.values()):
         harness.add(replace(found, owner=JOB))
-    harness.jobs["job-a"] = OwnerSeen("job-a", replaces=False, why="Job default/a is suspended: resume it")
+    harness.jobs["job-a"] = OwnerSeen("job-a", why="Job default/a is suspended: resume it")
     harness.add(node("n1", cpu=2))
     harness.wait(60)
     assert harness.evicted == []
-    harness.jobs["job-a"] = OwnerSeen("job-a", replaces=True)
+    harness.jobs["job-a"] = OwnerSeen("job-a")
     harness.wait(70)
     assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
     assert sum(isinstance(effect, LookUpOwner) for effect in harness.effects) < 6

@@ -96,7 +96,6 @@ class OwnerSeen(Result, frozen=True):
     """
 
     uid: str
-    replaces: bool
     why: str = ""
 
 

@@ -14,7 +14,6 @@ class Limit(Struct, gc=False, rename="camel"):
     default_request: Quantities | None = None
     max: Quantities | None = None
     min: Quantities | None = None
-    max_limit_request_ratio: Quantities | None = None
 
 
 class Limits(Struct, gc=False):

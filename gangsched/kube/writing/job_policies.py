@@ -79,7 +79,7 @@ async def look_up_owner(session: ApiSession, effect: LookUpOwner) -> WriteResult
 
 
 def _seen(effect: LookUpOwner, why: str) -> WriteResult:
-    return WriteResult(Outcome.SEEN, OwnerSeen(uid=effect.uid, replaces=not why, why=why))
+    return WriteResult(Outcome.SEEN, OwnerSeen(uid=effect.uid, why=why))
 
 
 def _why_not(name: str, uid: str, body: bytes) -> str:
