@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from gangsched.core.objects.workload import GANG
+from testbed.api import unless_gone
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
 from testbed.rights import chart_account
@@ -71,7 +72,8 @@ def test_a_launcher_gets_what_the_limit_range_requests_for_it(cluster: Cluster) 
     # Nobody cleans up after kinds whose controllers are not there.
     cluster.api.delete(f"{jobs}/bert")
     for number in range(2):
-        cluster.delete_pod(f"bert-worker-{number}")
+        with unless_gone():
+            cluster.delete_pod(f"bert-worker-{number}")
 
     def gone() -> bool:
         for group in cluster.groups():

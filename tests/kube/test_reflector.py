@@ -144,7 +144,7 @@ async def test_a_silent_stream_is_left_and_resumed() -> None:
     api = of_pods(
         [page([], 9)], [stream(event("ADDED", "a", 10), then="hang"), stream(event("ADDED", "b", 11), then="hang")]
     )
-    async with reflecting(api, timing=Timing(backoff_s=0.0, silent_s=0.05)) as (_, inbox):
+    async with reflecting(api, timing=Timing(backoff_s=0.0, silent_s=0.5)) as (_, inbox):
         await inbox.until(lambda: "b" in inbox.seen)
     assert versions(api)[:2] == ["9", "10"]
     assert inbox.seen == ["a", "b"]
