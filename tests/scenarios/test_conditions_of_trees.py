@@ -86,7 +86,8 @@ class TestTrees:
     @pytest.mark.without("all", why="the back-off of one leader is observed")
     def test_what_is_written_does_not_end_the_back_off_of_the_tree(self):
         harness = Harness(Policy(default_max_schedule_time_s=60.0))
-        harness.add(node(cpu=1), inner("root", least=1), leaf("pg1", "root"), *members_of("pg1", 3))
+        full = pod("full", group="", node="n1", cpu=2)
+        harness.add(node("n1", cpu=3), full, inner("root", least=1), leaf("pg1", "root"), *members_of("pg1", 3))
         harness.wait(65)
         levels = []
         for _ in range(20):

@@ -76,16 +76,11 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
         binds = any(not binding.placeholder for binding in gang.operations.unconfirmed())
         return Reason.BINDING if binds else Reason.PLACES_HELD
     if gang.record.phase is Phase.TIMED_OUT:
-        return _timed_out_reason(gang)
+        # One that can never fit is told so throughout, not only between two time-outs.
+        never = gang.wait.refusal is not None and gang.wait.refusal.reason is Reason.NEVER_FITS
+        waits = Reason.NEVER_FITS if never else Reason.TIMED_OUT
+        return Reason.BINDING_UNDONE if gang.record.rollback_note else waits
     return _waiting_reason(gang) if assessment.facts.complete else _missing_reason(gang)
-
-
-def _timed_out_reason(gang: Gang) -> Reason:
-    """The reason of a group in its back-off. One that can never fit is told so throughout, not only between two."""
-    if gang.record.rollback_note:
-        return Reason.BINDING_UNDONE
-    refusal = gang.wait.refusal
-    return Reason.NEVER_FITS if refusal is not None and refusal.reason is Reason.NEVER_FITS else Reason.TIMED_OUT
 
 
 def _missing_reason(gang: Gang) -> Reason:
