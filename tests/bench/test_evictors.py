@@ -6,7 +6,7 @@ import pytest
 
 from bench.quality.crowded import crowded
 
-_INSTANCES = 40
+_INSTANCES = 25
 
 
 @pytest.mark.slow

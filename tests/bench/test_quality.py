@@ -14,7 +14,7 @@ from gangsched.core.objects.pod import role_of
 from tests import naive
 from tests.builders import node
 
-_INSTANCES = 15
+_INSTANCES = 8
 
 
 def world_of(instance: Instance) -> naive.World:

@@ -42,7 +42,7 @@ from gangsched.runtime.metrics import Metrics
 from tests.builders import group, node, pod, pods
 from tests.runtime.fake_table import answer_with, table_of
 
-ROUNDS = 75
+ROUNDS = 45
 LATEST = 10
 """Number of latest rounds whose remains may be cleaned up only by the following rounds."""
 BOUNDED = {
