@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from gangsched.core.gang.unrecorded import OUTAGE_S
 from gangsched.core.machine import Machine
-from gangsched.core.objects.declaration import Declaration, Role
-from gangsched.core.objects.pod import Owner, Pod, PodPhase
+from gangsched.core.objects.declaration import Declaration, GroupKey, Role
+from gangsched.core.objects.pod import Lifetime, Owner, Pod, PodPhase
 from gangsched.core.objects.podgroup import Group, TimeoutPolicy
 from gangsched.core.objects.results import BindRefused, GroupNotMade, Refused, StatusRefused
 from gangsched.kube.dialects.dialect_table import DEFAULT
@@ -215,6 +215,71 @@ def test_pods_of_an_earlier_run_do_not_count_after_a_restart_without_a_podgroup_
     harness.delete("default/y-0")
     harness.wait(5)
     assert harness.gang("default/x").record.phase == "Degraded"
+
+
+@pytest.mark.without("all", why="it changes leaders itself")
+@pytest.mark.parametrize(
+    ("finished", "started_s", "phase"),
+    [
+        (PodPhase.SUCCEEDED, None, "Running"),
+        (PodPhase.SUCCEEDED, 5, "Running"),
+        (PodPhase.SUCCEEDED, -5, "Degraded"),
+        (PodPhase.FAILED, None, "Degraded"),
+    ],
+)
+def test_a_finished_member_belongs_to_an_earlier_run_only_if_a_time_shows_it(finished, started_s, phase):
+    """Regression: one whose times are unknown counted as bound before the live member existed.
+
+    The finished member was created before the live one, and started so long after that was created.
+    """
+    harness, says = Harness(), Declaration(group="x", min_member=2)
+    created = harness.now - 100
+    start = Lifetime(start=0.0 if started_s is None else created + started_s)
+    ended = pod("x-0", declaration=says, node="n1", phase=finished, created=created - 10)
+    lives = pod("x-1", declaration=says, node="n1", phase=PodPhase.RUNNING, created=created, bound_at=created + 1)
+    harness.nodes["n1"] = node("n1", cpu=9)
+    harness.pods = {each.uid: each for each in (replace(ended, lifetime=start), lives)}
+    harness.restart()
+    harness.wait(10)
+    record = harness.gang("default/x").record
+    assert record.phase == phase
+    assert (record.successes, record.failed) == (int(phase == "Running"), int(finished is PodPhase.FAILED))
+
+
+@pytest.mark.without("all", why="it changes leaders itself")
+@pytest.mark.parametrize("later", [False, True], ids=["there", "created later"])
+def test_finished_members_without_times_are_of_an_earlier_run_than_members_that_all_wait(later):
+    harness = Harness()
+    harness.nodes["n1"] = node("n1", cpu=9)
+    ended = [pod(f"a-{at}", node="n1", phase=PodPhase.SUCCEEDED, created=harness.now - 9) for at in range(2)]
+    harness.pods = {each.uid: each for each in ended}
+    waiting = pods("a", 2, first=2, created=harness.now)
+    harness.groups[GroupKey("default", "a")] = group("a", min_member=2)
+    if not later:
+        harness.pods |= {each.uid: each for each in waiting}
+    harness.restart()
+    harness.wait(2)
+    harness.add(*waiting)
+    harness.wait(5)
+    status = harness.status("default/a")
+    assert (status.phase, status.succeeded) == ("Scheduled", 0)
+
+
+@pytest.mark.without("all", why="it changes leaders itself")
+def test_a_member_that_finished_without_a_leader_counts_by_its_start_if_it_is_unknown_when_it_was_bound():
+    """It was created before the run began, because there was no leader then either."""
+    harness = Harness()
+    created = harness.now - 100
+    harness.add(group("a", min_member=2), node("n1", cpu=9), *pods("a", 2, created=created))
+    harness.wait(5)
+    harness.run_pods()
+    harness.wait(5)
+    found = harness.pod("default/a-0")
+    times = {"bound_at": 0.0, "lifetime": Lifetime(start=harness.now)}
+    harness.pods[found.uid] = replace(found, phase=PodPhase.SUCCEEDED, **times)
+    harness.restart()
+    harness.wait(5)
+    assert harness.status("default/a").succeeded == 1
 
 
 @pytest.mark.without("all", why="it changes leaders itself")

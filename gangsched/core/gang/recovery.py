@@ -56,7 +56,7 @@ def resume(gang: Gang, cluster: Cluster, left: Sequence[Pod], *, foreign: Foreig
     # Pod timestamps have a resolution of one second.
     began = float("inf") if record.ended else int(record.run_start)
     ended = [pod for pod in (*gang.observed.pods.values(), *left) if pod.terminal]
-    gang.roster.begin_run(pod.uid for pod in ended if max(pod.bound_at, pod.created) < began)
+    gang.roster.begin_run(pod.uid for pod in ended if max(pod.bound_by, pod.created) < began)
     if _another_has_begun(gang):
         gang.begin_run(pod.uid for pod in ended)
         return

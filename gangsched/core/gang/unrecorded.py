@@ -31,10 +31,12 @@ def find_begun(gang: Gang, *, foreign: Foreign, policy: Policy, now: float) -> N
     # Pods of owners that do not count say nothing about the quorum, however long they have waited.
     gang.update_ownership(policy.owner_guard, foreign)
     if not gang.record.run_start:
-        # All members of a quorum exist when it is bound, so pods bound before that belong to earlier runs.
+        # All members of a quorum exist when it is bound, so pods bound before that belong to earlier runs. Those bound
+        # nobody knows when are of the run of the members that are bound now; without such members they are not.
         oldest = min((pod.created for pod in gang.live()), default=float("inf"))
-        old = (pod.uid for pod in gang.observed.pods.values() if pod.terminal and pod.bound_at < oldest)
-        gang.roster.end_run(gang.roster.past.union(old))
+        unknown = float("inf") if any(pod.node for pod in gang.live()) else 0.0
+        ended = (pod for pod in gang.observed.pods.values() if pod.terminal)
+        gang.roster.end_run(gang.roster.past.union(pod.uid for pod in ended if (pod.bound_by or unknown) < oldest))
     record = gang.record
     failed = record.outcome is Outcome.OUT_OF_TIME or (record.phase is Phase.FAILED and not record.ended)
     if not failed and (record.ended or not record.scheduled_at):

@@ -153,6 +153,11 @@ class Pod(Struct, frozen=True, gc=False):
         """Whether it uses a ResourceClaim, or a resource for which one may be created."""
         return bool(self.device_claims or self.extended)
 
+    @property
+    def bound_by(self) -> float:
+        """When it was bound at the latest, as its kubelet accepts it only then; 0.0 if that is unknown."""
+        return self.bound_at or self.lifetime.start
+
     def differs(self, other: Pod) -> bool:
         """Whether the pods differ in more than their lifetime."""
         return self != other and self != replace(other, lifetime=self.lifetime)
