@@ -127,7 +127,7 @@ class Phases:
         ]
 
     def _see(self, group: ForeignGroup) -> None:
-        if group.phase is None or self._policy.namespace not in ("", group.key.namespace):
+        if not group.written or self._policy.namespace not in ("", group.key.namespace):
             return
         place = _place(group.dialect, group.key)
         self._groups[place] = group
@@ -169,9 +169,12 @@ class Phases:
         if self._has_others(group.key, gang.key):
             return None
         last = self._sent.get(place)
-        if last is not None and last.uid == group.uid and isinstance(last.what, GroupCondition) and last.what.scheduled:
-            return last.what
-        return condition_of(gang, assessment, group, group.phase, parts)
+        sent = last.what if last is not None and last.uid == group.uid else None
+        true = sent if isinstance(sent, GroupCondition) and sent.scheduled else None
+        if true is not None and true.generation >= group.phase.generation:
+            return true
+        wanted = condition_of(gang, assessment, group, group.phase, parts)
+        return wanted if true is None or (wanted is not None and wanted.scheduled) else true
 
     def _has_others(self, named: GroupKey, key: GroupKey) -> bool:
         """Whether a pod of another scheduler names the native group, or another one of the tree that is its gang."""
@@ -207,14 +210,12 @@ def _place(dialect: str, key: GroupKey) -> GroupKey:
 def _is_open(seen: SeenPhase | SeenCondition | None, wanted: Wanted) -> bool:
     """Whether the object's status differs from what is wanted and may be written."""
     if isinstance(seen, SeenCondition):
-        return seen.condition != wanted and not (seen.condition is not None and seen.condition.scheduled)
+        return isinstance(wanted, GroupCondition) and seen.takes(wanted)
     return seen is not None and seen.text != wanted and (seen.ours or not seen.text)
 
 
 def _only_in_words(last: Wanted, wanted: Wanted) -> bool:
-    if not (isinstance(last, GroupCondition) and isinstance(wanted, GroupCondition)):
-        return False
-    return last.differs_in_words(wanted)
+    return isinstance(last, GroupCondition) and isinstance(wanted, GroupCondition) and last.differs_in_words(wanted)
 
 
 def _effect(group: ForeignGroup, wanted: Wanted, now: float) -> Effect:

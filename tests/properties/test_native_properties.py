@@ -14,8 +14,9 @@ from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.podgroup import SeenCondition
 from tests.builders import node
 from tests.harness import Harness
+from tests.scenarios.test_changed_minimum import SHOWN, native, running
 from tests.scenarios.test_conditions import read
-from tests.scenarios.test_foreign import member
+from tests.scenarios.test_foreign import member, members
 
 KEY = GroupKey("default", "g")
 WHO = st.sampled_from(["ours", "theirs"])
@@ -97,3 +98,18 @@ def test_pods_of_the_other_scheduler_are_told_beside_ours_alone_and_true_is_for_
     for step in steps:
         life.take(step)
         life.check()
+
+
+@given(st.integers(1, 3), st.integers(1, 3), st.integers(0, 4), st.sampled_from([each.values[0] for each in SHOWN]))
+def test_a_raised_min_count_is_bound_whole_or_not_at_all_whatever_a_new_leader_knows(least, added, room, shown):
+    harness = running(least, shown)
+    raised = native(least + added, 2, shown, changed=harness.now)
+    harness.add(raised, *members(added, "native", first=least, created=harness.now))
+    harness.restart()
+    harness.add(node("n2", cpu=room))
+    harness.wait(30)
+    assert len(harness.bound()) == (least + added if room >= added else least)
+    harness.restart()
+    harness.add(node("n3", cpu=added))
+    harness.wait(30)
+    assert len(harness.bound()) == least + added

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from gangsched.core.objects.declaration import Role
+from gangsched.config.settings import Settings
+from gangsched.core.gang.unrecorded import OUTAGE_S
+from gangsched.core.objects.declaration import NATIVE, GroupKey, Role
 from gangsched.core.objects.effects import BindPod, PatchStatus
 from gangsched.core.objects.pod import PodPhase
-from gangsched.core.objects.podgroup import OnDegraded
+from gangsched.core.objects.podgroup import ForeignGroup, GroupCondition, OnDegraded, SeenCondition
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, Refused
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
+from tests.scenarios.test_conditions import condition, read
+from tests.scenarios.test_foreign import members
 
 
 def held_back(harness: Harness, name: str) -> None:
@@ -255,3 +260,85 @@ def test_roles_that_a_scheduled_group_gets_are_named_with_what_they_miss():
     harness.add(pod("a-3", role="r"), pod("a-4", role="s"), pod("a-5", role="s"))
     harness.wait(40)
     assert harness.condition("default/a", "Degraded").message == "The minimum is bound."
+
+
+# Native groups, which have no record, after a restart
+
+
+UNWRITTEN = Settings.model_validate({"native": {"writeCondition": False}})
+TRUE = {"type": "PodGroupInitiallyScheduled", "status": "True", "reason": "Scheduled", "observedGeneration": 1}
+UNCOUNTED = {key: value for key, value in TRUE.items() if key != "observedGeneration"}
+FALSE = TRUE | {"status": "False", "reason": "Unschedulable", "observedGeneration": 2}
+SHOWN = [
+    pytest.param({"settings": UNWRITTEN}, id="not written"),
+    pytest.param({}, id="not written yet"),
+    pytest.param({"conditions": [FALSE]}, id="False, of the raised minimum"),
+    pytest.param({"conditions": [TRUE]}, id="True, of the minimum before"),
+    pytest.param({"conditions": [TRUE], "settings": UNWRITTEN}, id="True, by another writer"),
+    pytest.param({"generation": None}, id="not written yet, generations are not counted"),
+    pytest.param({"generation": None, "conditions": [UNCOUNTED]}, id="True, generations are not counted"),
+]
+CREATED = 999_000.0
+
+
+def native(least: int, generation: int, shown: dict, *, changed: float = CREATED) -> ForeignGroup:
+    """As the API server shows it; 1.37.2 counts no generations."""
+    spec = {"schedulingPolicy": {"gang": {"minCount": least}}}
+    return read(spec, **{"generation": generation, "changed": changed * ("generation" in shown)} | shown)
+
+
+def running(least: int, shown: dict) -> Harness:
+    """A native group of so many members, scheduled so long ago that no new leader takes it for half bound."""
+    harness = Harness.waited(2, node(cpu=least), native(least, 1, shown), *members(least, "native"))
+    harness.run_pods()
+    harness.wait(OUTAGE_S + 60)
+    return harness
+
+
+@pytest.mark.without("all", why="the story has its own restart")
+@pytest.mark.parametrize("shown", SHOWN)
+def test_what_a_raised_min_count_adds_is_bound_together_though_a_new_leader_knows_nothing_of_the_raise(shown):
+    """Regression: the first new member was bound as a replacement, and the last one waited for ever."""
+    harness = running(2, shown)
+    harness.add(native(4, 2, shown, changed=harness.now), *members(2, "native", first=2, created=harness.now))
+    harness.restart()
+    harness.wait(30)
+    harness.add(node("n2", cpu=1))
+    harness.wait(60)
+    assert harness.bound() == ["default/g-0", "default/g-1"]
+    assert harness.evicted == []
+    harness.restart()
+    harness.add(node("n3", cpu=1))
+    harness.wait(30)
+    assert len(harness.bound()) == 4
+
+
+@pytest.mark.without("all", why="the story has its own restart")
+@pytest.mark.parametrize("shown", [each for each in SHOWN if each.id != "False, of the raised minimum"])
+def test_lost_members_are_replaced_one_by_one_if_the_min_count_was_never_changed(shown):
+    harness = running(4, shown)
+    harness.add(node(cpu=3), native(4, 1, shown))
+    harness.delete("default/g-2", "default/g-3")
+    harness.add(*members(2, "native", first=4, created=harness.now))
+    harness.restart()
+    harness.wait(60)
+    assert harness.bound() == ["default/g-0", "default/g-1", "default/g-4"]
+
+
+@pytest.mark.without("all", why="the story has its own restart")
+@pytest.mark.parametrize("changed", [3, 5], ids=["lowered", "raised and reached"])
+def test_lost_members_are_replaced_one_by_one_once_a_changed_min_count_was_reached(changed):
+    """Regression: the condition kept the generation of the first minimum, so that replacements counted as its raise."""
+    harness = running(4, {})
+    there = harness.foreign[NATIVE, GroupKey("default", "g")].phase
+    assert isinstance(there, SeenCondition)
+    harness.add(node("n2"), *members(1, "native", first=4, created=harness.now))
+    harness.add(replace(native(changed, 2, {}), phase=replace(there, generation=2)))
+    harness.wait(60)
+    assert condition(harness) == GroupCondition(scheduled=True, reason="Scheduled", generation=2)
+    harness.add(node("n2", cpu=0))
+    harness.delete(*harness.bound()[2:])
+    harness.add(node(cpu=changed - 1), *members(2, "native", first=7, created=harness.now))
+    harness.restart()
+    harness.wait(60)
+    assert len(harness.bound()) == changed - 1

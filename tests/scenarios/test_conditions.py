@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from gangsched.api.times import format_time
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import NATIVE, GroupKey
 from gangsched.core.objects.effects import PutCondition
@@ -34,11 +35,23 @@ def read(
     uid: str = "uid-g",
     version: str = "v1beta1",
     settings: Settings | None = None,
-    generation: int = 1,
+    generation: int | None = 1,
+    changed: float = 0.0,
     **status: Any,
 ) -> ForeignGroup:
-    """The PodGroup, of minCount 2 unless the spec says otherwise, as the API server shows it in this version."""
-    meta = {"name": name, "namespace": "default", "uid": uid, "generation": generation}
+    """The PodGroup, of minCount 2 unless the spec says otherwise, as the API server shows it in this version.
+
+    `changed` is when its managedFields say that the spec was changed; 0.0 if it has none.
+    """
+    meta: dict[str, Any] = {"name": name, "namespace": "default", "uid": uid}
+    if generation:
+        meta["generation"] = generation
+    if changed:
+        fields = {"manager": "kubectl", "operation": "Update", "time": format_time(changed)}
+        owned = ("f:metadata", "f:spec"), ("f:status",)
+        later = {**fields, "time": format_time(changed + 9999), "subresource": "status"}
+        entries = zip((fields, later), owned, strict=True)
+        meta["managedFields"] = [entry | {"fieldsV1": {each: {} for each in own}} for entry, own in entries]
     body = {"metadata": meta, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}} | (spec or {}), "status": status}
     return chosen(settings or Settings()).kinds["native"].read("native", json.dumps(body).encode(), version)[1]
 

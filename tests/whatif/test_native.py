@@ -260,3 +260,47 @@ def test_a_group_in_the_files_is_not_made_again_and_a_name_of_no_template_is_mis
 
 def test_a_workload_is_no_object_that_does_not_matter():
     assert not world(workload("workers")).ignored
+
+
+# What the status of a group in the files says
+
+
+OLD = "2026-01-01T00:00:00Z"
+
+
+def scheduled_before(generation: int, conditions: list[Json]) -> list[Json]:
+    """Two nodes full of two members of a group that asks for four, two members that wait, and a node with room for one.
+
+    The group is as `kubectl get` shows it, an hour later.
+    """
+    meta = {"name": "g", "uid": "u", "generation": generation, "creationTimestamp": OLD}
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "PodGroup",
+        "metadata": meta,
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 4}}},
+        "status": {"conditions": conditions},
+    }
+    bound = {"type": "PodScheduled", "status": "True", "lastTransitionTime": OLD}
+    members = pods("g", 4)
+    for at, member in enumerate(members):
+        late = OLD if at < 2 else "2026-01-01T01:00:00Z"
+        member["metadata"] |= {"uid": f"p{at}", "creationTimestamp": late}
+        if at < 2:
+            member["spec"] = member["spec"] | {"nodeName": f"n{at}"}
+            member["status"] = {"phase": "Running", "conditions": [bound]}
+    return [group, *members, *(node(f"n{at}", "1") for at in range(3))]
+
+
+@pytest.mark.parametrize(
+    ("generation", "observed", "number"),
+    [(2, 1, 2), (2, 2, 3), (2, None, 2), (1, None, 3)],
+    ids=["raised", "members lost", "unknown", "never changed"],
+)
+def test_what_a_raised_min_count_adds_is_told_from_lost_members_by_the_condition_in_the_files(
+    generation, observed, number
+):
+    """Regression: the status was not read, and of what a raised minimum adds a part was bound."""
+    told = {"type": "PodGroupInitiallyScheduled", "status": "True", "reason": "Scheduled"}
+    conditions = [told | {"observedGeneration": observed}] if observed else []
+    assert bound(*scheduled_before(generation, conditions)) == {"g": number}

@@ -116,7 +116,8 @@ def _half_done(
     theirs = (pod for pod in waited if roles is None or role_of(pod) in roles)
     telling = (pod for pod in ours if (pod.node if roles is None else role_of(pod) in lacking))
     seen = [each for pod in telling if (each := _shown(pod, foreign)) is not None]
-    shown = [each.condition is not None and each.condition.scheduled for each in seen]
+    # A condition that nobody writes shows nothing unless it is True.
+    shown = [each.scheduled for each in seen if each.scheduled or each.writable]
     recent = bool(shown) or now <= begun_at + OUTAGE_S + policy.repair_deadline_s
     was_whole = bool(shown) and (any(shown) if roles is None else all(shown))
     if not recent or was_whole or not any(pod.created <= begun_at for pod in theirs):
@@ -125,7 +126,7 @@ def _half_done(
 
 
 def _shown(pod: Pod, foreign: Foreign) -> SeenCondition | None:
-    """What the native group that the pod names shows of itself; None if it has no condition that gangsched writes."""
+    """What the native group that the pod names shows of itself; None if the pod names none that is known."""
     name = pod.declaration.native_group if pod.declaration is not None else ""
     found = foreign.stored(NATIVE, GroupKey(pod.namespace, name)) if name else None
     return found.phase if found is not None and isinstance(found.phase, SeenCondition) else None
@@ -135,10 +136,10 @@ def _recall_scheduled(gang: Gang, spec: GroupSpec | None, foreign: Foreign) -> N
     """Treat a group as scheduled that has live bound members, no half-bound quorum and no PodGroup written by a user.
 
     Nothing else records it. Members that are leaving show nothing, because their quorum may have been rolled back. A
-    quorum is bound together, so members that wait beside bound ones came later. If a native group was changed after it
-    was scheduled, its minimum may have been raised: no more was satisfied than is bound (rule 9). If members come later
-    by a template, the missing ones may never have existed, so the group counts as scheduled late, with what is bound
-    (rule 11).
+    quorum is bound together, so members that wait beside bound ones came later. If the minimum of a native group may
+    have been raised after it was scheduled, no more counts as satisfied than is bound: what is missing was lost or is
+    new, and is bound together or not at all (rule 9). If members come later by a template, the missing ones may never
+    have existed, so the group counts as scheduled late, with what is bound (rule 11).
     """
     bound = [pod for pod in gang.observed.pods.values() if pod.node and pod.uid not in gang.roster.past]
     if not any(map(gang.lives, bound)):
@@ -150,7 +151,7 @@ def _recall_scheduled(gang: Gang, spec: GroupSpec | None, foreign: Foreign) -> N
     least = said_minima(says) if spec is None else chosen(minima(spec), there)
     if least is None:
         return
-    changed = {role_of(pod) for pod in bound if _was_changed(_shown(pod, foreign))}
+    changed = {role_of(pod) for pod in bound if (seen := _shown(pod, foreign)) and seen.may_be_raised(pod.bound_at)}
     if spec is not None and spec.tree is not None:
         # A part of which nothing or not yet all is bound is none that the group had: it is bound whole or not at all.
         open_ = {role for part in gang.operations.parts for role in part.needs}
@@ -164,8 +165,3 @@ def _recall_scheduled(gang: Gang, spec: GroupSpec | None, foreign: Foreign) -> N
     by_template = any(role.template for say in says for role in say.roles)
     late = by_template and sum(pod.phase is not PodPhase.FAILED for pod in bound) < least.total
     gang.change(run_start=begun_at, scheduled_at=begun_at, satisfied=least, late=late)
-
-
-def _was_changed(seen: SeenCondition | None) -> bool:
-    """Whether the spec of a native group has changed since the group was scheduled."""
-    return seen is not None and seen.condition is not None and seen.condition.generation < seen.generation

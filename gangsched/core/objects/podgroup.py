@@ -132,19 +132,46 @@ class GroupCondition(Struct, frozen=True, gc=False):
 class SeenCondition(Struct, frozen=True, gc=False, tag=True):
     """The condition in the status of a native PodGroup, None if there is none.
 
-    `version` is the API's version in which the object was read, `generation` that of its spec.
+    `version` is the API's version in which the object was read, `generation` that of its spec: 1 as it was created, 0
+    if the API server does not count them. `changed_at` is when the spec was last changed, by its managedFields (epoch
+    seconds); 0.0 if unknown. `writable`: gangsched may write the condition.
     """
 
     condition: GroupCondition | None = None
     version: str = ""
     generation: int = 0
+    changed_at: float = 0.0
+    writable: bool = True
+
+    @property
+    def scheduled(self) -> bool:
+        """Whether the condition says that the group was scheduled."""
+        return self.condition is not None and self.condition.scheduled
+
+    def takes(self, wanted: GroupCondition) -> bool:
+        """Whether this condition may be written: another one, which takes no True back.
+
+        True changes only its generation, once the group has what a changed spec asks for.
+        """
+        if self.condition is not None and self.condition.scheduled:
+            return wanted.scheduled and wanted.generation > self.condition.generation
+        return self.condition != wanted
+
+    def may_be_raised(self, since: float) -> bool:
+        """Whether the group may not have had the minimum that it asks for now, of whose members one was bound `since`.
+
+        It had that of the generation for which its condition is True. Without that, it had what was asked for then.
+        """
+        if self.condition is not None and self.condition.scheduled and self.condition.generation:
+            return self.condition.generation < self.generation
+        return self.changed_at > since if self.changed_at else self.generation > 1
 
 
 class ForeignGroup(Struct, frozen=True, gc=False):
     """The declaration, in its `dialect`, that another system's object makes for the group of its name.
 
     `error` is as in `Group`. With `workload` it is a controller's object: `dialect` is the name of its kind, and `spec`
-    applies to each of its gangs. With `phase`, gangsched writes the object's phase or condition, unless another client
+    applies to each of its gangs. `phase` is the phase or condition that gangsched writes there, unless another client
     does.
     `made_for` is the UID of the object whose controller made it; empty if it has none. `ignored` are the fields that it
     sets and that are not honoured. `parent` is the object above it in a tree of groups, empty for a root: only the root
@@ -162,6 +189,11 @@ class ForeignGroup(Struct, frozen=True, gc=False):
     made_for: str = ""
     ignored: tuple[str, ...] = ()
     parent: str = ""
+
+    @property
+    def written(self) -> bool:
+        """Whether gangsched may write the phase or condition that was read."""
+        return self.phase.writable if isinstance(self.phase, SeenCondition) else self.phase is not None
 
 
 def without_status(group: ForeignGroup | None) -> ForeignGroup | None:

@@ -52,8 +52,8 @@ class Kind(Generic[Spec]):
     sentence for a person if they are unsupported. `also_ignored` yields those that are honoured in some cases, but not
     in this one. `parent` returns the object above it in a tree of groups, and `templated` whether it names the Workload
     of whose template it was made. The objects are of the dialect `within`, if
-    they are filed under another name. `phase` reads, in a version of the API, what gangsched writes of an object's
-    status: of objects in the namespaces `phase_in`, or in all if that is None.
+    they are filed under another name. `phase` reads, in a version of the API, what gangsched may write of an
+    object's status: of objects in the namespaces `phase_in`, or in all if that is None.
     """
 
     resource: CustomResource
@@ -108,7 +108,7 @@ class Kind(Generic[Spec]):
         )
 
     def _phase(self, raw: Raw | bytes, namespace: str, version: str) -> SeenPhase | SeenCondition | None:
-        """What gangsched writes of the object's status; None if it writes nothing there."""
+        """What the object's status says of what gangsched may write; None if it writes nothing there."""
         if self.phase is None or not version or not (self.phase_in is None or namespace in self.phase_in):
             return None
         return self.phase(raw, version)

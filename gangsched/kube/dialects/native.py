@@ -8,6 +8,7 @@ CompositePodGroups (`core.declarations.trees`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from math import inf
 
 from msgspec import Struct
@@ -207,6 +208,6 @@ def dialect(row: DialectRow, settings: Settings) -> Dialect:
         fields=_FIELDS,
         parent=_parent,
         templated=lambda spec: spec.workload_ref is not None,
-        phase=read_condition if settings.native.write_condition else None,
+        phase=partial(read_condition, writable=settings.native.write_condition),
     )
     return Dialect(row=row, create=_CREATE, kind=kind, further={COMPOSITE: trees})

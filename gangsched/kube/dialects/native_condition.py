@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import msgspec
-from msgspec import Raw, Struct
+from collections.abc import Sequence
 
+import msgspec
+from msgspec import Raw, Struct, field
+
+from gangsched.api.times import parse_time
 from gangsched.core.objects.podgroup import GroupCondition, SeenCondition
+from gangsched.kube import wire
 
 
 class _Condition(Struct, gc=False, rename="camel"):
@@ -20,8 +24,23 @@ class _NativeGroupStatus(Struct, gc=False):
     conditions: list[_Condition] | None = None
 
 
-class _NativeGroupMetadata(Struct, gc=False):
+class _NativeFields(Struct, gc=False):
+    spec: wire.Present | None = field(default=None, name="f:spec")
+
+
+class _NativeEntry(Struct, gc=False):
+    time: str = ""
+    fields: _NativeFields | None = field(default=None, name="fieldsV1")
+
+    @property
+    def changed_spec_at(self) -> float:
+        """When this manager last changed something, if that may have been the spec; otherwise 0.0."""
+        return parse_time(self.time) if self.time and self.fields is not None and self.fields.spec is not None else 0.0
+
+
+class _NativeGroupMetadata(Struct, gc=False, rename="camel"):
     generation: int = 0
+    managed_fields: Sequence[_NativeEntry] | None = None
 
 
 class _Conditioned(Struct, gc=False):
@@ -37,11 +56,12 @@ def condition_type(version: str) -> str:
     return "PodGroupScheduled" if version == "v1alpha2" else "PodGroupInitiallyScheduled"
 
 
-def read_condition(raw: Raw | bytes, version: str) -> SeenCondition | None:
-    """The condition of the object; None if its status cannot be read."""
+def read_condition(raw: Raw | bytes, version: str, *, writable: bool) -> SeenCondition | None:
+    """The condition of the object, which gangsched may write or not; None if its status cannot be read."""
     try:
         item = _CONDITIONED.decode(raw)
-    except (msgspec.DecodeError, RecursionError):
+        changed_at = max((entry.changed_spec_at for entry in item.metadata.managed_fields or ()), default=0.0)
+    except (msgspec.DecodeError, RecursionError, ValueError):
         return None
     conditions = (item.status.conditions if item.status is not None else None) or ()
     state = next((entry for entry in conditions if entry.type == condition_type(version)), None)
@@ -50,4 +70,4 @@ def read_condition(raw: Raw | bytes, version: str) -> SeenCondition | None:
         if state is None
         else GroupCondition(state.status == "True", state.reason, state.message, state.observed_generation)
     )
-    return SeenCondition(condition, version, item.metadata.generation)
+    return SeenCondition(condition, version, item.metadata.generation, changed_at, writable)

@@ -22,7 +22,7 @@ from gangsched.core.objects.declaration import COMPOSITE, NATIVE
 from gangsched.core.objects.priority_class import PriorityClasses
 from gangsched.core.objects.shape import Labels
 from gangsched.kube import wire
-from gangsched.kube.dialects.dialect_table import DEFAULT
+from gangsched.kube.dialects import dialect_table
 from gangsched.kube.reading.disruption_values import disruption_budget
 from gangsched.kube.reading.node_values import node_value
 from gangsched.kube.wire import disruption_objects as disruption_wire
@@ -42,9 +42,9 @@ from gangsched.whatif.world.simulated_pods import Pods, accepted, decoded
 NODE, NAMESPACE = ("v1", "Node"), ("v1", "Namespace")
 BUDGET = ("policy/v1", "PodDisruptionBudget")
 POD_GROUP = (f"{GROUP}/{VERSION}", KIND)
-FOREIGN = {
-    (version, kind.title): dialect for dialect, kind in DEFAULT.kinds.items() for version in kind.resource.served_in
-}
+_KINDS = dialect_table.chosen(Settings.model_validate({"native": {"writeCondition": False}})).kinds
+"""As they are by default, but nothing is written to them."""
+FOREIGN = {(version, kind.title): dialect for dialect, kind in _KINDS.items() for version in kind.resource.served_in}
 """The dialects of other systems' PodGroups, by apiVersion and kind."""
 ALL = chosen(Settings())
 """The kinds of workloads by default: all."""
@@ -256,7 +256,8 @@ class _Builder:
         body = {**manifest.body, "metadata": {**manifest.metadata, **self._identity_of(manifest, made_with)}}
         if dialect in (NATIVE, COMPOSITE) and manifest.spec and not manifest.metadata.get("uid"):
             body["spec"] = {**manifest.spec, **self._admission.priorities.of_group(manifest.spec, str(manifest))}
-        reader = partial(DEFAULT.kinds[dialect].read, dialect)
+        version = manifest.api_version.rpartition("/")[2]
+        reader = partial(_KINDS[dialect].read, dialect, version=version)
         self._world.foreign.append(decoded(reader, body, manifest)[1])
         if dialect == NATIVE:
             self._offered.share(body)
