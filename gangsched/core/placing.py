@@ -25,11 +25,13 @@ from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.filling import classify
 from gangsched.core.planning.further import place_each
+from gangsched.core.planning.levels import divided
 from gangsched.core.planning.needed_prebindings import prebindings
 from gangsched.core.planning.pausing import place
 from gangsched.core.planning.placement import Ask, Placement, Unfinished
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.state import State
+from gangsched.core.status import gang_events
 
 
 class Placing:
@@ -271,6 +273,10 @@ class Placing:
         if self._state.plans:
             self._state.reserving.join(gang, found, self._now)
         self._changes = self._cluster.changes
+        assessment = self._assessments[gang.key]
+        if found and (assessment.terms.spec.topology is not None or assessment.terms.spec.levels):
+            for key, domains in divided(self.snapshot, together(gang, assessment.terms, [])):
+                self._outcome.decide(gang_events.on_divided(gang, assessment, key, domains))
 
     def _place(self, ask: Ask) -> Placement | Refusal | Unfinished:
         """Place, or return the refusal of an equal ask if nothing was placed in this cycle since."""

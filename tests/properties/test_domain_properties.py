@@ -14,6 +14,7 @@ from gangsched.core.objects.node import Node
 from gangsched.core.objects.shape import Shape
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.further import place_each
+from gangsched.core.planning.levels import divided
 from gangsched.core.planning.placement import Ask, Placement, place
 from gangsched.core.planning.topology import RecentRequests
 from tests import naive
@@ -104,3 +105,17 @@ def test_a_preferred_domain_becomes_as_few_domains_as_take_the_quorum(problem):
     assume(isinstance(found, Placement))
     assert isinstance(found, Placement)
     assert len({node[0] for _, node in found.assignments}) == fewest
+
+
+@given(st.dictionaries(st.integers(0, 5), st.integers(1, 3), min_size=1), st.booleans())
+def test_a_member_joins_the_domain_with_most_members_and_just_those_in_several_are_told(placed, required):
+    """Six nodes in three racks; others have bound the members that are there."""
+    nodes = [Node(f"n{at}", (("cpu", 9000), ("pods", 9)), ((KEY, "abc"[at // 2]),)) for at in range(6)]
+    snapshot = Snapshot(cluster_of({"": nodes}))
+    counts = {rack: placed.get(2 * at, 0) + placed.get(2 * at + 1, 0) for at, rack in enumerate("abc")}
+    there = [rack for rack, count in counts.items() if count]
+    own = {f"n{at}": count for at, count in placed.items()}
+    ask = Ask(members=[pod("m")], need=1, topology=Topology(KEY, required=required), own=own)
+    assert list(divided(snapshot, ask)) == ([(KEY, there)] if required and len(there) > 1 else [])
+    [(_, node)] = place_each(snapshot, ask, RecentRequests()).places
+    assert counts["abc"[int(node[1:]) // 2]] == max(counts.values())

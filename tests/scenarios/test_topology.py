@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gangsched.core.objects.declaration import Topology
+from gangsched.core.objects.reasons import Reason
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 
@@ -130,3 +131,58 @@ def test_the_domain_of_a_small_quorum_is_one_that_takes_the_members_above_the_mi
 
     assert zones_of(harness) == {zone}
     assert len(harness.bound("default/a-")) == (most or 3)
+
+
+# Members in two domains: bound by others, or on a node whose label was changed
+
+
+def divided(*, required: bool = True) -> Harness:
+    """A scheduled group with two members in zone a and one in zone b, each of which has room."""
+    harness = zones(a=9, b=9)
+    harness.add(pod("a-0", node="node-a"), pod("a-1", node="node-a"), pod("a-2", node="node-b"))
+    harness.add(group("a", min_member=3, topology=Topology("zone", required=required)))
+    harness.settle()
+    return harness
+
+
+@pytest.mark.without("all", why="the number of Events is that of one leader")
+def test_a_member_that_joins_a_group_in_two_domains_is_bound_where_most_are_and_the_group_is_told():
+    """Regression: nobody was told that the topology that the group requires is broken."""
+    harness = divided()
+    harness.add(*pods("a", 1, first=3))
+    harness.settle()
+    assert harness.pod("default/a-3").node == "node-a"
+    [told] = harness.events(Reason.TOPOLOGY_BROKEN)
+    assert (told.kind, told.name, told.type) == ("PodGroup", "a", "Warning")
+    assert "zone: a, b" in told.note
+
+
+@pytest.mark.without("all", why="the number of Events is that of one leader")
+def test_a_node_that_moves_to_another_domain_divides_the_group():
+    harness = Harness.of(*(node(f"n{number}", cpu=2, labels={"zone": "a"}) for number in range(2)))
+    harness.add(group("a", min_member=3, topology=ZONE), *pods("a", 3))
+    harness.settle()
+    alone = next(name for name in ("n0", "n1") if [pod.node for pod in harness.pods.values()].count(name) == 1)
+    harness.add(node(alone, cpu=9, labels={"zone": "b"}), node("n2", cpu=1, labels={"zone": "a"}))
+    harness.add(*pods("a", 1, first=3))
+    harness.settle()
+    assert harness.pod("default/a-3").node == "n2"
+    assert len(harness.events(Reason.TOPOLOGY_BROKEN)) == 1
+
+
+@pytest.mark.without("disorder", why="asserts what one order of events leads to")
+def test_the_last_of_the_quorum_is_told_too():
+    harness = zones(a=9, b=9)
+    harness.add(pod("a-0", node="node-a"), pod("a-1", node="node-a"), pod("a-2", node="node-b"))
+    harness.add(group("a", min_member=4, topology=ZONE), *pods("a", 1, first=3))
+    harness.settle()
+    assert zones_of(harness, "default/a-3") == {"a"}
+    assert harness.events(Reason.TOPOLOGY_BROKEN)
+
+
+def test_nobody_is_told_of_a_topology_that_is_preferred_or_whole():
+    harness = divided(required=False)
+    harness.add(group("b", min_member=2, topology=ZONE), *pods("b", 2), *pods("a", 1, first=3))
+    harness.wait(5)
+    assert len(harness.bound()) == 6
+    assert not harness.events(Reason.TOPOLOGY_BROKEN)

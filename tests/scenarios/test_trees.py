@@ -17,6 +17,7 @@ from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
+from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Minima, Phase
 from gangsched.core.objects.results import BindRefused, Refused
 from gangsched.core.planning import budget as units
@@ -384,8 +385,7 @@ def two(name: str, parent: str, **spec: Any) -> list[ForeignGroup | Pod]:
 class TestTheCasesOfKubeSchedulerWithTopology:
     """cpg_tas_test.go; composites need two groups, and groups two pods, unless said.
 
-    Left out are those that preempt (950 to 1908), because gangsched preempts nothing, and 448: where pods are bound in
-    two zones, gangsched does not give up, but goes on in the zone with most of them, as for every group.
+    Left out are those that preempt (950 to 1908), because gangsched preempts nothing.
     """
 
     def test_107_the_root_has_a_key_and_its_groups_have_none(self):
@@ -427,6 +427,18 @@ class TestTheCasesOfKubeSchedulerWithTopology:
         harness.add(*members_of("pg1", 1, node="z1_r1"), *members_of("pg1", 1, first=1))
         harness.wait(3)
         assert where(harness) == {"pg1": {"z1_r1"}, "pg2": {"z1_r2"}}
+
+    def test_448_where_pods_are_bound_in_two_racks_gangsched_goes_on_in_that_with_most_of_them_and_says_so(self):
+        """kube-scheduler gives up there; other groups of the tree are not concerned."""
+        harness = Harness.of(*racks(z1_r1=9, z1_r2=9), inner("root", **under("zone")))
+        harness.add(leaf("pg1", "root", least=4, **under("rack")), *two("pg2", "root", **under("rack")))
+        harness.add(*members_of("pg1", 2, node="z1_r1"), *members_of("pg1", 1, first=2, node="z1_r2"))
+        harness.settle()
+        harness.add(*members_of("pg1", 1, first=3))
+        harness.wait(3)
+        assert harness.pod("default/pg1-3").node == "z1_r1"
+        notes = {event.note.split(" and are")[0] for event in harness.events(Reason.TOPOLOGY_BROKEN)}
+        assert notes == {"Members must be in one domain of the node label rack"}
 
     @pytest.mark.parametrize(
         ("top", "mid", "low"),

@@ -288,6 +288,13 @@ class Reason(StrEnum):
     Do: Give the groups different names, or give each owner's pods a role; docs/adr/0014-owners.md says which owners
     count as one.
     """
+    TOPOLOGY_BROKEN = "TopologyBroken"
+    """The reason of an Event: a member is bound to a group that requires one domain of a node label and is in several,
+    because others have bound members, or the label of a node was changed. It goes to the domain with most members.
+
+    Do: Correct the label of the node, or delete the members outside one domain: once created again, they are bound in
+    the domain that has most members.
+    """
     BINDINGS_REFUSED = "BindingsRefused"
     """The reason of an Event on a Node: pods were refused there that another node accepted, or pods of several
     namespaces; other nodes are preferred for a while.

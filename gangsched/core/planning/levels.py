@@ -8,7 +8,7 @@ choice is given up once the whole quorum does not fit beside what was chosen so 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gangsched.core.cluster.labels import Within
@@ -42,11 +42,28 @@ def homes(snapshot: Snapshot, ask: Ask) -> _ByRole:
     return by_role
 
 
+def divided(snapshot: Snapshot, ask: Ask) -> Iterator[tuple[str, list[str]]]:
+    """The node labels of which members must be in one domain and are in several, with these domains.
+
+    Others have bound some of them, or labels of their nodes were changed.
+    """
+    required = [(ask.topology, ask.own)] if ask.topology is not None and ask.topology.required else []
+    for wanted, own in (*required, *((Topology(level.key), _own(ask, level)) for level in ask.levels)):
+        domains = topology.occupied(snapshot, wanted, snapshot.by_row(own))
+        if len(domains) > 1:
+            yield wanted.key, domains
+
+
 def _home(snapshot: Snapshot, ask: Ask, level: Level) -> str | None:
+    return topology.home(snapshot, Topology(level.key), _own(ask, level))
+
+
+def _own(ask: Ask, level: Level) -> Counter[str]:
+    """How many members of the level's roles are on which node."""
     own = Counter[str]()
     for role in level.roles:
         own.update(ask.own_by_role.get(role, {}))
-    return topology.home(snapshot, Topology(level.key), own) if own else None
+    return own
 
 
 class Levels:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from gangsched.core.declarations.trees import TREE_KINDS
 from gangsched.core.gang import preempted
@@ -30,8 +31,8 @@ _NORMAL = QUIET_REASONS | {
     Reason.RESERVATION_MOVED,
     Reason.BACKFILLED,
 }
-FIELDS_SHOWN = 8
-"""The number of fields that one Event names."""
+NAMED = 8
+"""The number of fields, or of domains, that one Event names."""
 
 
 def emit(gang: Gang, assessment: Assessment, reason: Reason, note: str) -> list[Effect]:
@@ -93,6 +94,16 @@ def on_backfilled(gang: Gang, assessment: Assessment) -> list[Effect]:
     return emit(gang, assessment, Reason.BACKFILLED, note)
 
 
+def on_divided(gang: Gang, assessment: Assessment, key: str, domains: Sequence[str]) -> list[Effect]:
+    """The Event on a group of which a member is bound though others are in several domains of a label already."""
+    note = (
+        f"Members must be in one domain of the node label {key} and are in {len(domains)} ({key}: {_some(domains)}), "
+        "because others have bound some or a node's label was changed; further members go where most are. Correct the "
+        "label, or delete the members outside that domain so that they are bound there once they are created again."
+    )
+    return emit(gang, assessment, Reason.TOPOLOGY_BROKEN, note)
+
+
 def on_preempted(pod: Pod, holder: GroupKey, *, overdue: bool) -> EmitEvent:
     """The Event on a pod that leaves for this group without the rest of its own, or that has none."""
     note = preempted_note(GroupKey(pod.namespace, ""), holder, overdue=overdue)
@@ -140,10 +151,10 @@ def events_of(gang: Gang, assessment: Assessment, reason: Reason, message: str, 
     ignored = _ignored(gang, assessment)
     if ignored:
         gang.written.ignored_reported(ignored)
-        shown = ", ".join(ignored[:FIELDS_SHOWN]) + (", …" if len(ignored) > FIELDS_SHOWN else "")
         note = (
-            f"gangsched does not honour {shown}, which {'is' if len(ignored) == 1 else 'are'} set for the group "
-            f"{gang.key.name}: it is scheduled without. docs/dialects.md and docs/gangs.md say what would be different."
+            f"gangsched does not honour {_some(ignored)}, which {'is' if len(ignored) == 1 else 'are'} set for the "
+            f"group {gang.key.name}: it is scheduled without. docs/dialects.md and docs/gangs.md say what would be "
+            "different."
         )
         effects += emit(gang, assessment, Reason.FIELDS_IGNORED, note)
     return effects
@@ -178,6 +189,11 @@ def _on_foreign_pod(gang: Gang, assessment: Assessment, pod: Pod, scheduler: str
         )
         effects += emit(gang, assessment, Reason.FOREIGN_MEMBER, note)
     return effects
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first of the names, as text."""
+    return ", ".join(names[:NAMED]) + (", …" if len(names) > NAMED else "")
 
 
 def _ignored(gang: Gang, assessment: Assessment) -> list[str]:
