@@ -33,8 +33,11 @@ _SERVED_WITHIN_S = 30.0
 _REMOVED_WITHIN_S = 10.0
 _TRIAL = "gangsched.io/trial"
 """Annotation of a CRD that this command has installed: its value tells one run from another."""
-_IMPORTANT = {"prod", "prd", "production", "live"}
-_WORDS = re.compile(r"[a-z]+")
+_IMPORTANT = re.compile(r"(?<!\bnon)(?<!\bnon )(?<!\bre)(?:prod(?!uc|ukt|ig[aiy])|produ[ck]tion|\bprd|prd\b)|\blive\b")
+"""Production, in a name whose words are separated by spaces, also together with other words: `euprod`, `prodeu`.
+
+Not: product, produce, Produkt, prodigy, reproduce, non-production. As a part of a word, `live` says nothing: olive.
+"""
 MANIFEST = f"""\
 apiVersion: gangsched.io/v1alpha1
 kind: PodGroup
@@ -81,14 +84,14 @@ def _execute(arguments: argparse.Namespace) -> int:
 
 
 def looks_important(*names: str) -> bool:
-    """Whether a word in the name of a context, a cluster or a server says that others rely on it."""
-    return not _IMPORTANT.isdisjoint(word for name in names for word in _words(name))
+    """Whether the name of a context, a cluster or a server says that others rely on it."""
+    return any(_IMPORTANT.search(text) for name in names for text in _spaced(name))
 
 
-def _words(name: str) -> Iterator[str]:
-    """The words of the name in lower case, as written, and also as capitals begin them: `euProd` is `eu` and `prod`."""
+def _spaced(name: str) -> Iterator[str]:
+    """The name as words in lower case, as written, and also as capitals begin them: `euLive` is `eu live`."""
     for text in (name, re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name)):
-        yield from _WORDS.findall(text.lower())
+        yield re.sub(r"[^a-z]+", " ", text.lower())
 
 
 async def _try(arguments: argparse.Namespace) -> int:
