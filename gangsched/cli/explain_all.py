@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from gangsched.cli.leaders import Leaders
 from gangsched.cli.output import wrapped
-from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.events import Event
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.record import Phase
+from gangsched.core.objects.record import FINISHED, Phase
 from gangsched.core.objects.wording import number_of_all
 from gangsched.views.decided_copy import decided
-from gangsched.views.diagnosis import FITS, without_back_offs
+from gangsched.views.diagnosis import without_back_offs
 from gangsched.views.findings import Finding, Findings
+from gangsched.views.group_row import WAITING
 
 
 def waiting(events: Sequence[Event], *, policy: Policy, now: float) -> Iterator[Finding]:
-    """The groups that lack nodes for needed members, and plain pods without a node, in scheduling order."""
+    """The groups that wait or lack nodes for needed members, and plain pods without a node, in scheduling order."""
     machine = decided(map(without_back_offs, events), policy=policy, now=now)
-    for finding in Findings(machine).all():
-        gang = machine.gangs[finding.key]
-        bound = sum(bool(pod.node) for pod in gang.live())
-        short = bound < finding.minimum and finding.phase != Phase.SUSPENDED
-        if short or (finding.plain and not bound):
-            yield _as_it_is(finding, gang)
-
-
-def _as_it_is(finding: Finding, gang: Gang) -> Finding:
-    """The finding as the operator sees it: if the copy has decided to bind the gang, the operator has yet to do so."""
-    decided = any(binding.state is BindState.SENT for binding in gang.operations.bindings.values())
-    return replace(finding, reason="", message=FITS) if decided else finding
+    findings = Findings(machine)
+    for finding in sorted(map(findings.on_copy, machine.gangs), key=lambda each: each.order):
+        bound = sum(bool(pod.node) for pod in machine.gangs[finding.key].live())
+        lacks = bound < finding.minimum and finding.phase not in (*FINISHED, Phase.SUSPENDED)
+        if not bound if finding.plain else lacks or finding.phase in WAITING:
+            yield finding
 
 
 def text(findings: Sequence[Finding], leaders: Leaders, width: int, notes: Sequence[str] = ()) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
@@ -13,7 +14,6 @@ from gangsched.config.dialects import DIALECTS
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.writes import BindState
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import OWN_DIALECT, OWN_KEYS, GroupKey
 from gangsched.core.objects.events import Event, ForeignGroupsReplaced, GroupsReplaced
@@ -31,11 +31,14 @@ from gangsched.core.status.holders import Held, Share, accepting_rows, holder_of
 from gangsched.core.status.remedies import remedies
 from gangsched.views.decided_copy import decided
 from gangsched.views.diagnosed import Diagnosis, PodShares, Shortfall, from_elsewhere
-from gangsched.views.findings import Findings
+from gangsched.views.findings import Findings, is_sent
 from gangsched.views.nodegroups import NodeGroup, node_groups
+from gangsched.views.undeclared_phase import UNREAD
 
-FITS = "It fits now: the operator will bind it in its next scheduling cycle."
-_UNREAD = (Reason.POD_GROUP_UNREADABLE, Reason.OWNER_UNKNOWN)
+_UNBOUND = (
+    "a running operator that serves this namespace and schedulerName, if this does not change: see its log, /readyz "
+    "and --namespace"
+)
 TRIED = 5
 """Maximum number of holders of a scarce resource that are removed from the copy to see whether the group then fits."""
 
@@ -98,78 +101,35 @@ class _Examination:
         self._machine = machine
 
     def diagnose(self) -> Diagnosis:
-        gang, finding = self._gang, self._findings.of(self._gang.key)
-        unread = next((pod for pod in gang.live() if pod.condition_reason in _UNREAD), None)
-        if unread is not None and finding.reason not in _UNREAD:
-            return self._unreadable_by_operator(unread)
-        if any(binding.state is BindState.SENT for binding in gang.operations.bindings.values()):
-            return self._fits_now()
-        refusal = gang.wait.refusal
-        shortfall = None if refusal is None else self._shortfall(refusal)
-        phase, reason = finding.phase, finding.reason
-        if (
-            phase == Phase.QUEUED
-            and gang.observed.group is not None
-            and gang.observed.group.status.phase == Phase.TIMED_OUT
-        ):
-            # The copy tries at once what the operator tries at the end of the back-off.
-            phase = Phase.TIMED_OUT
-            reason = reason if reason == Reason.NEVER_FITS else Reason.TIMED_OUT
-        preemption = self._machine.preemption_of(gang.key)
-        helps = self._completing() if refusal is None or shortfall is None else self._helping(refusal, shortfall)
-        return Diagnosis(
+        finding, terms = self._findings.on_copy(self._gang.key), self._assessment.terms
+        told = Diagnosis(
             key=finding.key,
-            phase=phase,
-            reason=reason,
+            phase=finding.phase,
+            reason=finding.reason,
             message=finding.message,
             minimum=finding.minimum,
             members=finding.members,
             bound=len(finding.placements),
-            source=self._assessment.terms.source,
+            source=finding.source,
+        )
+        if finding.reason in UNREAD:
+            return told
+        if is_sent(self._gang):
+            return dataclasses.replace(told, helps=(_UNBOUND,))
+        refusal = self._gang.wait.refusal
+        shortfall = None if refusal is None else self._shortfall(refusal)
+        helps = self._completing() if refusal is None or shortfall is None else self._helping(refusal, shortfall)
+        starts = self._machine.forecasting.all(self._machine.called) if shortfall is not None else {}
+        return dataclasses.replace(
+            told,
             besides=finding.besides,
             shortfall=shortfall,
             helps=tuple(helps),
             demand=refusal.demand if refusal is not None else (),
-            preemption=preemption,
-            starts=self._machine.forecasting.all(self._machine.called).get(gang.key) if shortfall is not None else None,
-            place=self._assessment.terms.priority + self._assessment.aged,
+            preemption=self._machine.preemption_of(finding.key),
+            starts=starts.get(finding.key),
+            place=terms.priority + self._assessment.aged,
             aged=self._assessment.aged,
-        )
-
-    def _unreadable_by_operator(self, member: Pod) -> Diagnosis:
-        """The members' conditions say that the operator may not read an object, which the caller could read."""
-        assessment = self._assessment
-        return Diagnosis(
-            key=self._gang.key,
-            phase=Phase.PENDING,
-            reason=member.condition_reason,
-            message=member.condition_message.removeprefix(f"{assessment.terms.keys.noun} {self._gang.key.name}: "),
-            minimum=assessment.minimum,
-            members=len(assessment.census.live),
-            bound=sum(bool(pod.node) for pod in assessment.census.bound),
-            source=assessment.terms.source,
-        )
-
-    def _fits_now(self) -> Diagnosis:
-        """The copy decides to bind members that the operator had not bound when the cluster was read."""
-        gang, assessment = self._gang, self._assessment
-        status = gang.observed.group.status if gang.observed.group else None
-        reason = status.conditions[0].reason if status and status.conditions else ""
-        return Diagnosis(
-            key=gang.key,
-            phase=status.phase if status and status.phase else Phase.QUEUED,
-            reason=reason,
-            message=FITS,
-            minimum=assessment.minimum,
-            members=len(assessment.census.live),
-            bound=len(assessment.census.bound),
-            source=assessment.terms.source,
-            helps=(
-                (
-                    "a running operator that serves this namespace and schedulerName, if this does not change: see its "
-                    "log, /readyz and --namespace"
-                ),
-            ),
         )
 
     def _completing(self) -> Iterator[str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.writes import BindState
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.reasons import Reason
@@ -19,6 +20,9 @@ from gangsched.core.status.ahead import holds_up
 from gangsched.core.status.conditions import message_of, reason_of
 from gangsched.core.status.holders import Held, Holders
 from gangsched.views.resource_names import resource_of
+from gangsched.views.undeclared_phase import UNREAD, phase_of, unread_member
+
+FITS = "It fits now: the operator will bind it in its next scheduling cycle."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +89,35 @@ class Findings:
             besides=tuple(_besides(gang, assessment)),
         )
 
+    def on_copy(self, key: GroupKey) -> Finding:
+        """The state of the group in a cluster of which the machine has a copy without back-offs.
+
+        What the copy has decided to bind, the operator has yet to bind; and it may be unable to read what the caller
+        could.
+        """
+        finding, gang, assessment = self.of(key), self._machine.gangs[key], self._machine.assessments[key]
+        group = gang.observed.group
+        if group is None and not gang.plain:
+            finding = replace(finding, phase=phase_of(gang, assessment).value)
+        unread = unread_member(gang)
+        if unread is not None and finding.reason not in UNREAD:
+            said = unread.condition_message.removeprefix(f"{assessment.terms.keys.noun} {key.name}: ")
+            return replace(finding, phase=Phase.PENDING.value, reason=unread.condition_reason, message=said)
+        if is_sent(gang):
+            status = group.status if group is not None else None
+            phase = finding.phase if finding.phase == Phase.DEGRADED else Phase.QUEUED.value
+            return replace(
+                finding,
+                phase=status.phase if status is not None and status.phase else phase,
+                reason=status.conditions[0].reason if status is not None and status.conditions else "",
+                message=FITS,
+            )
+        if finding.phase == Phase.QUEUED and group is not None and group.status.phase == Phase.TIMED_OUT:
+            # The copy tries at once what the operator tries at the end of the back-off.
+            reason = finding.reason if finding.reason == Reason.NEVER_FITS else Reason.TIMED_OUT.value
+            return replace(finding, phase=Phase.TIMED_OUT.value, reason=reason)
+        return finding
+
     def held(self, refusal: Refusal) -> Held:
         """What is held of the scarcest resource of a refused quorum."""
         return self._holders.of(refusal)
@@ -95,6 +128,11 @@ class Findings:
         if wait.refusal is None or not holds_up(wait):
             return []
         return self._machine.ahead.before(key, self._holders.contending(wait.refusal))
+
+
+def is_sent(gang: Gang) -> bool:
+    """Whether the machine has decided to bind members of the gang, and has not seen them bound."""
+    return any(binding.state is BindState.SENT for binding in gang.operations.bindings.values())
 
 
 def _suspended(gang: Gang, assessment: Assessment) -> Condition | None:

@@ -14,13 +14,13 @@ from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
-from gangsched.core.objects.record import Phase
 from gangsched.core.objects.shape import PODS
 from gangsched.core.queueing.order import order_key
 from gangsched.core.status.ahead import holds_up
 from gangsched.views.group_row import WAITING, Ask, GroupRow, Leaving, ReservedLater, of_declared
 from gangsched.views.member_rows import member, runs
 from gangsched.views.timeline import moments
+from gangsched.views.undeclared_phase import phase_of
 
 MOST_ASKS = 8
 """Maximum number of different requests of a group's members that are listed; the largest number of members first."""
@@ -38,7 +38,7 @@ def row(gang: Gang, assessment: Assessment) -> GroupRow:
     group_row = (
         _declared(gang.observed.group, gang, minimum)
         if gang.observed.group is not None
-        else _undeclared(gang, minimum, assessment.terms.source)
+        else _undeclared(gang, assessment)
     )
     in_line = assessment.facts.complete and holds_up(gang.wait)
     turn = order_key(gang, assessment) if group_row.since and in_line else ()
@@ -83,18 +83,11 @@ def _declared(group: Group, gang: Gang, minimum: int) -> GroupRow:
     return replace(said, members=len(live), minimum=minimum or said.minimum, bound=sum(bool(pod.node) for pod in live))
 
 
-def _undeclared(gang: Gang, minimum: int, source: str) -> GroupRow:
+def _undeclared(gang: Gang, assessment: Assessment) -> GroupRow:
     """A gang without a PodGroup, according to its members and their conditions."""
-    live = gang.live()
-    bound = sum(bool(pod.node) for pod in live)
+    live, phase = gang.live(), phase_of(gang, assessment)
     waiting = [pod for pod in live if not pod.node]
     refused = next((pod for pod in waiting if pod.condition_reason), None)
-    if live and bound >= minimum:
-        phase = Phase.RUNNING if gang.record.phase == Phase.RUNNING else Phase.SCHEDULED
-    elif len(live) < minimum:
-        phase = Phase.PENDING
-    else:
-        phase = Phase.DEGRADED if bound else Phase.QUEUED
     waits = phase in WAITING and waiting
     return GroupRow(
         key=gang.key,
@@ -103,9 +96,9 @@ def _undeclared(gang: Gang, minimum: int, source: str) -> GroupRow:
         reason=refused.condition_reason if refused is not None and waits else "",
         message=refused.condition_message if refused is not None and waits else "",
         members=len(live),
-        minimum=minimum,
-        bound=bound,
+        minimum=assessment.minimum,
+        bound=len(live) - len(waiting),
         created=min((pod.created for pod in gang.observed.pods.values()), default=0.0),
         since=min(pod.created for pod in waiting) if waits else 0.0,
-        source=source,
+        source=assessment.terms.source,
     )

@@ -16,7 +16,7 @@ from gangsched.cli.visible_groups import elsewhere, rows
 from gangsched.core.objects.declaration import Declaration, GroupKey
 from gangsched.core.objects.events import Event, GroupsReplaced, NodesReplaced, PodsReplaced, Synced
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.record import Phase, Record
+from gangsched.core.objects.record import Outcome, Phase, Record
 from gangsched.core.objects.status import Condition, GroupStatus
 from gangsched.views.cluster_overview import as_object, look
 from gangsched.views.decided_copy import decided
@@ -113,6 +113,74 @@ def test_a_gang_that_only_its_pods_declare_is_told_by_them(pods, phase, reason):
     assert (found.key.name, found.declared, found.phase, found.reason) == ("bare", False, phase, reason)
     assert (found.members, found.minimum) == (len(pods), 2)
     assert bool(found.since) is (phase is not Phase.SCHEDULED)
+
+
+_CONTRARY = Declaration(group="bare", min_member=3)
+_TOO_LARGE = {"cpu": "99"}
+
+
+@pytest.mark.parametrize(
+    ("pods", "phase"),
+    [
+        pytest.param([{}], Phase.PENDING, id="incomplete"),
+        pytest.param([{}, {"declaration": _CONTRARY}], Phase.PENDING, id="contradiction"),
+        pytest.param(
+            [{"node": "n1"}, {"node": "n1", "declaration": _CONTRARY}], Phase.PENDING, id="contradiction, bound"
+        ),
+        pytest.param([{}, {"declaration": Declaration(group="bare", error="no")}], Phase.PENDING, id="invalid"),
+        pytest.param([{"condition_reason": "OwnerUnknown"}] * 2, Phase.PENDING, id="unread by the operator"),
+        pytest.param([{}, {}], Phase.QUEUED, id="about to be bound"),
+        pytest.param([_TOO_LARGE] * 2, Phase.QUEUED, id="without room"),
+        pytest.param([{"node": "n1"}, {}], Phase.DEGRADED, id="about to be whole"),
+        pytest.param([{"node": "n1"}, _TOO_LARGE], Phase.DEGRADED, id="lacks a member"),
+        pytest.param([{"node": "n1"}], Phase.DEGRADED, id="has lost a member"),
+        pytest.param([{"node": "n1", "bound_at": NOW - 1}, _TOO_LARGE], Phase.DEGRADED, id="quorum begun"),
+        pytest.param([{"node": "n1"}] * 2, Phase.SCHEDULED, id="bound"),
+        pytest.param([{"node": "n1", "phase": "Running"}] * 2, Phase.RUNNING, id="runs"),
+    ],
+)
+def test_every_command_tells_the_same_phase_of_a_gang_that_only_its_pods_declare(pods, phase):
+    """Regression: `list` said Queued and `explain` Pending where two pods contradict each other."""
+    given = {"declaration": Declaration(group="bare", min_member=2), "created": NOW - 5}
+    made = [pod(f"bare-{number}", **{**given, **fields}) for number, fields in enumerate(pods)]
+    told = events(nodes=[node("n1")], pods=made)
+    found = from_cluster(told, GroupKey("default", "bare"), policy=Policy(), now=NOW)
+    assert found is not None
+    [overview] = look(decided(told, policy=Policy(), now=NOW)).groups
+    [row] = listed(pods=made)
+    assert {found.phase, overview.phase, row.phase} == {phase}
+    assert {each.phase for each in waiting(told, policy=Policy(), now=NOW)} <= {phase}
+
+
+def test_every_command_tells_that_the_operator_has_yet_to_bind_what_fits():
+    """Regression: `explain` without a name told the phase of the copy, which is as good as bound."""
+    queued = group("a", min_member=2, status=status(Phase.QUEUED, "Unschedulable", NOW - 5))
+    declared = [pod(f"a-{number}", group="a") for number in range(2)]
+    for pods in (declared, [pod("lone", group="")]):
+        told = events(nodes=[node("n1")], groups=[queued] if pods is declared else (), pods=pods)
+        [each] = waiting(told, policy=Policy(), now=NOW)
+        found = from_cluster(told, each.key, policy=Policy(), now=NOW)
+        assert found is not None
+        assert (each.phase, each.reason, each.message) == (found.phase, found.reason, found.message)
+        assert found.phase == Phase.QUEUED
+
+
+@pytest.mark.parametrize("phase", [Phase.SUCCEEDED, Phase.FAILED, Phase.SUSPENDED])
+def test_what_has_ended_does_not_wait(phase):
+    """Regression: `explain` without a name, which shows what waits, told of every group that had succeeded."""
+    ended = Record(phase=phase, outcome=Outcome.FAILED if phase is Phase.FAILED else Outcome.SUCCEEDED)
+    there = group("a", min_member=2, status=GroupStatus(ended))
+    assert [row.since for row in listed(groups=[there])] == [0.0]
+    assert not [*waiting(events(groups=[there]), policy=Policy(), now=NOW)]
+
+
+def test_a_group_without_members_waits_whatever_its_minimum():
+    """Regression: what a former run had made of its minimum hid it from `explain` without a name."""
+    former = Record(phase=Phase.PENDING, run_start=NOW - 9, scheduled_at=NOW - 8, outcome=Outcome.UNDECIDED)
+    there = group("a", min_member=2, status=GroupStatus(former), created=NOW - 9)
+    assert [(row.phase, bool(row.since)) for row in listed(groups=[there])] == [(Phase.PENDING, True)]
+    [found] = waiting(events(groups=[there]), policy=Policy(), now=NOW)
+    assert (found.key.name, found.phase, found.reason, found.members) == ("a", Phase.PENDING, "NoMembers", 0)
 
 
 def test_all_of_many_groups_are_seen_and_explained():
