@@ -6,9 +6,19 @@ import argparse
 import time
 from collections.abc import Collection, Mapping, Sequence
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gangsched.cli.cluster_access import add_cluster, add_namespace, add_rules, connected, named, note, run, split_name
+from gangsched.cli.cluster_access import (
+    Unanswered,
+    add_cluster,
+    add_namespace,
+    add_rules,
+    connected,
+    named,
+    note,
+    run,
+    split_name,
+)
 from gangsched.cli.completion import complete_groups
 from gangsched.cli.output import (
     JSON,
@@ -45,8 +55,8 @@ def add_parser(commands: Commands) -> None:
         help="show the Events of a group and its members, in chronological order",
         description="Show the Events of a group and of its members, from all sources, in chronological order. It needs "
         "the right to list Events in the namespace, and for those of the members the right to list pods.",
-        epilog="Exit status: 0 for success, also if there are no Events; 1 if the cluster does not answer, 2 for wrong "
-        "usage, missing credentials or an answer that cannot be read.",
+        epilog="Exit status: 0 for success, also if there are no Events; 1 if there is no such group and no Event of "
+        "one, or the cluster does not answer, 2 for wrong usage, missing credentials or an answer that cannot be read.",
     )
     group = parser.add_argument("group", metavar="[NS/]NAME", help="the group")
     group.completer = complete_groups  # type: ignore[attr-defined] # argcomplete looks for it there
@@ -63,58 +73,76 @@ def _execute(arguments: argparse.Namespace) -> int:
 
 
 async def _print_events(arguments: argparse.Namespace) -> int:
-    from gangsched.cli.watch_option import follow  # noqa: PLC0415 - see the package
-
     split_name(arguments.group)
     async with connected(arguments) as session:
-        key = named(arguments, arguments.group, session)
-        with Progress("reading Events"):
-            members = await _members(arguments, session, key)
-        if arguments.watch:
+        return await _show(arguments, session)
 
-            async def look() -> Sequence[Item]:
-                events = await _events(session, key, await _members(arguments, session, key) or ())
-                texts = _texts(arguments, events, headed=False)
-                return [(_name(event), _last(event), text) for event, text in zip(events, texts, strict=True)]
 
-            await follow(arguments, look)
-        if members is None:
-            note(arguments, "only Events of the PodGroup, because you may not list its members: request to list pods")
-        events = await _events(session, key, members or ())
-        if arguments.output in (JSON, YAML):
-            print(structured(arguments.output, {"apiVersion": "v1", "kind": "List", "items": events}))
-        elif not events and arguments.output != NAME:
-            note(arguments, f"No Events of {key} and its members; the API server keeps them for an hour by default.")
-        else:
-            for text in _texts(arguments, events, headed=True):
-                print(text)
+async def _show(arguments: argparse.Namespace, session: ApiSession) -> int:
+    from gangsched.cli.watch_option import follow  # noqa: PLC0415 - see the package
+
+    key = named(arguments, arguments.group, session)
+    with Progress("reading Events"):
+        found = await _find(arguments, session, key)
+        events = await _events(session, key, found.members or ())
+    if found.why_unknown and not events:
+        raise Unanswered(found.why_unknown)
+    if arguments.watch:
+
+        async def look() -> Sequence[Item]:
+            members = (await _find(arguments, session, key)).members
+            latest = await _events(session, key, members or ())
+            texts = _texts(arguments, latest, headed=False)
+            return [(_name(event), _last(event), text) for event, text in zip(latest, texts, strict=True)]
+
+        await follow(arguments, look)
+    if found.members is None:
+        note(arguments, "only Events of the PodGroup, because you may not list its members: request to list pods")
+    if arguments.output in (JSON, YAML):
+        print(structured(arguments.output, {"apiVersion": "v1", "kind": "List", "items": events}))
+    elif not events and arguments.output != NAME:
+        note(arguments, f"No Events of {key} and its members; the API server keeps them for an hour by default.")
+    else:
+        for text in _texts(arguments, events, headed=True):
+            print(text)
     return 0
 
 
-async def _members(arguments: argparse.Namespace, session: ApiSession, key: GroupKey) -> Collection[str] | None:
-    """The names of the pods that belong to the group now; None if the caller may not see them."""
+class _Found(NamedTuple):
+    """The names of the pods that belong to the group now; None if the caller may not see them.
+
+    `why_unknown` says that there is no such group; empty if there is one, or if that cannot be seen.
+    """
+
+    members: Collection[str] | None
+    why_unknown: str = ""
+
+
+async def _find(arguments: argparse.Namespace, session: ApiSession, key: GroupKey) -> _Found:
     from gangsched.cli.deciding_settings import rules  # noqa: PLC0415
     from gangsched.cli.group_reader import read_gangs, read_members  # noqa: PLC0415
     from gangsched.cli.leaders import read_leaders  # noqa: PLC0415 - see the package
+    from gangsched.cli.unknown_group import is_there, why_unknown  # noqa: PLC0415
     from gangsched.cli.visible_groups import rows  # noqa: PLC0415
     from gangsched.kube.client.errors import ApiError  # noqa: PLC0415
 
     leaders = await read_leaders(session)
-    decided = rules(arguments, leaders)
+    settings = rules(arguments, leaders).settings
     try:
-        if leaders.tell(decided.settings, key.namespace):
-            names = await read_members(session, key, decided.settings.scheduler_names)
+        if leaders.tell(settings, key.namespace):
+            names = await read_members(session, key, settings.scheduler_names)
             if names is not None:
-                return names
-        reading = await read_gangs(session, key.namespace, decided.settings)
+                return _Found(names)
+        reading = await read_gangs(session, key.namespace, settings)
     except ApiError as error:
         if error.status != HTTPStatus.FORBIDDEN:
             raise
-        return None
-    if reading.forbidden:
-        return None
-    visible = rows(reading, policy=decided.settings.policy(), now=time.time())
-    return next((row.pods for row in visible if row.key[:2] == key[:2]), ())
+        return _Found(None)
+    visible = rows(reading, policy=settings.policy(), now=time.time())
+    row = next((row for row in visible if row.key[:2] == key[:2]), None)
+    is_known = row is not None or is_there(key, reading, settings.scheduler_names)
+    missing = "" if is_known else why_unknown(key, reading, settings.scheduler_names)
+    return _Found(None if reading.forbidden else row.pods if row is not None else (), missing)
 
 
 async def _events(session: ApiSession, key: GroupKey, members: Collection[str]) -> list[Event]:

@@ -190,6 +190,7 @@ async def _diagnose(
     from gangsched.cli.deciding_settings import rules  # noqa: PLC0415
     from gangsched.cli.group_reader import MANY_PODS, Reading, is_at_rest, is_large, read, read_told  # noqa: PLC0415
     from gangsched.cli.leaders import read_leaders  # noqa: PLC0415
+    from gangsched.cli.unknown_group import why_unknown  # noqa: PLC0415
     from gangsched.views.diagnosed import from_status  # noqa: PLC0415
     from gangsched.views.diagnosis import from_cluster  # noqa: PLC0415
 
@@ -219,7 +220,7 @@ async def _diagnose(
     else:
         diagnosis = from_status(reading.group) if reading.group is not None else None
     if diagnosis is None:
-        raise Unanswered(_unknown(key, reading, decided.settings.scheduler_names))
+        raise Unanswered(why_unknown(key, reading, decided.settings.scheduler_names))
     return _Explained(await _with_owners(session, diagnosis, decided.settings), reading, leaders, decided)
 
 
@@ -245,22 +246,3 @@ async def _with_owners(session: ApiSession, diagnosis: Diagnosis, settings: Sett
 
 def _width(arguments: argparse.Namespace) -> int:
     return UNWRAPPED if arguments.output == WIDE else columns()
-
-
-def _unknown(key: GroupKey, reading: Reading, ours: Sequence[str]) -> str:
-    if reading.forbidden:
-        return (
-            f"there is no PodGroup {key}, and gangsched cannot see whether pods declare such a group, because the API "
-            f"server says: {reading.forbidden}"
-        )
-    pod = reading.pod_of(key)
-    if pod is not None and pod.scheduler not in ours:
-        return (
-            f"the pod {pod.name} of namespace {pod.namespace} has the schedulerName {pod.scheduler}, not "
-            f"{' or '.join(ours)}: create it again with spec.schedulerName: {ours[0]}, or name its scheduler with "
-            "--scheduler-name"
-        )
-    return (
-        f"there is no PodGroup {key}, and no waiting pod of gangsched names it or has that name: check the name with "
-        f"kubectl get podgroups.gangsched.io -n {key.namespace}"
-    )
