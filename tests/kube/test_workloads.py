@@ -261,6 +261,16 @@ FACTS: list[tuple[str, object, Json, Json]] = [
             ({}, {"startTime": "2026-01-01T00:00:00Z"}, 0.0),
         )
     ),
+    # It may ask for no gang, and an annotation takes precedence over that.
+    *(
+        ("job", {"scheduling": {"schedulingPolicy": policy}}, {"annotations": annotations}, {"gang": gang})
+        for policy, annotations, gang in (
+            ({"basic": {}}, {}, False),
+            ({"basic": {}}, {"gangsched.io/gang": "true"}, True),
+            ({"basic": None, "gang": {"minCount": 2}}, {}, None),
+            ({"gang": {"minCount": 2}}, {"gangsched.io/gang": "false"}, False),
+        )
+    ),
     # How long it took is known once it has succeeded.
     *(
         ("job", {}, {"status": status}, {"began": 1767225600.0, "succeeded_at": succeeded_at})

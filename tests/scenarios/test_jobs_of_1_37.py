@@ -159,6 +159,12 @@ def test_a_job_that_asks_for_a_gang_is_one_as_far_as_the_api_server_keeps_that(c
     assert len(started(asks, cpus=4, auto=False).bound()) == 4
 
 
+def test_a_job_that_asks_for_no_gang_is_none_where_jobs_are_gangs_as_far_as_the_api_server_keeps_that(cluster):
+    """Regression: the label of the namespace won, which says less than the Job's own field."""
+    asks = replace(cluster, scheduling={"schedulingPolicy": {"basic": {}}})
+    assert len(started(asks, cpus=3, auto=True).bound()) == (3 if asks.kept else 0)
+
+
 @pytest.mark.parametrize("auto", [True, False], ids=["auto", "plain"])
 def test_the_minimum_that_a_job_states_counts_everywhere(cluster, auto):
     asks = replace(cluster, scheduling={"schedulingPolicy": {"gang": {"minCount": 2}}})

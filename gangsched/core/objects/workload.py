@@ -86,21 +86,22 @@ class Series(Struct, frozen=True, gc=False):
 class WorkloadFacts(Struct, frozen=True, gc=False):
     """The facts in the object of a workload. `title` is its kind for users, such as `StatefulSet`.
 
-    `gang`: whether its annotation asks for gangs; None without the annotation. `size` is the number of pods that it
-    wants now, in all its gangs. `idle` says in a few words why it wants none at present, empty if it does: one of the
-    constants above, or how it is scaled to 0. `least` is the minimum of its gangs by its annotation, if it has one.
-    `top` is the object above it, if that is of a watched kind: the annotations there take precedence. `api_version` is
-    the version in which it is read. `remedy`: its controller creates pods only once others are ready, and this tells
-    users how to have them created at once; empty if the controller does so. `completions` is how many of its pods must
-    succeed in total, None if it does not say, and `succeeded` how many it has counted. If `completions` exceeds `size`,
-    its pods come in waves. `given_up` is how many of the completions have failed for good, so that nobody owes them any
-    more (a Job's failed indexes). `series` are its Jobs, which count on their own, if these create its pods.
-    `recreates_all`: when a pod of a gang is lost, its controller deletes the others too. `patient`: an evicted pod does
-    not count as a failure of it. `ends_by` is when its own limit ends it, in epoch seconds, 0.0 without one. `began`
-    and `succeeded_at` are when its run began and when it had succeeded, in epoch seconds, 0.0 before that or if it does
-    not say; `owner` is the UID of the object that owns it, its controller first; empty if none does. `not_yet` are
-    roles of which it has no pods before others of its pods are complete, which this state of the object does not show.
-    `ignored` are fields in use that change what its own system would do, but not what gangsched does.
+    `gang`: whether its annotation, or without one its fields, ask for gangs; None if neither does. `size` is the number
+    of pods that it wants now, in all its gangs. `idle` says in a few words why it wants none at present, empty if it
+    does: one of the constants above, or how it is scaled to 0. `least` is the minimum of its gangs by its annotation,
+    if it has one. `top` is the object above it, if that is of a watched kind: the annotations there take precedence.
+    `api_version` is the version in which it is read. `remedy`: its controller creates pods only once others are ready,
+    and this tells users how to have them created at once; empty if the controller does so. `completions` is how many of
+    its pods must succeed in total, None if it does not say, and `succeeded` how many it has counted. If `completions`
+    exceeds `size`, its pods come in waves. `given_up` is how many of the completions have failed for good, so that
+    nobody owes them any more (a Job's failed indexes). `series` are its Jobs, which count on their own, if these create
+    its pods. `recreates_all`: when a pod of a gang is lost, its controller deletes the others too. `patient`: an
+    evicted pod does not count as a failure of it. `ends_by` is when its own limit ends it, in epoch seconds, 0.0
+    without one. `began` and `succeeded_at` are when its run began and when it had succeeded, in epoch seconds, 0.0
+    before that or if it does not say; `owner` is the UID of the object that owns it, its controller first; empty if
+    none does. `not_yet` are roles of which it has no pods before others of its pods are complete, which this state of
+    the object does not show. `ignored` are fields in use that change what its own system would do, but not what
+    gangsched does.
     """
 
     title: str

@@ -26,6 +26,7 @@ class _Gang(Struct, gc=False, rename="camel"):
 
 
 class _Policy(Struct, gc=False):
+    basic: Annotated[Raw, means("no gang, also in a labelled namespace; an annotation takes precedence")] = ABSENT
     gang: _Gang | None = None
 
 
@@ -84,6 +85,7 @@ def _desired(job: _Job) -> Desired:
     desired = _counted(job, spec)
     status = job.status or _JobStatus()
     return desired._replace(
+        gang=_gang(spec),
         topology=_topology(spec.scheduling),
         patient=patient,
         ends_by=_ends_by(job, spec),
@@ -141,6 +143,12 @@ def _least(spec: _JobSpec) -> int | None:
     """The minimum that the Job states itself."""
     policy = spec.scheduling.scheduling_policy if spec.scheduling is not None else None
     return policy.gang.min_count if policy is not None and policy.gang is not None else None
+
+
+def _gang(spec: _JobSpec) -> bool | None:
+    """False if the Job asks for no gang; None if it leaves that to others."""
+    policy = spec.scheduling.scheduling_policy if spec.scheduling is not None else None
+    return False if policy is not None and policy.basic != ABSENT else None
 
 
 def number_of_indexes(text: str) -> int:

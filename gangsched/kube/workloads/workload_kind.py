@@ -64,8 +64,9 @@ class Desired(NamedTuple):
     domain of a member of another role. `remedy` says how to have those members created at once. `least` is the minimum
     that the object's fields state for the gang as a whole, None if they state none: then it is `size`. If it states
     them, `priority_class`, `time_s` and `topology` are its PriorityClass, its longest wait and the label whose domain
-    takes the whole gang. `completions`, `succeeded`, `given_up`, `series`, `recreates_all`,
-    `patient`, `ends_by`, `began`, `succeeded_at` and `not_yet` are as in `WorkloadFacts`.
+    takes the whole gang. `gang` is whether they ask for gangs, None if they say nothing of it. `completions`,
+    `succeeded`, `given_up`, `series`, `recreates_all`, `patient`, `ends_by`, `began`, `succeeded_at` and `not_yet` are
+    as in `WorkloadFacts`.
     """
 
     size: int
@@ -79,6 +80,7 @@ class Desired(NamedTuple):
     priority_class: str = ""
     time_s: float | None = None
     topology: str = ""
+    gang: bool | None = None
     completions: int | None = None
     succeeded: int = 0
     given_up: int = 0
@@ -196,6 +198,8 @@ class Kind(Generic[Form]):
             error = error or str(fault)
             # Whatever was meant, the pods must not be bound one by one.
             gang = True if gang is None else gang
+        if gang is None and desired is not None:
+            gang = desired.gang
         namespace, spec, top = meta.namespace or "default", None, self._top(meta)
         if desired is not None and not error:
             try:
