@@ -2,16 +2,17 @@
 
 Every binding of a pod or a volume succeeds and is observed at once, every requested volume is provisioned, and every
 device is allocated. Evictions are answered as `eviction_api` says, and terminating pods are gone at their
-deletionTimestamps. Pods without a group end at their activeDeadlineSeconds. Nothing else
-changes: other bound pods do not end, and no pod is created again. The clock jumps from one deadline to the next until
-the longest maxScheduleTime has passed, also since the last pod was gone, and since a plan may have been given up.
+deletionTimestamps. Pods without a group end at their activeDeadlineSeconds. Nothing else changes: other bound pods do
+not end, and no pod is created again. The clock jumps from one deadline to the next, where nothing changes at growing
+intervals, until the longest maxScheduleTime has passed, also since the last pod was gone, and since a plan may have
+been given up.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
@@ -55,6 +56,9 @@ from gangsched.views.findings import Finding, Findings
 from gangsched.whatif.departures import Departures, Leaving
 from gangsched.whatif.eviction_api import Evictions
 from gangsched.whatif.world.contents import World
+
+_PAUSE = 0.1
+"""How long to pause between tries that change nothing, as a share of the time for which they have changed nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +144,7 @@ class _Simulation:
                 self._evictions.await_end(pod.uid, pod.gone_by)
             elif pod.node:
                 self._await_limit(pod, pod.lifetime.start or pod.bound_at)
-        self._end = self._start
+        self._end = self._news_at = self._start
         self._departures = Departures(self._machine)
         self._preempted: dict[GroupKey, Finding] = {}
         self._decisions: list[Decision] = []
@@ -157,6 +161,7 @@ class _Simulation:
                 if uid in self._pods:
                     self._inbox.append(PodGone(uid))
                     self._forget(uid)
+                    self._news_at = self._now
             self._settle()
         for fault in self._machine.take_faults():
             if isinstance(fault, SetAside):
@@ -179,9 +184,22 @@ class _Simulation:
         )
 
     def _next(self) -> float:
-        """When something happens next, in epoch seconds; infinity if nothing does."""
+        """When something happens next, in epoch seconds; infinity if nothing does.
+
+        Groups that have timed out are tried again and again. The longer that has changed nothing, the longer is the
+        next pause, so that the number of tries hardly depends on how far ahead the end is.
+        """
         deadline = self._machine.next_deadline()
-        return min(float("inf") if deadline is None else deadline, self._evictions.next_end())
+        quiet_s = self._now - self._news_at - self._policy.backoff_max_s
+        tried = max(float("inf") if deadline is None else deadline, self._now + max(0.0, quiet_s) * _PAUSE)
+        return min(tried, self._evictions.next_end(), *self._known())
+
+    def _known(self) -> Iterator[float]:
+        """When plans are given up and groups time out for the first time, in epoch seconds."""
+        gangs = self._machine.gangs
+        times = [plan.expires for plan in self._machine.plans.values()]
+        times += [each.due for key, each in self._machine.assessments.items() if not gangs[key].record.timeouts]
+        return (at for at in times if at > self._now)
 
     def _go_on_until(self, at: float) -> None:
         """Do not end before every group that waits since then has timed out; a pod without one waits as long."""
@@ -362,5 +380,6 @@ class _Simulation:
         if over or (state in states and not victims and departure is None):
             return
         states.add(state)
+        self._news_at = self._now
         at = self._now - self._start
         self._decisions.append(Decision(at=at, finding=finding, placed=placed, leaving=departure, victims=victims))

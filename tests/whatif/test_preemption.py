@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
 
+from gangsched.core.machine import Machine
 from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.events import BudgetSeen, PodGone
 from gangsched.core.objects.pod import Pod
@@ -148,6 +150,33 @@ def test_a_terminating_pod_of_the_files_is_gone_at_its_end_and_nobody_leaves_for
     assert leaving(outcome) == {}
     [at] = [each.at for each in outcome.decisions if each.placed]
     assert at == 45
+
+
+@pytest.mark.parametrize("days", [1, 30, 3000])
+def test_a_pod_that_terminates_for_long_takes_no_longer_to_simulate(days, monkeypatch):
+    """Regression: the group that waits for it was tried every five minutes, which took a minute for 30 days."""
+    calls: list[float] = []
+    handle = Machine.handle
+
+    def counting(machine, events, now):
+        calls.append(now)
+        return handle(machine, events, now)
+
+    monkeypatch.setattr(Machine, "handle", counting)
+    end_s = days * 86_400
+    gone = pods("low", 4, node="n1", terminating=True, gone_by=START + end_s)
+    outcome = simulate(world(*gone), Policy())
+    assert (end_s, "high", "Scheduled") in told(outcome)
+    assert len(calls) < 400
+
+
+def test_a_time_out_in_between_is_told_at_its_time():
+    """Tries become rare while nothing changes, but what happens for the first time does not wait for the next one."""
+    gone = pods("low", 4, node="n1", terminating=True, gone_by=START + 86_400)
+    patient = group("patient", min_member=1, max_schedule_time_s=40_000.0)
+    there = world(*gone, *pods("patient", 1, cpu=99))
+    found = simulate(dataclasses.replace(there, groups=[*there.groups, patient]), Policy())
+    assert (40_000, "patient") in [(at, name) for at, name, _ in told(found)]
 
 
 class TestEvictions:
