@@ -144,10 +144,23 @@ def _remarks(world: World) -> Iterator[str]:
     if world.ignored:
         kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(world.ignored.items()))
         yield f"ignored objects, which create no pods here: {kinds}; if they should, add the manifests of their pods"
+    if world.unused:
+        yield (
+            "not used, because gangsched does not read it and no operator that does runs here: "
+            f"{_first(world.unused)}; declare the gang as docs/gangs.md says, or add the PodGroup that the operator "
+            "would create"
+        )
     bare = [node.name for node in world.nodes if not {"cpu", "pods"} <= dict(node.allocatable).keys()]
     if bare:
-        named = ", ".join(bare[:_NAMED]) + (f" and {len(bare) - _NAMED} more" if len(bare) > _NAMED else "")
-        yield f"nodes without cpu or pods in status.allocatable, on which pods that request them do not fit: {named}"
+        yield (
+            "nodes without cpu or pods in status.allocatable, on which pods that request them do not fit: "
+            f"{_first(bare)}"
+        )
+
+
+def _first(names: Sequence[str]) -> str:
+    """The first names, and the number of the others."""
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 def text_of(outcome: Outcome, width: int) -> Iterator[str]:
@@ -195,9 +208,8 @@ def _summary(outcome: Outcome) -> str:
     if waiting:
         sentence += f"; not bound: {', '.join(map(_waiting, waiting))}"
     if pods:
-        names = ", ".join(str(each.key) for each in pods[:_NAMED])
-        more = f" and {len(pods) - _NAMED} more" if len(pods) > _NAMED else ""
-        sentence += f"; {number_of(len(pods), 'pod')} without a group not bound: {names}{more}"
+        names = _first([str(each.key) for each in pods])
+        sentence += f"; {number_of(len(pods), 'pod')} without a group not bound: {names}"
     return f"{sentence}." if groups or pods else "No group in the files, and no pod without one waits."
 
 

@@ -658,6 +658,21 @@ class TestForms:
             ("b", "g-00001"),
         ]
 
+    def test_a_declaration_for_another_operator_that_nothing_reads_is_told_in_one_sentence(self, run):
+        minimum = {"scheduling.volcano.sh/group-min-member": "2"}
+        jobs = [
+            {
+                "apiVersion": "batch/v1",
+                "kind": "Job",
+                "metadata": {"name": f"j{number}", "annotations": minimum},
+                "spec": {"template": {"spec": pod("p")["spec"]}},
+            }
+            for number in range(7)
+        ]
+        [sentence] = [each for each in run(node(), *jobs).errors if "not used" in each]
+        assert "group-min-member of Job default/j0, " in sentence
+        assert "j4 and 2 more" in sentence
+
     def test_what_is_not_read_is_counted_on_standard_error(self, run):
         found = run(node(), pod("p"), {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}})
         assert found.errors == [

@@ -439,3 +439,31 @@ def test_those_that_come_later_come_once_the_first_run():
 def test_what_the_api_server_would_refuse_names_the_field(kind, change, said):
     with pytest.raises(ManifestError, match=said.replace("[", r"\[")):
         made(workload(kind, change))
+
+
+@pytest.mark.parametrize(
+    ("kind", "metadata", "spec", "said"),
+    [
+        ("RayCluster", {}, {}, []),
+        (
+            "RayCluster",
+            {"labels": {"ray.io/gang-scheduling-enabled": "true", "ray.io/priority-class-name": "high"}},
+            {},
+            ["the label ray.io/gang-scheduling-enabled", "the label ray.io/priority-class-name"],
+        ),
+        ("RayCluster", {"labels": {"ray.io/scheduler-name": "volcano"}}, {}, ["the label ray.io/scheduler-name"]),
+        ("JobSet", {}, {"gangPolicy": {"policy": "JobSetAsGang"}}, ["spec.gangPolicy"]),
+        (
+            "Job",
+            {"annotations": {"scheduling.volcano.sh/group-min-member": "4"}},
+            {},
+            ["the annotation scheduling.volcano.sh/group-min-member"],
+        ),
+    ],
+)
+def test_declarations_for_other_operators_that_nothing_reads_are_told(kind, metadata, spec, said):
+    """KubeRay, JobSet and Volcano make groups of them, and no such operator runs here."""
+    found = workload(kind, lambda there: there.update(spec))
+    found.body["metadata"].update(metadata)
+    whose = f"of {kind} {found.namespace}/{found.name}"
+    assert build([found]).unused == [f"{declaration} {whose}" for declaration in said]

@@ -38,6 +38,7 @@ from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping
 from gangsched.whatif.world.objects import Objects
 from gangsched.whatif.world.pod_admission import Admission
 from gangsched.whatif.world.simulated_pods import Pods, accepted, decoded
+from gangsched.whatif.world.unused import unused
 
 NODE, NAMESPACE = ("v1", "Node"), ("v1", "Namespace")
 BUDGET = ("policy/v1", "PodDisruptionBudget")
@@ -160,6 +161,7 @@ class _Builder:
         all_pods = chain(self._world.pods, *self._world.successors.values())
         custom = [manifest for manifest in self._known if manifest.gvk not in READ and not is_recorded(manifest)]
         unmade = self._objects.lacking(custom, all_pods)
+        self._world.unused += chain.from_iterable(map(unused, self._known))
         self._world.doubts += self._expansion.doubts
         self._world.doubts += doubts(
             self._known, [*self._others, *unmade], self._world, supported=READ, creating=creating

@@ -27,6 +27,7 @@ class World:
     `budgets` are by namespace and name, with a slash between them; `budgets_hidden` says why they cannot be read, empty
     if they can. `successors` are pods that are created once the pod with that UID runs. Those in `follows`, by UID, get
     the value that this label has on the node of that pod as their node selector. `ignored` counts unsupported objects.
+    `unused` are declarations for other operators that nothing here reads.
     `refused` are sentences about pods that ResourceQuotas do not admit, and `doubts` sentences that say why the cluster
     could decide otherwise.
     """
@@ -45,5 +46,6 @@ class World:
     successors: dict[str, list[Pod]] = field(default_factory=dict)
     follows: dict[str, str] = field(default_factory=dict)
     ignored: Counter[str] = field(default_factory=Counter)
+    unused: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)

@@ -82,6 +82,7 @@ def applied(new: World, before: World) -> World:
         successors=new.successors,
         follows=new.follows,
         ignored=new.ignored,
+        unused=new.unused,
         refused=new.refused,
         doubts=new.doubts,
     )
