@@ -275,8 +275,8 @@ class Placing:
         self._changes = self._cluster.changes
         assessment = self._assessments[gang.key]
         if found and (assessment.terms.spec.topology is not None or assessment.terms.spec.levels):
-            for key, domains in divided(self.snapshot, together(gang, assessment.terms, [])):
-                self._outcome.decide(gang_events.on_divided(gang, assessment, key, domains))
+            several = [*divided(self.snapshot, together(gang, assessment.terms, []))]
+            self._outcome.decide([*gang_events.on_divided(gang, assessment, several)])
 
     def _place(self, ask: Ask) -> Placement | Refusal | Unfinished:
         """Place, or return the refusal of an equal ask if nothing was placed in this cycle since."""

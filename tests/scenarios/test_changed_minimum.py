@@ -9,7 +9,7 @@ from gangsched.config.settings import Settings
 from gangsched.core.gang.unrecorded import OUTAGE_S
 from gangsched.core.objects.declaration import NATIVE, GroupKey, Role
 from gangsched.core.objects.effects import BindPod, PatchStatus
-from gangsched.core.objects.pod import PodPhase
+from gangsched.core.objects.pod import Owner, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup, GroupCondition, OnDegraded, SeenCondition
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, Refused
@@ -314,6 +314,25 @@ def test_what_a_raised_min_count_adds_is_bound_together_though_a_new_leader_know
 
 
 @pytest.mark.without("all", why="the story has its own restart")
+@pytest.mark.parametrize("shown", SHOWN)
+def test_what_a_raised_min_count_adds_is_bound_together_though_all_members_were_replaced_since_the_raise(shown):
+    """Regression: members that were bound after the raise counted as proof that the group had what it asks for."""
+    harness = running(2, shown)
+    raised = native(4, 2, shown, changed=harness.now)
+    harness.add(raised)
+    for number in range(2):
+        harness.delete(f"default/g-{number}")
+        harness.add(*members(1, "native", first=10 + number, created=harness.now))
+        harness.wait(10)
+    harness.run_pods()
+    harness.wait(OUTAGE_S + 60)
+    harness.add(raised, node("n2", cpu=1), *members(2, "native", first=20, created=harness.now))
+    harness.restart()
+    harness.wait(60)
+    assert harness.bound() == ["default/g-10", "default/g-11"]
+
+
+@pytest.mark.without("all", why="the story has its own restart")
 @pytest.mark.parametrize("shown", [each for each in SHOWN if each.id != "False, of the raised minimum"])
 def test_lost_members_are_replaced_one_by_one_if_the_min_count_was_never_changed(shown):
     harness = running(4, shown)
@@ -323,6 +342,22 @@ def test_lost_members_are_replaced_one_by_one_if_the_min_count_was_never_changed
     harness.restart()
     harness.wait(60)
     assert harness.bound() == ["default/g-0", "default/g-1", "default/g-4"]
+
+
+@pytest.mark.without("all", why="the story has its own restart")
+def test_a_condition_that_gangsched_does_not_write_says_nothing_of_the_present_run():
+    """Regression: by the True of an earlier run a new leader went on with a quorum that was half bound."""
+    harness = Harness()
+    asks = read({"schedulingPolicy": {"gang": {"minCount": 4}}}, conditions=[TRUE], settings=UNWRITTEN)
+    there = members(4, "native", created=harness.now, owner=Owner("StatefulSet", "s", "set-s", "apps"))
+    bound = [replace(each, node="n1", bound_at=harness.now + 5) for each in there[:2]]
+    harness.now += 7
+    harness.nodes["n1"] = node("n1", cpu=3)
+    harness.pods = {each.uid: each for each in (*bound, *there[2:])}
+    harness.foreign[NATIVE, asks.key] = asks
+    harness.restart()
+    harness.wait(600)
+    assert harness.evicted == ["default/g-0", "default/g-1"]
 
 
 @pytest.mark.without("all", why="the story has its own restart")

@@ -49,6 +49,7 @@ def read(
     if changed:
         fields = {"manager": "kubectl", "operation": "Update", "time": format_time(changed)}
         owned = ("f:metadata", "f:spec"), ("f:status",)
+        meta["creationTimestamp"] = format_time(999_000.0)
         later = {**fields, "time": format_time(changed + 9999), "subresource": "status"}
         entries = zip((fields, later), owned, strict=True)
         meta["managedFields"] = [entry | {"fieldsV1": {each: {} for each in own}} for entry, own in entries]

@@ -221,20 +221,21 @@ def test_pods_of_an_earlier_run_do_not_count_after_a_restart_without_a_podgroup_
 @pytest.mark.parametrize(
     ("finished", "started_s", "phase"),
     [
-        (PodPhase.SUCCEEDED, None, "Running"),
         (PodPhase.SUCCEEDED, 5, "Running"),
         (PodPhase.SUCCEEDED, -5, "Degraded"),
-        (PodPhase.FAILED, None, "Degraded"),
+        (PodPhase.FAILED, 5, "Degraded"),
     ],
 )
-def test_a_finished_member_belongs_to_an_earlier_run_only_if_a_time_shows_it(finished, started_s, phase):
-    """Regression: one whose times are unknown counted as bound before the live member existed.
+def test_a_finished_member_belongs_to_the_run_of_its_start_if_it_is_unknown_when_it_was_bound(
+    finished, started_s, phase
+):
+    """Regression: one whose binding has no time counted as bound before the live member existed.
 
     The finished member was created before the live one, and started so long after that was created.
     """
     harness, says = Harness(), Declaration(group="x", min_member=2)
     created = harness.now - 100
-    start = Lifetime(start=0.0 if started_s is None else created + started_s)
+    start = Lifetime(start=created + started_s)
     ended = pod("x-0", declaration=says, node="n1", phase=finished, created=created - 10)
     lives = pod("x-1", declaration=says, node="n1", phase=PodPhase.RUNNING, created=created, bound_at=created + 1)
     harness.nodes["n1"] = node("n1", cpu=9)
@@ -244,6 +245,7 @@ def test_a_finished_member_belongs_to_an_earlier_run_only_if_a_time_shows_it(fin
     record = harness.gang("default/x").record
     assert record.phase == phase
     assert (record.successes, record.failed) == (int(phase == "Running"), int(finished is PodPhase.FAILED))
+    assert record.scheduled_at == (created + 1)
 
 
 @pytest.mark.without("all", why="it changes leaders itself")

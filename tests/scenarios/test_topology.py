@@ -154,7 +154,14 @@ def test_a_member_that_joins_a_group_in_two_domains_is_bound_where_most_are_and_
     assert harness.pod("default/a-3").node == "node-a"
     [told] = harness.events(Reason.TOPOLOGY_BROKEN)
     assert (told.kind, told.name, told.type) == ("PodGroup", "a", "Warning")
-    assert "zone: a, b" in told.note
+    assert "are in 2 (a, b)" in told.note
+    harness.add(*pods("a", 3, first=4))
+    harness.settle()
+    assert len(harness.bound()) == 7
+    assert len(harness.events(Reason.TOPOLOGY_BROKEN)) == 1
+    harness.add(node("node-c", cpu=9, labels={"zone": "c"}), pod("a-7", node="node-c"), *pods("a", 1, first=8))
+    harness.settle()
+    assert "are in 3 (a, b, c)" in harness.events(Reason.TOPOLOGY_BROKEN)[1].note
 
 
 @pytest.mark.without("all", why="the number of Events is that of one leader")

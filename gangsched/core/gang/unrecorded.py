@@ -31,12 +31,10 @@ def find_begun(gang: Gang, *, foreign: Foreign, policy: Policy, now: float) -> N
     # Pods of owners that do not count say nothing about the quorum, however long they have waited.
     gang.update_ownership(policy.owner_guard, foreign)
     if not gang.record.run_start:
-        # All members of a quorum exist when it is bound, so pods bound before that belong to earlier runs. Those bound
-        # nobody knows when are of the run of the members that are bound now; without such members they are not.
+        # All members of a quorum exist when it is bound, so pods bound before that belong to earlier runs.
         oldest = min((pod.created for pod in gang.live()), default=float("inf"))
-        unknown = float("inf") if any(pod.node for pod in gang.live()) else 0.0
-        ended = (pod for pod in gang.observed.pods.values() if pod.terminal)
-        gang.roster.end_run(gang.roster.past.union(pod.uid for pod in ended if (pod.bound_by or unknown) < oldest))
+        old = (pod.uid for pod in gang.observed.pods.values() if pod.terminal and pod.bound_by < oldest)
+        gang.roster.end_run(gang.roster.past.union(old))
     record = gang.record
     failed = record.outcome is Outcome.OUT_OF_TIME or (record.phase is Phase.FAILED and not record.ended)
     if not failed and (record.ended or not record.scheduled_at):
@@ -116,8 +114,8 @@ def _half_done(
     theirs = (pod for pod in waited if roles is None or role_of(pod) in roles)
     telling = (pod for pod in ours if (pod.node if roles is None else role_of(pod) in lacking))
     seen = [each for pod in telling if (each := _shown(pod, foreign)) is not None]
-    # A condition that nobody writes shows nothing unless it is True.
-    shown = [each.scheduled for each in seen if each.scheduled or each.writable]
+    # A condition that gangsched does not write may be of an earlier run.
+    shown = [each.scheduled for each in seen if each.writable]
     recent = bool(shown) or now <= begun_at + OUTAGE_S + policy.repair_deadline_s
     was_whole = bool(shown) and (any(shown) if roles is None else all(shown))
     if not recent or was_whole or not any(pod.created <= begun_at for pod in theirs):
@@ -151,7 +149,7 @@ def _recall_scheduled(gang: Gang, spec: GroupSpec | None, foreign: Foreign) -> N
     least = said_minima(says) if spec is None else chosen(minima(spec), there)
     if least is None:
         return
-    changed = {role_of(pod) for pod in bound if (seen := _shown(pod, foreign)) and seen.may_be_raised(pod.bound_at)}
+    changed = {role_of(pod) for pod in bound if (seen := _shown(pod, foreign)) and seen.may_be_raised}
     if spec is not None and spec.tree is not None:
         # A part of which nothing or not yet all is bound is none that the group had: it is bound whole or not at all.
         open_ = {role for part in gang.operations.parts for role in part.needs}
@@ -161,7 +159,7 @@ def _recall_scheduled(gang: Gang, spec: GroupSpec | None, foreign: Foreign) -> N
         least = Minima(sum(number for _, number in roles), roles)
     elif changed:
         least = Minima(min(least.total, there.total()), least.roles)
-    begun_at = min(pod.bound_at for pod in bound) or 1.0
+    begun_at = min(filter(None, (pod.bound_by for pod in bound)), default=1.0)
     by_template = any(role.template for say in says for role in say.roles)
     late = by_template and sum(pod.phase is not PodPhase.FAILED for pod in bound) < least.total
     gang.change(run_start=begun_at, scheduled_at=begun_at, satisfied=least, late=late)

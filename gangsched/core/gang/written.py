@@ -34,10 +34,11 @@ class Written:
     such an Event. `members` are the members' conditions; whether they are seen is looked at next at `conditions_at`.
     `on_pods` are the reasons of Events on members. More of these Events are due at `pods_at`; `has_slot`: the gang's
     turn to emit them is allotted, otherwise it has to request one. `passed_over` is the group of Kubernetes' own API of
-    which an Event says that it does not count, and `ignored` are the fields of which an Event says that they are not
-    honoured. Events have said `preemptions` times that all members leave for another group. `version` is the
-    resourceVersion that was known when `status` was decided. `reason` and `message` are what was last said of the gang
-    as a whole, wherever it was written. At `write_at` the next write is due.
+    which an Event says that it does not count, `ignored` are the fields of which an Event says that they are not
+    honoured, and `divided` the node labels and domains of which one says that members are in several of them. Events
+    have said `preemptions` times that all members leave for another group. `version` is the resourceVersion that was
+    known when `status` was decided. `reason` and `message` are what was last said of the gang as a whole, wherever it
+    was written. At `write_at` the next write is due.
     """
 
     status: GroupStatus | None = None
@@ -61,6 +62,7 @@ class Written:
     preemptions: int = 0
     passed_over: str = ""
     ignored: frozenset[str] = frozenset()
+    divided: frozenset[tuple[str, tuple[str, ...]]] = frozenset()
     reason: str = ""
     message: str = ""
     write_at: float = float("inf")
@@ -110,6 +112,10 @@ class Written:
     def ignored_reported(self, fields: Iterable[str]) -> None:
         """An Event was emitted saying that these fields are not honoured."""
         self.ignored |= frozenset(fields)
+
+    def divided_reported(self, domains: Iterable[tuple[str, tuple[str, ...]]]) -> None:
+        """Events were emitted saying that members are in several domains of these node labels."""
+        self.divided = frozenset(domains)
 
     def forget_pod(self, uid: str) -> None:
         """Forget what was written about the pod."""

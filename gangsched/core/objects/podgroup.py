@@ -132,15 +132,15 @@ class GroupCondition(Struct, frozen=True, gc=False):
 class SeenCondition(Struct, frozen=True, gc=False, tag=True):
     """The condition in the status of a native PodGroup, None if there is none.
 
-    `version` is the API's version in which the object was read, `generation` that of its spec: 1 as it was created, 0
-    if the API server does not count them. `changed_at` is when the spec was last changed, by its managedFields (epoch
-    seconds); 0.0 if unknown. `writable`: gangsched may write the condition.
+    `version` is the API's version in which the object was read, `generation` that of its spec, 0 if the API server
+    does not count them. `changed`: the spec was changed after the object was created, as far as that shows it.
+    `writable`: gangsched may write the condition.
     """
 
     condition: GroupCondition | None = None
     version: str = ""
     generation: int = 0
-    changed_at: float = 0.0
+    changed: bool = False
     writable: bool = True
 
     @property
@@ -157,14 +157,16 @@ class SeenCondition(Struct, frozen=True, gc=False, tag=True):
             return wanted.scheduled and wanted.generation > self.condition.generation
         return self.condition != wanted
 
-    def may_be_raised(self, since: float) -> bool:
-        """Whether the group may not have had the minimum that it asks for now, of whose members one was bound `since`.
+    @property
+    def may_be_raised(self) -> bool:
+        """Whether the group may never have had the minimum that it asks for now.
 
-        It had that of the generation for which its condition is True. Without that, it had what was asked for then.
+        It had that of the generation for which its condition is True. When its members were bound says nothing, as all
+        of them may have been replaced since.
         """
         if self.condition is not None and self.condition.scheduled and self.condition.generation:
             return self.condition.generation < self.generation
-        return self.changed_at > since if self.changed_at else self.generation > 1
+        return self.changed
 
 
 class ForeignGroup(Struct, frozen=True, gc=False):

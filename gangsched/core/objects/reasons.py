@@ -289,8 +289,9 @@ class Reason(StrEnum):
     count as one.
     """
     TOPOLOGY_BROKEN = "TopologyBroken"
-    """The reason of an Event: a member is bound to a group that requires one domain of a node label and is in several,
-    because others have bound members, or the label of a node was changed. It goes to the domain with most members.
+    """The reason of an Event: a group that requires one domain of a node label has members in several and gets another
+    one, which goes to the domain with most of them. Others have bound members, the label of a node was changed, or the
+    group requires it only since then.
 
     Do: Correct the label of the node, or delete the members outside one domain: once created again, they are bound in
     the domain that has most members.

@@ -42,7 +42,7 @@ def homes(snapshot: Snapshot, ask: Ask) -> _ByRole:
     return by_role
 
 
-def divided(snapshot: Snapshot, ask: Ask) -> Iterator[tuple[str, list[str]]]:
+def divided(snapshot: Snapshot, ask: Ask) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The node labels of which members must be in one domain and are in several, with these domains.
 
     Others have bound some of them, or labels of their nodes were changed.
@@ -51,7 +51,7 @@ def divided(snapshot: Snapshot, ask: Ask) -> Iterator[tuple[str, list[str]]]:
     for wanted, own in (*required, *((Topology(level.key), _own(ask, level)) for level in ask.levels)):
         domains = topology.occupied(snapshot, wanted, snapshot.by_row(own))
         if len(domains) > 1:
-            yield wanted.key, domains
+            yield wanted.key, tuple(domains)
 
 
 def _home(snapshot: Snapshot, ask: Ask, level: Level) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from gangsched.core.declarations.trees import TREE_KINDS
 from gangsched.core.gang import preempted
@@ -94,14 +94,19 @@ def on_backfilled(gang: Gang, assessment: Assessment) -> list[Effect]:
     return emit(gang, assessment, Reason.BACKFILLED, note)
 
 
-def on_divided(gang: Gang, assessment: Assessment, key: str, domains: Sequence[str]) -> list[Effect]:
-    """The Event on a group of which a member is bound though others are in several domains of a label already."""
-    note = (
-        f"Members must be in one domain of the node label {key} and are in {len(domains)} ({key}: {_some(domains)}), "
-        "because others have bound some or a node's label was changed; further members go where most are. Correct the "
-        "label, or delete the members outside that domain so that they are bound there once they are created again."
-    )
-    return emit(gang, assessment, Reason.TOPOLOGY_BROKEN, note)
+def on_divided(gang: Gang, assessment: Assessment, divided: Sequence[tuple[str, tuple[str, ...]]]) -> Iterator[Effect]:
+    """The Events on a group that gets a further member though others are in several domains of these node labels."""
+    said = gang.written.divided
+    gang.written.divided_reported(divided)
+    for key, domains in dict.fromkeys(divided):
+        if (key, domains) not in said:
+            note = (
+                f"Members must be in one domain of the node label {key} and are in {len(domains)} ({_some(domains)}), "
+                "because others have bound some, a node's label was changed, or the group requires it only since then; "
+                "further members go where most are. Correct the label, or delete the members outside that domain: once "
+                "created again, they are bound there."
+            )
+            yield from emit(gang, assessment, Reason.TOPOLOGY_BROKEN, note)
 
 
 def on_preempted(pod: Pod, holder: GroupKey, *, overdue: bool) -> EmitEvent:

@@ -40,7 +40,19 @@ class _NativeEntry(Struct, gc=False):
 
 class _NativeGroupMetadata(Struct, gc=False, rename="camel"):
     generation: int = 0
+    creation_timestamp: str = ""
     managed_fields: Sequence[_NativeEntry] | None = None
+
+    @property
+    def changed(self) -> bool:
+        """Whether the spec was changed after the object was created, by its generation, else by its managedFields.
+
+        These count a later change of a label as one, if the same client owns both.
+        """
+        if self.generation:
+            return self.generation > 1
+        created = parse_time(self.creation_timestamp) if self.creation_timestamp else float("inf")
+        return any(entry.changed_spec_at > created for entry in self.managed_fields or ())
 
 
 class _Conditioned(Struct, gc=False):
@@ -60,7 +72,7 @@ def read_condition(raw: Raw | bytes, version: str, *, writable: bool) -> SeenCon
     """The condition of the object, which gangsched may write or not; None if its status cannot be read."""
     try:
         item = _CONDITIONED.decode(raw)
-        changed_at = max((entry.changed_spec_at for entry in item.metadata.managed_fields or ()), default=0.0)
+        changed = item.metadata.changed
     except (msgspec.DecodeError, RecursionError, ValueError):
         return None
     conditions = (item.status.conditions if item.status is not None else None) or ()
@@ -70,4 +82,4 @@ def read_condition(raw: Raw | bytes, version: str, *, writable: bool) -> SeenCon
         if state is None
         else GroupCondition(state.status == "True", state.reason, state.message, state.observed_generation)
     )
-    return SeenCondition(condition, version, item.metadata.generation, changed_at, writable)
+    return SeenCondition(condition, version, item.metadata.generation, changed, writable)
