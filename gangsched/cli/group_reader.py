@@ -172,24 +172,24 @@ async def read_gangs(
         ApiError: the caller may list neither PodGroups nor pods; and as `read`.
     """
     kinds = chosen(settings)
-    reads = [list_of(session, GROUPS, namespace)]
-    if not told:
-        reads.append(list_of(session, pods(DEFAULT, kinds), namespace))
-    own, *listed = await side_by_side(*reads, on_progress=on_progress)
+    listed = () if told else (list_of(session, pods(DEFAULT, kinds), namespace),)
+    own, namespaces, *found = await side_by_side(
+        list_of(session, GROUPS, namespace),
+        _list_namespaces(session, namespace),
+        *(list_foreign(session, groups(dialect, kind), namespace) for dialect, kind in DEFAULT.kinds.items()),
+        *listed,
+        on_progress=on_progress,
+    )
+    foreign = found[: len(DEFAULT.kinds)]
     if isinstance(own, ApiError) and own.status == HTTPStatus.NOT_FOUND:
         raise CrdMissing(_NO_CRD) from own
     own = unless_error(own)
     try:
-        pods_read = unless_error(listed[0] if listed else await _list_untold(session, own, namespace, settings))
+        pods_read = await _list_untold(session, own, namespace, settings) if told else unless_error(found[-1])
     except ApiError as error:
         if error.status != HTTPStatus.FORBIDDEN:
             raise
         return Reading(group=None, events=[own, Synced()], forbidden=error.message)
-    namespaces, *foreign = await side_by_side(
-        _list_namespaces(session, namespace),
-        *(list_foreign(session, groups(dialect, kind), namespace) for dialect, kind in DEFAULT.kinds.items()),
-        on_progress=on_progress,
-    )
     needed = _needed(pods_read, settings.scheduler_names)
     # Where no nodes are read, nobody asks what fits.
     workloads = await _list_workloads(session, kinds, needed, Admission().reader(), namespace)
