@@ -55,7 +55,7 @@ def test_it_runs_a_gang_and_leaves_no_crd(cluster: ControlPlane) -> None:
     child = tried(cluster)
     until(lambda: "explain first" in said(child))
     assert "install the CRD of PodGroups, and delete it at the end" in said(child)
-    assert re.search(r"The page: http://127\.0\.0\.1:\d+/\?token=\w", said(child))
+    assert re.search(r"The page: http://127\.0\.0\.1:\d+/\?token=[\w-]", said(child))
     assert MANIFEST in said(child)
     cluster.kubectl("apply", "--filename", "-", stdin=MANIFEST)
     until(lambda: "Running" in cluster.kubectl("get", "podgroups.gangsched.io", "first"))
