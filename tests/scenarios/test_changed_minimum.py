@@ -344,6 +344,26 @@ def test_lost_members_are_replaced_one_by_one_if_the_min_count_was_never_changed
     assert harness.bound() == ["default/g-0", "default/g-1", "default/g-4"]
 
 
+@pytest.mark.without("all", why="no story")
+@pytest.mark.parametrize(
+    ("generation", "changed", "expected"),
+    [
+        (1, CREATED + 60, False),
+        (2, CREATED, True),
+        (None, CREATED, False),
+        (None, CREATED + 60, True),
+        (None, 0.0, False),
+    ],
+)
+def test_the_generation_says_whether_a_spec_was_changed_and_managed_fields_where_there_is_none(
+    generation, changed, expected
+):
+    """Regression: a label that the client of the spec changed later counted as a change of the spec."""
+    seen = read(generation=generation, changed=changed).phase
+    assert isinstance(seen, SeenCondition)
+    assert seen.changed is expected
+
+
 @pytest.mark.without("all", why="the story has its own restart")
 def test_a_condition_that_gangsched_does_not_write_says_nothing_of_the_present_run():
     """Regression: by the True of an earlier run a new leader went on with a quorum that was half bound."""
