@@ -23,8 +23,8 @@ class Played:
     """The course of one gang, in seconds since the start; `bound_s` and `ended_s` are None until that happens.
 
     `nodes` counts its members by node, where it was bound last. It was preempted `preemptions` times, which lost
-    `lost_s` seconds of its members' work. `reserved_s` is the first known start that was reserved for it.
-    `told` are the expected starts that it was told, in chronological order.
+    `lost_s` seconds of its members' work. `reserved_s` is the first known start that was reserved for it. `told` are
+    the expected starts that it was told, in chronological order.
     """
 
     gang: Gang

@@ -190,9 +190,11 @@ class _Simulation:
         next pause, so that the number of tries hardly depends on how far ahead the end is.
         """
         deadline = self._machine.next_deadline()
-        quiet_s = self._now - self._news_at - self._policy.backoff_max_s
-        tried = max(float("inf") if deadline is None else deadline, self._now + max(0.0, quiet_s) * _PAUSE)
-        return min(tried, self._evictions.next_end(), *self._known())
+        due = float("inf") if deadline is None else deadline
+        pause_s = _PAUSE * (self._now - self._news_at - self._policy.backoff_max_s)
+        if pause_s > 0:
+            due = min([max(due, self._now + pause_s), *self._known()])
+        return min(due, self._evictions.next_end())
 
     def _known(self) -> Iterator[float]:
         """When plans are given up and groups time out for the first time, in epoch seconds."""

@@ -173,8 +173,8 @@ class ForeignGroup(Struct, frozen=True, gc=False):
     """The declaration, in its `dialect`, that another system's object makes for the group of its name.
 
     `error` is as in `Group`. With `workload` it is a controller's object: `dialect` is the name of its kind, and `spec`
-    applies to each of its gangs. `phase` is the phase or condition that gangsched writes there, unless another client
-    does.
+    applies to each of its gangs. `phase` is the phase or condition there, if it is of a kind that gangsched may write
+    unless another client does; `written` tells whether it may in this object.
     `made_for` is the UID of the object whose controller made it; empty if it has none. `ignored` are the fields that it
     sets and that are not honoured. `parent` is the object above it in a tree of groups, empty for a root: only the root
     declares a group, and in an object of the dialect COMPOSITE the spec's `min_member` counts the objects below it.
