@@ -8,7 +8,8 @@ from typing import Any
 import yaml
 
 from gangsched.api.conversion import group_from_object
-from gangsched.api.custom_resource import API_VERSION, KIND, crd
+from gangsched.api.custom_resource import crd
+from gangsched.api.podgroup_names import API_VERSION, KIND
 
 Schema = Mapping[str, Any]
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gangsched.config.settings import InvalidConfig
+    from gangsched.config.invalid_config import InvalidConfig
     from gangsched.whatif.decisions import Decision, Decisions, simulate
     from gangsched.whatif.world.manifests import ManifestError
 

@@ -14,8 +14,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from gangsched.config.invalid_config import InvalidConfig
 from gangsched.config.published import published
-from gangsched.config.settings import InvalidConfig, Settings
+from gangsched.config.settings import Settings
 from gangsched.core.machine import Machine
 from gangsched.core.objects.policy import Policy
 from gangsched.kube.client.contact import Problem

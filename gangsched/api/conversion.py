@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from gangsched.api.custom_resource import GROUP, KIND, VERSION
+from gangsched.api.podgroup_names import GROUP, KIND, VERSION
 from gangsched.api.podgroup_spec import NAME_RULE, Placement, PodGroupSpec, Preference, Topology
 from gangsched.api.podgroup_spec import Role as WantedRole
 from gangsched.api.status_conversion import status_from_object

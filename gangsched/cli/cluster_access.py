@@ -154,7 +154,7 @@ def run(
     """
     if isinstance(work, Coroutine):
         gc.disable()
-    from gangsched.config.settings import InvalidConfig  # noqa: PLC0415 - see the package
+    from gangsched.config.invalid_config import InvalidConfig  # noqa: PLC0415 - see the package
     from gangsched.kube.client.errors import ApiError, CutOff, Garbled, KubeError, NoCredentials  # noqa: PLC0415
 
     try:

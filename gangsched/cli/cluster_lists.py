@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 from typing import Any, TypeVar
 
 import msgspec
 
 from gangsched.core.objects.events import Event
+from gangsched.kube import wire
 from gangsched.kube.client.errors import UNREADABLE, AccessDenied, ApiError, Expired, Garbled
-from gangsched.kube.client.pages import converted
+from gangsched.kube.client.pages import LARGE_PAGE, converted, unexpired
 from gangsched.kube.client.pages import pages as pages_of
-from gangsched.kube.client.paths import quoted
+from gangsched.kube.client.paths import within
 from gangsched.kube.client.resource import Resource
 from gangsched.kube.client.session import ApiSession
 from gangsched.kube.foreign.watch import Subject, served_version
@@ -22,13 +22,6 @@ from gangsched.kube.reading.device_values import DEVICES
 
 Value = TypeVar("Value")
 
-_PAGE = 5_000
-"""Objects a page: over a slow connection each page takes at least a round trip."""
-_LISTS = 3
-"""Maximum number of attempts at a list whose pages expire before all are read.
-
-More attempts would not help: the server keeps too little history.
-"""
 OnProgress = Callable[[str], None]
 """Receives a text that says how much has been read."""
 
@@ -65,12 +58,8 @@ async def list_of(
 
     With a `namespace`, only its own; and only what the selectors of labels and of `fields` select.
     """
-    folder, _, plural = resource.path.rpartition("/")
-    path = f"{folder}/namespaces/{quoted(namespace)}/{plural}" if namespace else resource.path
-    for _ in range(_LISTS - 1):
-        with suppress(Expired):
-            return await _list_once(session, resource, path, selector, fields)
-    return await _list_once(session, resource, path, selector, fields)
+    path = within(resource.path, namespace)
+    return await unexpired(lambda: _list_once(session, resource, path, selector, fields))
 
 
 async def _list_once(session: ApiSession, resource: Resource[Value], path: str, selector: str, fields: str) -> Event:
@@ -78,7 +67,23 @@ async def _list_once(session: ApiSession, resource: Resource[Value], path: str, 
         return decoded(lambda: resource.read(item)[1], f"One of the {resource.name}")
 
     values: list[Value] = []
-    async for page in pages_of(session, path, resource.name, selector=selector, fields=fields, size=_PAGE):
+    async for page in pages_of(session, path, resource.name, selector=selector, fields=fields, size=LARGE_PAGE):
+        values += await converted(page, read)
+    return resource.replaced(tuple(values))
+
+
+async def values_of(pages: Awaitable[Sequence[wire.Page]], resource: Resource[Any]) -> Event:
+    """The objects of the kind in these pages, all of which are awaited.
+
+    Raises:
+        Garbled: one of them cannot be read.
+    """
+
+    def read(item: msgspec.Raw) -> Any:  # noqa: ANN401 - what it is depends on the kind
+        return decoded(lambda: resource.read(item)[1], f"One of the {resource.name}")
+
+    values: list[Any] = []
+    for page in await pages:
         values += await converted(page, read)
     return resource.replaced(tuple(values))
 

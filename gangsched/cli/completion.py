@@ -119,7 +119,7 @@ async def _listed(arguments: argparse.Namespace, *, namespaced: bool) -> list[st
     import asyncio  # noqa: PLC0415 - see the package
     import json  # noqa: PLC0415
 
-    from gangsched.api.custom_resource import API_VERSION  # noqa: PLC0415
+    from gangsched.api.podgroup_names import API_VERSION  # noqa: PLC0415
     from gangsched.cli.cluster_access import connected, namespace_of  # noqa: PLC0415
     from gangsched.kube.client.paths import quoted  # noqa: PLC0415
 

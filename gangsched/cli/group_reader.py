@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any
 import msgspec
 
 from gangsched.api.conversion import group_from_object
-from gangsched.api.custom_resource import API_VERSION
+from gangsched.api.podgroup_names import PATH
 from gangsched.cli.cluster_lists import (
     OnProgress,
     decoded,
@@ -22,7 +21,10 @@ from gangsched.cli.cluster_lists import (
     list_served,
     side_by_side,
     unless_error,
+    values_of,
 )
+from gangsched.cli.group_pages import NO_CRD, read_pages
+from gangsched.cli.untold_pods import Untold, is_told, list_untold, told
 from gangsched.config.dialects import GROUP_LABEL
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey
@@ -31,7 +33,6 @@ from gangsched.core.objects.events import (
     Event,
     ForeignGroupsHidden,
     ForeignGroupsReplaced,
-    GroupsReplaced,
     PodsReplaced,
     Synced,
 )
@@ -39,9 +40,10 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.selectors import is_label_value
+from gangsched.kube import wire
 from gangsched.kube.client.errors import ApiError, CrdMissing, KubeError
 from gangsched.kube.client.pages import pages as pages_of
-from gangsched.kube.client.paths import quoted
+from gangsched.kube.client.paths import quoted, within
 from gangsched.kube.client.resource import Resource
 from gangsched.kube.client.session import ApiSession
 from gangsched.kube.dialects.dialect_table import DEFAULT
@@ -55,10 +57,6 @@ from gangsched.kube.workloads.workload_watches import objects
 
 _OBJECT = msgspec.json.Decoder(dict[str, object])
 _DEFAULT = Settings()
-_NO_CRD = (
-    "The API server does not know podgroups.gangsched.io: install the CustomResourceDefinition, for example with "
-    "`gangsched crd | kubectl apply --server-side -f -`."
-)
 
 
 DECIDING: Sequence[Resource[Any]] = (
@@ -73,12 +71,6 @@ MANY_PODS = 10_000
 """Reading and deciding on more pods than this takes more than a second, and the API server's time each time."""
 _PLACED = (Phase.SCHEDULED, Phase.RUNNING)
 _ENDED = (Phase.SUCCEEDED, Phase.FAILED, Phase.SUSPENDED)
-_MOST_NAMES = 30_000
-"""The longest list of names, in characters, that is sent in one request."""
-_MOST_NAMESPACES = 20
-"""So many namespaces are asked one by one."""
-_TOO_LONG = (HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_URI_TOO_LONG, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-"""The statuses of answers to a request that is too long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +145,7 @@ async def read(
     except ApiError as error:
         if error.status == HTTPStatus.NOT_FOUND:
             # Of the kinds that are needed only PodGroups may not be served.
-            raise CrdMissing(_NO_CRD) from error
+            raise CrdMissing(NO_CRD) from error
         if error.status != HTTPStatus.FORBIDDEN:
             raise
         return Reading(group=group, forbidden=error.message)
@@ -161,45 +153,51 @@ async def read(
 
 
 async def read_gangs(
-    session: ApiSession, namespace: str, settings: Settings, *, told: bool = False, on_progress: OnProgress = ignore
+    session: ApiSession,
+    namespace: str,
+    settings: Settings,
+    *,
+    pages: Sequence[wire.Page] | None = None,
+    untold: Untold | None = None,
+    on_progress: OnProgress = ignore,
 ) -> Reading:
     """Read the objects that define the gangs of the namespace, or of all if it is empty, as far as the caller may.
 
-    The events contain no nodes. With `forbidden`, they contain only PodGroups. With `told` the statuses of PodGroups
-    count, and the pods that name those with a status are not read.
+    `pages` are those of its PodGroups, if they are there already. With `untold` pods the statuses of PodGroups count,
+    and no other pods are read. The events contain no nodes. With `forbidden`, they contain only PodGroups.
 
     Raises:
         ApiError: the caller may list neither PodGroups nor pods; and as `read`.
     """
-    kinds = chosen(settings)
-    listed = () if told else (list_of(session, pods(DEFAULT, kinds), namespace),)
-    own, namespaces, *found = await side_by_side(
-        list_of(session, GROUPS, namespace),
+    kinds, schedulers = chosen(settings), settings.scheduler_names
+    resource = pods(DEFAULT, kinds)
+    pods_read, namespaces, *foreign, own = await side_by_side(
+        list_of(session, resource, namespace) if untold is None else values_of(untold.pages, resource),
         _list_namespaces(session, namespace),
         *(list_foreign(session, groups(dialect, kind), namespace) for dialect, kind in DEFAULT.kinds.items()),
-        *listed,
+        # Last, because those that are there are converted while the others are on their way.
+        values_of(_ready(pages) if pages is not None else read_pages(session, namespace), GROUPS),
         on_progress=on_progress,
     )
-    foreign = found[: len(DEFAULT.kinds)]
-    if isinstance(own, ApiError) and own.status == HTTPStatus.NOT_FOUND:
-        raise CrdMissing(_NO_CRD) from own
     own = unless_error(own)
     try:
-        pods_read = await _list_untold(session, own, namespace, settings) if told else unless_error(found[-1])
+        pods_read = unless_error(pods_read)
+        if untold is not None and untold.names != (names := told(((g.key, g.status) for g in own.groups), schedulers)):
+            # A status that cannot be read says nothing.
+            pods_read = await values_of(list_untold(session, names, namespace, schedulers), resource)
     except ApiError as error:
         if error.status != HTTPStatus.FORBIDDEN:
             raise
         return Reading(group=None, events=[own, Synced()], forbidden=error.message)
-    needed = _needed(pods_read, settings.scheduler_names)
+    needed = _needed(pods_read, schedulers)
     # Where no nodes are read, nobody asks what fits.
     workloads = await _list_workloads(session, kinds, needed, Admission().reader(), namespace)
     events = [*map(unless_error, (namespaces, own, *foreign)), *workloads, pods_read, Synced()]
-    return Reading(group=None, events=events, told=told)
+    return Reading(group=None, events=events, told=untold is not None)
 
 
-def is_told(group: Group, schedulers: Collection[str]) -> bool:
-    """Whether an operator that serves these schedulerNames has written the PodGroup's status."""
-    return bool(group.status.phase) and (group.status.scheduler or _DEFAULT.scheduler_names[0]) in schedulers
+async def _ready(pages: Sequence[wire.Page]) -> Sequence[wire.Page]:
+    return pages
 
 
 async def read_told(session: ApiSession, key: GroupKey, schedulers: Collection[str]) -> Group | None:
@@ -209,7 +207,7 @@ async def read_told(session: ApiSession, key: GroupKey, schedulers: Collection[s
         As `read`.
     """
     group = await _read_group(session, key)
-    return group if group is not None and is_told(group, schedulers) else None
+    return group if group is not None and is_told(group.status, schedulers) else None
 
 
 async def is_large(session: ApiSession) -> bool:
@@ -239,38 +237,9 @@ async def read_members(session: ApiSession, key: GroupKey, schedulers: Collectio
     selector = f"{GROUP_LABEL}={key.name}"
     found = await side_by_side(_read_group(session, key), list_of(session, PODS, key.namespace, selector))
     group, listed = map(unless_error, found)
-    if group is None or not is_told(group, schedulers) or len(listed.pods) < group.status.members:
+    if group is None or not is_told(group.status, schedulers) or len(listed.pods) < group.status.members:
         return None
     return [pod.name for pod in listed.pods]
-
-
-async def _list_untold(session: ApiSession, own: GroupsReplaced, namespace: str, settings: Settings) -> Event:
-    """The pods of these schedulers, but for those that name a PodGroup whose status says what has become of it."""
-    resource = pods(DEFAULT, chosen(settings))
-    names: dict[str, list[str]] = defaultdict(list)
-    for group in own.groups:
-        if is_told(group, settings.scheduler_names) and is_label_value(group.key.name):
-            names[group.key.namespace].append(group.key.name)
-    length = sum(len(name) + 1 for several in names.values() for name in several)
-    if len(names) > _MOST_NAMESPACES or length > _MOST_NAMES:
-        return await list_of(session, resource, namespace)
-    found: list[Pod] = []
-    for ours in (f"spec.schedulerName={scheduler}" for scheduler in settings.scheduler_names):
-        reads = [
-            list_of(session, resource, space, f"{GROUP_LABEL} notin ({','.join(several)})", ours)
-            for space, several in names.items()
-        ]
-        if not namespace:
-            elsewhere = [ours, *(f"metadata.namespace!={space}" for space in names)]
-            reads.append(list_of(session, resource, fields=",".join(elsewhere)))
-        elif not names:
-            reads.append(list_of(session, resource, namespace, fields=ours))
-        for listed in await side_by_side(*reads):
-            if isinstance(listed, ApiError) and listed.status in _TOO_LONG:
-                # What is between us and the API server accepts no long request.
-                return await list_of(session, resource, namespace)
-            found += unless_error(listed).pods
-    return resource.replaced(tuple(found))
 
 
 async def _list_namespaces(session: ApiSession, only: str) -> Event:
@@ -291,13 +260,12 @@ async def _list_namespaces(session: ApiSession, only: str) -> Event:
 async def _read_group(session: ApiSession, key: GroupKey | None) -> Group | None:
     if key is None:
         return None
-    path = f"/apis/{API_VERSION}/namespaces/{quoted(key.namespace)}/podgroups/{quoted(key.name)}"
-    answer = await session.request("GET", path)
+    answer = await session.request("GET", f"{within(PATH, key.namespace)}/{quoted(key.name)}")
     if answer.status == HTTPStatus.NOT_FOUND:
         # For a missing object the server sends a Status, for an unknown path a plain line.
         if answer.error().reason == "NotFound":
             return None
-        raise CrdMissing(_NO_CRD)
+        raise CrdMissing(NO_CRD)
     return decoded(lambda: group_from_object(_OBJECT.decode(answer.checked().body)), f"PodGroup {key}")
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from gangsched.cli.cluster_access import (
@@ -34,6 +36,7 @@ from gangsched.cli.progress import Progress
 
 if TYPE_CHECKING:
     from gangsched.cli import Commands
+    from gangsched.cli.leaders import Leaders
     from gangsched.cli.watch_option import Item
     from gangsched.core.objects.declaration import GroupKey
     from gangsched.kube.client.session import ApiSession
@@ -101,24 +104,37 @@ async def _list(arguments: argparse.Namespace) -> int:
 
 
 async def _rows(arguments: argparse.Namespace, session: ApiSession, *, quiet: bool) -> list[GroupRow]:
-    from gangsched.cli.deciding_settings import rules  # noqa: PLC0415
-    from gangsched.cli.group_reader import read_gangs  # noqa: PLC0415
-    from gangsched.cli.leaders import read_leaders  # noqa: PLC0415 - see the package
-    from gangsched.cli.visible_groups import elsewhere, rows  # noqa: PLC0415
+    """The groups. Nothing waits for what it does not need: modules are imported while answers are on their way."""
+    from gangsched.cli.group_pages import read_pages  # noqa: PLC0415 - see the package
 
     with Progress("reading groups") as progress:
-        leaders = await read_leaders(session)
-        settings = rules(arguments, leaders).settings
         only = namespace_of(arguments, session)
+        pages, leaders = await asyncio.gather(read_pages(session, only), _leaders(session))
+        from gangsched.cli.deciding_settings import rules  # noqa: PLC0415
+        from gangsched.cli.untold_pods import ask_untold  # noqa: PLC0415
+
+        settings = rules(arguments, leaders).settings
         # A document has each group's pods. Else what the operator has written is enough, where one leads.
         told = arguments.output not in (JSON, YAML) and leaders.tell(settings, only)
-        reading = await read_gangs(session, only, settings, told=told, on_progress=progress.say)
+        untold = ask_untold(session, pages, only, settings.scheduler_names) if told else None
+        await asyncio.to_thread(import_module, "gangsched.cli.visible_groups")
+        from gangsched.cli.group_reader import read_gangs  # noqa: PLC0415
+        from gangsched.cli.visible_groups import elsewhere, rows  # noqa: PLC0415
+
+        reading = await read_gangs(session, only, settings, pages=pages, untold=untold, on_progress=progress.say)
         visible = rows(reading, policy=settings.policy(), now=time.time())
     if reading.forbidden and not quiet:
         note(arguments, f"only the status of PodGroups, because the API server says: {reading.forbidden}")
     if not quiet and (others := elsewhere(reading, visible)):
         note(arguments, others)
     return visible
+
+
+async def _leaders(session: ApiSession) -> Leaders:
+    await asyncio.to_thread(import_module, "gangsched.cli.deciding_settings")
+    from gangsched.cli.leaders import read_leaders  # noqa: PLC0415 - see the package
+
+    return await read_leaders(session)
 
 
 def _gone(row: GroupRow) -> GroupRow:

@@ -102,7 +102,7 @@ def add_parser(commands: Commands) -> None:
 
 
 def _execute(arguments: argparse.Namespace) -> int:
-    from gangsched.config.settings import InvalidConfig  # noqa: PLC0415
+    from gangsched.config.invalid_config import InvalidConfig  # noqa: PLC0415
     from gangsched.whatif.measures import measure  # noqa: PLC0415
     from gangsched.whatif.traces.trace_values import TraceError  # noqa: PLC0415
     from gangsched.whatif.world.manifests import ManifestError  # noqa: PLC0415 - see the package

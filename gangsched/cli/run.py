@@ -64,7 +64,7 @@ def _execute(arguments: argparse.Namespace) -> int:
     import uvloop  # noqa: PLC0415 - see the package
 
     from gangsched import app  # noqa: PLC0415
-    from gangsched.config.settings import InvalidConfig  # noqa: PLC0415
+    from gangsched.config.invalid_config import InvalidConfig  # noqa: PLC0415
     from gangsched.runtime import logs  # noqa: PLC0415
 
     gc.freeze()

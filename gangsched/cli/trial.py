@@ -183,10 +183,10 @@ async def _served(session: ApiSession) -> None:
         Unanswered: they are not after a while.
         ApiError: the API server refuses.
     """
-    from gangsched.kube.reading.watched_resources import GROUPS_PATH  # noqa: PLC0415 - see the package
+    from gangsched.api.podgroup_names import PATH  # noqa: PLC0415 - see the package
 
     deadline = time.monotonic() + _SERVED_WITHIN_S
-    while not (found := await session.request("GET", f"{GROUPS_PATH}?limit=1")).ok:
+    while not (found := await session.request("GET", f"{PATH}?limit=1")).ok:
         if found.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS):
             found.checked()
         if time.monotonic() > deadline:

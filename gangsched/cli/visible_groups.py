@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gangsched.cli.group_reader import Reading, is_told
+from gangsched.cli.group_reader import Reading
+from gangsched.cli.untold_pods import is_told
 from gangsched.core.objects.events import Event, ForeignGroupsReplaced, GroupsReplaced, PodsReplaced
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import DEFAULT_NAME, Policy
@@ -46,7 +47,7 @@ def _listed(reading: Reading) -> list[Group]:
 
 def _told(events: Sequence[Event], listed: Sequence[Group], policy: Policy, now: float) -> list[GroupRow]:
     """PodGroups by their statuses, if they have one. The others are few: what else was read is about them."""
-    told = {group.key: of_declared(group) for group in listed if is_told(group, policy.scheduler_names)}
+    told = {group.key: of_declared(group) for group in listed if is_told(group.status, policy.scheduler_names)}
     untold = tuple(group for group in listed if group.key not in told)
     seen = [GroupsReplaced(untold) if isinstance(event, GroupsReplaced) else event for event in events]
     others = _decided(seen, policy, now) if any(map(_has_gangs, seen)) else []

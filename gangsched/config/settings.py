@@ -18,6 +18,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from gangsched.config.aging_settings import Aging
 from gangsched.config.custom_workloads import Workloads
 from gangsched.config.dialects import NAMES, DialectName
+from gangsched.config.invalid_config import InvalidConfig
 from gangsched.config.limits import NamespaceLimits
 from gangsched.config.native_settings import Native
 from gangsched.config.page import Page
@@ -33,10 +34,6 @@ from gangsched.config.yaml_documents import Unfollowable, document
 from gangsched.core.objects.duration import parse_duration
 from gangsched.core.objects.policy import OwnerGuard, Policy, PriorityFrom
 from gangsched.core.objects.strategy import BUILT_IN
-
-
-class InvalidConfig(ValueError):  # noqa: N818 - what it names is the file, as the person who wrote it sees it
-    """The configuration cannot be used; the message says which file, which key and what to do."""
 
 
 def _address(text: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gangsched.api.conversion import KEEP
-from gangsched.api.custom_resource import PHASE
+from gangsched.api.podgroup_names import PHASE
 from gangsched.api.times import parse_time
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.duration import parse_duration

@@ -10,7 +10,8 @@ from http import HTTPStatus
 
 import kopf
 
-from gangsched.api.custom_resource import API_VERSION, NAME, PLURAL, lacking
+from gangsched.api.custom_resource import lacking
+from gangsched.api.podgroup_names import NAME, PATH
 from gangsched.kube.client.errors import KubeError
 from gangsched.operator.finished import SELECTOR, finished_group
 from gangsched.operator.kopf_settings import CRDS, PODGROUPS
@@ -66,7 +67,7 @@ async def select_finished(memo: Memo, settings: kopf.OperatorSettings, **_: obje
     Raises:
         kopf.TemporaryError: it cannot say now; for example, PodGroups are not served yet.
     """
-    path, query = f"/apis/{API_VERSION}/{PLURAL}", {"fieldSelector": SELECTOR, "limit": "1"}
+    path, query = PATH, {"fieldSelector": SELECTOR, "limit": "1"}
     try:
         response = await memo.session.request("GET", path, params=query, essential=False)
     except KubeError as error:

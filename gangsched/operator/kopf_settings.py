@@ -8,7 +8,7 @@ from typing import Any
 
 import kopf
 
-from gangsched.api.custom_resource import GROUP, NAME, PLURAL, VERSION
+from gangsched.api.podgroup_names import GROUP, NAME, PLURAL, VERSION
 
 CRDS = ("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 PODGROUPS = (GROUP, VERSION, PLURAL)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resource
 
-from gangsched.config.settings import InvalidConfig
+from gangsched.config.invalid_config import InvalidConfig
 
 SPARE_FILES = 128
 """Files for everything except writes in flight: watches, probes, the lease, log and libraries take less than 40."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gangsched.api.custom_resource import GROUP
+from gangsched.api.podgroup_names import GROUP
 from gangsched.config.dialects import DIALECTS
 from gangsched.core.objects.declaration import NATIVE, OBJECT, OWN_DIALECT, TREE, GroupKey
 

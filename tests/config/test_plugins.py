@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from gangsched.config import settings
+from gangsched.config.invalid_config import InvalidConfig
 from gangsched.config.plugins import ENTRY_POINTS, InvalidPlugin, installed_strategies
-from gangsched.config.settings import InvalidConfig, Settings
+from gangsched.config.settings import Settings
 from gangsched.core.objects.strategy import Room, Scarce
 
 CAPS = [2, 4]

@@ -21,7 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gangsched.cli import main
-from gangsched.config.settings import InvalidConfig, load
+from gangsched.config.invalid_config import InvalidConfig
+from gangsched.config.settings import load
 from gangsched.whatif.traces.forms import FORMS, read
 from gangsched.whatif.traces.trace_values import TraceError
 from tests.effort import tries

@@ -15,7 +15,8 @@ import pytest
 import yaml
 
 from documentation.generate import ROOT
-from gangsched.config.settings import InvalidConfig, Settings, load
+from gangsched.config.invalid_config import InvalidConfig
+from gangsched.config.settings import Settings, load
 from testbed import binaries
 
 CHART = ROOT / "charts" / "gangsched"

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from gangsched.config.settings import InvalidConfig, Settings, validated
+from gangsched.config.invalid_config import InvalidConfig
+from gangsched.config.settings import Settings, validated
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.kube.workloads.workload_table import Workloads, chosen
 from tests.kube.test_workloads import pod_of, read, said

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gangsched.api.custom_resource import NAME, crd
+from gangsched.api.custom_resource import crd
+from gangsched.api.podgroup_names import NAME
 from gangsched.config.pod_groups import PodGroups
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import GroupExpired

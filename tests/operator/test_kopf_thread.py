@@ -20,7 +20,8 @@ from typing import Any, cast
 import pytest
 from aiohttp import web
 
-from gangsched.api.custom_resource import NAME, crd
+from gangsched.api.custom_resource import crd
+from gangsched.api.podgroup_names import NAME
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import GroupExpired
 from gangsched.kube.client.credentials import Connection

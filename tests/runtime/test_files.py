@@ -6,7 +6,7 @@ import resource
 
 import pytest
 
-from gangsched.config.settings import InvalidConfig
+from gangsched.config.invalid_config import InvalidConfig
 from gangsched.runtime.files import SPARE_FILES, allow_connections
 
 SLOTS = 1024

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import suppress
 from http import HTTPStatus
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -15,10 +16,18 @@ from gangsched.kube.client.errors import UNREADABLE, Expired, Garbled
 from gangsched.kube.client.resource import LIST_TIMEOUT_S, PAGE, Value
 from gangsched.kube.client.session import ApiSession, Response
 
-_BATCH = 200
+LARGE_PAGE = 5_000
+"""Objects a page for commands: over a slow connection each page takes at least a round trip."""
+_ATTEMPTS = 3
+"""Maximum number of attempts at a list whose pages expire before all are read.
+
+More attempts would not help: the server keeps too little history.
+"""
+_BATCH = 25
 """So many objects are converted at a time."""
 _PAGE = msgspec.json.Decoder(wire.Page)
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
+Result = TypeVar("Result")
 
 
 class _ExpiredMeta(Struct):
@@ -85,6 +94,33 @@ async def pages(
         if following is not None and not following.cancel() and not following.cancelled():
             # Whoever stopped early does not want to know how it ended.
             following.exception()
+
+
+async def all_pages(
+    session: ApiSession, path: str, name: str, *, selector: str = "", fields: str = ""
+) -> list[wire.Page]:
+    """All pages of one consistent list, as in `pages`: after an expired page (410) the list starts again.
+
+    Raises:
+        Expired, ApiError, ApiUnreachable, Garbled: as `pages`.
+    """
+
+    async def once() -> list[wire.Page]:
+        return [page async for page in pages(session, path, name, selector=selector, fields=fields, size=LARGE_PAGE)]
+
+    return await unexpired(once)
+
+
+async def unexpired(read: Callable[[], Awaitable[Result]]) -> Result:
+    """What `read` returns; it is called again if its list expires.
+
+    Raises:
+        Expired: it has expired at each attempt.
+    """
+    for _ in range(_ATTEMPTS - 1):
+        with suppress(Expired):
+            return await read()
+    return await read()
 
 
 async def converted(page: wire.Page, read: Callable[[msgspec.Raw], Value]) -> list[Value]:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw
 
 from gangsched.api.conversion import group_from_object
-from gangsched.api.custom_resource import API_VERSION, PLURAL
+from gangsched.api.podgroup_names import PATH
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import (
     GroupGone,
@@ -37,6 +37,7 @@ from gangsched.core.objects.priority_class import PriorityClass
 from gangsched.core.objects.shape import Labels
 from gangsched.core.objects.volumes import StorageKind, StorageObject
 from gangsched.kube import wire
+from gangsched.kube.client import paths
 from gangsched.kube.client.resource import Resource, Sent, reading
 from gangsched.kube.dialects.dialect_table import DEFAULT, Dialects
 from gangsched.kube.reading import storage_values
@@ -46,7 +47,6 @@ from gangsched.kube.terms.pod_terms import labels
 from gangsched.kube.wire import storage_objects as storage_wire
 from gangsched.kube.workloads.workload_table import NONE, Workloads
 
-GROUPS_PATH = f"/apis/{API_VERSION}/{PLURAL}"
 _OBJECT = msgspec.json.Decoder(dict[str, object])
 
 
@@ -59,7 +59,7 @@ def pods(dialects: Dialects, workloads: Workloads = NONE) -> Resource[Pod]:
 
     return Resource[Pod](
         name="pods",
-        path="/api/v1/pods",
+        path=paths.PODS,
         read=read,
         form=wire.Pod,
         seen=lambda pod: PodSeen(pod=pod),
@@ -153,7 +153,7 @@ STORAGE = {
 """The resources that decide where pods with volumes can run, by kind."""
 GROUPS = Resource[Group](
     name="podgroups",
-    path=GROUPS_PATH,
+    path=PATH,
     read=_read_group,
     seen=lambda group: GroupSeen(group=group),
     gone=lambda meta: GroupGone(key=GroupKey(meta.namespace or "", meta.name or "")),

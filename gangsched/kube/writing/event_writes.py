@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable
 from typing import Any
 
-from gangsched.api.custom_resource import API_VERSION
+from gangsched.api.podgroup_names import API_VERSION
 from gangsched.api.times import format_time
 from gangsched.core.objects.effects import EmitEvent
 from gangsched.kube.client.paths import quoted

@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from gangsched.api.conversion import made_group
-from gangsched.api.custom_resource import API_VERSION, PLURAL
+from gangsched.api.podgroup_names import API_VERSION, PLURAL
 from gangsched.core.objects.effects import DeleteGroup, MakeGroup
 from gangsched.core.objects.results import GroupNotMade
 from gangsched.kube.client.errors import ApiError

@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 import msgspec
 
-from gangsched.api.custom_resource import API_VERSION, PLURAL
+from gangsched.api.podgroup_names import API_VERSION, PLURAL
 from gangsched.api.status_conversion import status_to_object
 from gangsched.core.objects.effects import PatchStatus
 from gangsched.core.objects.results import StatusRefused, StatusWritten

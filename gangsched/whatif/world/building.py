@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from gangsched.api.conversion import group_from_object
-from gangsched.api.custom_resource import GROUP, KIND, VERSION
+from gangsched.api.podgroup_names import GROUP, KIND, VERSION
 from gangsched.api.times import format_time, parse_time
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import COMPOSITE, NATIVE
