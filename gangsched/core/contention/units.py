@@ -116,9 +116,8 @@ class Shares:
         whole: bool = False,
         along: tuple[str, ...] = (),
     ) -> Unit:
-        draws: Counter[str] = Counter()
-        for pod in (each.pod for each in claims):
-            draws.update(each.key for each in self._cluster.budgets.drawn_by(pod))
+        drawn_by = self._cluster.budgets.drawn_by
+        draws = Counter(budget.key for each in claims for budget in drawn_by(each.pod))
         return Unit(
             name,
             level,
