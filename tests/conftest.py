@@ -17,7 +17,7 @@ os.environ["KUBECONFIG"] = "/nonexistent/kubeconfig"
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-pytest_plugins = ["tests.run_checks", "tests.control_plane_workers"]
+pytest_plugins = ["tests.run_checks"]
 
 # The duration of an example depends on the machine's load, not on the code.
 _COMMON = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
