@@ -839,8 +839,7 @@ class Harness:
         if there is not None and there.uid == effect.uid and not self.refuse_phase(effect):
             assert isinstance(there.phase, SeenCondition)
             assert there.phase.version == effect.version
-            since = float(int(effect.since)) or there.phase.since
-            self.add(replace(there, phase=replace(there.phase, condition=effect.condition, since=since)))
+            self.add(replace(there, phase=replace(there.phase, condition=effect.condition)))
 
     def _patch_status(self, effect: PatchStatus) -> None:
         self.inbox.append(self.refuse_status(effect) or self._answer_status(effect))

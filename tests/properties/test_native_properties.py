@@ -8,14 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gangsched.api.times import format_time
 from gangsched.core.objects.declaration import NATIVE, GroupKey
 from gangsched.core.objects.effects import PutCondition
-from gangsched.core.objects.pod import Owner, PodPhase
+from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.podgroup import SeenCondition
 from tests.builders import node
 from tests.harness import Harness
-from tests.scenarios.test_changed_minimum import SHOWN, TRUE, native, running
+from tests.scenarios.test_changed_minimum import SHOWN, native, running
 from tests.scenarios.test_conditions import read
 from tests.scenarios.test_foreign import member, members
 
@@ -114,24 +113,3 @@ def test_a_raised_min_count_is_bound_whole_or_not_at_all_whatever_a_new_leader_k
     harness.add(node("n3", cpu=added))
     harness.wait(30)
     assert len(harness.bound()) == least + added
-
-
-@given(st.data(), st.integers(2, 4), st.integers(2, 900), st.booleans())
-def test_a_new_leader_completes_or_undoes_the_quorum_of_a_later_run(data, least, begins_after_s, has_room):
-    """The condition is True of an earlier run, or False, or there is none."""
-    harness = Harness()
-    earlier = TRUE | {"lastTransitionTime": format_time(harness.now, to_the_second=True)}
-    conditions = data.draw(st.sampled_from([[earlier], [earlier | {"status": "False"}], []]))
-    asks = read({"schedulingPolicy": {"gang": {"minCount": least}}}, conditions=conditions)
-    harness.now += begins_after_s
-    there = members(least, "native", created=harness.now, owner=Owner("StatefulSet", "s", "set-s", "apps"))
-    number = data.draw(st.integers(1, least - 1))
-    bound = [replace(each, node="n1", bound_at=harness.now + 1) for each in there[:number]]
-    harness.now += 3
-    harness.nodes["n1"] = node("n1", cpu=least if has_room else least - 1)
-    harness.pods = {each.uid: each for each in (*bound, *there[number:])}
-    harness.foreign[NATIVE, asks.key] = asks
-    harness.restart()
-    harness.wait(600)
-    # What is evicted is still terminating.
-    assert len(harness.bound()) - len(harness.evicted) == (least if has_room else 0)

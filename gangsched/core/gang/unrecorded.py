@@ -114,8 +114,8 @@ def _half_done(
     theirs = (pod for pod in waited if roles is None or role_of(pod) in roles)
     telling = (pod for pod in ours if (pod.node if roles is None else role_of(pod) in lacking))
     seen = [each for pod in telling if (each := _shown(pod, foreign)) is not None]
-    # A condition that gangsched does not write may be of an earlier run whatever its time.
-    shown = [each.scheduled for each in seen if each.writable and each.may_be_of_run(begun_at)]
+    # A condition that gangsched does not write may be of an earlier run.
+    shown = [each.scheduled for each in seen if each.writable]
     recent = bool(shown) or now <= begun_at + OUTAGE_S + policy.repair_deadline_s
     was_whole = bool(shown) and (any(shown) if roles is None else all(shown))
     if not recent or was_whole or not any(pod.created <= begun_at for pod in theirs):

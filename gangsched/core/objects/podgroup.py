@@ -134,7 +134,7 @@ class SeenCondition(Struct, frozen=True, gc=False, tag=True):
 
     `version` is the API's version in which the object was read, `generation` that of its spec, 0 if the API server
     does not count them. `changed`: the spec was changed after the object was created, as far as that shows it.
-    `writable`: gangsched may write the condition. `since` is its lastTransitionTime, 0.0 if that is unknown.
+    `writable`: gangsched may write the condition.
     """
 
     condition: GroupCondition | None = None
@@ -142,19 +142,11 @@ class SeenCondition(Struct, frozen=True, gc=False, tag=True):
     generation: int = 0
     changed: bool = False
     writable: bool = True
-    since: float = 0.0
 
     @property
     def scheduled(self) -> bool:
         """Whether the condition says that the group was scheduled."""
         return self.condition is not None and self.condition.scheduled
-
-    def may_be_of_run(self, first_bound: float) -> bool:
-        """Whether the condition may be about the run whose first member was bound at this time.
-
-        A True that is older is of an earlier run, because nobody takes it back. The API's times are whole seconds.
-        """
-        return not self.scheduled or not self.since or self.since + 1 > first_bound
 
     def takes(self, wanted: GroupCondition) -> bool:
         """Whether this condition may be written: another one, which takes no True back.

@@ -18,12 +18,6 @@ class _Condition(Struct, gc=False, rename="camel"):
     reason: str = ""
     message: str = ""
     observed_generation: int = 0
-    last_transition_time: str = ""
-
-    @property
-    def since(self) -> float:
-        """Its lastTransitionTime; 0.0 without one."""
-        return parse_time(self.last_transition_time) if self.last_transition_time else 0.0
 
 
 class _NativeGroupStatus(Struct, gc=False):
@@ -79,14 +73,13 @@ def read_condition(raw: Raw | bytes, version: str, *, writable: bool) -> SeenCon
     try:
         item = _CONDITIONED.decode(raw)
         changed = item.metadata.changed
-        conditions = (item.status.conditions if item.status is not None else None) or ()
-        state = next((entry for entry in conditions if entry.type == condition_type(version)), None)
-        since = state.since if state is not None else 0.0
     except (msgspec.DecodeError, RecursionError, ValueError):
         return None
+    conditions = (item.status.conditions if item.status is not None else None) or ()
+    state = next((entry for entry in conditions if entry.type == condition_type(version)), None)
     condition = (
         None
         if state is None
         else GroupCondition(state.status == "True", state.reason, state.message, state.observed_generation)
     )
-    return SeenCondition(condition, version, item.metadata.generation, changed, writable, since)
+    return SeenCondition(condition, version, item.metadata.generation, changed, writable)
