@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import atexit
 import gc
 import signal
 import sys
@@ -150,10 +151,12 @@ def run(
     """Run a command, report its failures and return its exit status.
 
     `right` is what a caller who is denied access has to ask for. Commands that ask a cluster collect no garbage, which
-    would take a tenth of their time: most of them look once and end. Those that go on enable it again.
+    would take a tenth of their time, and as much again at the end of the process: most of them look once and end. Those
+    that go on enable it again.
     """
     if isinstance(work, Coroutine):
         gc.disable()
+        atexit.register(gc.freeze)
     from gangsched.config.invalid_config import InvalidConfig  # noqa: PLC0415 - see the package
     from gangsched.kube.client.errors import ApiError, CutOff, Garbled, KubeError, NoCredentials  # noqa: PLC0415
 

@@ -18,7 +18,7 @@ from gangsched.config.settings import Settings, load
 from gangsched.kube.client.errors import KubeError, NoCredentials
 
 _DEFAULT = Settings()
-_NO_LEADERS = Leaders((), leads=False)
+NO_LEADERS = Leaders((), leads=False)
 _WITHIN_S = 3.0
 """Longest wait, in seconds, for a cluster that no flag names."""
 _MOST_NAMED = 5
@@ -79,7 +79,7 @@ async def rules_for_manifests(arguments: argparse.Namespace) -> Rules:
             asked.
     """
     if arguments.config is not None:
-        return rules(arguments, _NO_LEADERS)
+        return rules(arguments, NO_LEADERS)
     flags = (arguments.context, arguments.kubeconfig, arguments.user, arguments.user_groups, arguments.user_uid)
     is_named = any(flags)
     try:
@@ -90,7 +90,7 @@ async def rules_for_manifests(arguments: argparse.Namespace) -> Rules:
             raise
         # Without a kubeconfig there is no cluster whose operator could decide otherwise.
         notes = () if isinstance(error, NoCredentials) else (_NO_CLUSTER,)
-        return Rules(rules(arguments, _NO_LEADERS).settings, notes)
+        return Rules(rules(arguments, NO_LEADERS).settings, notes)
 
 
 def _serving(leaders: Sequence[Leader], schedulers: Collection[str], namespace: str) -> list[Leader]:

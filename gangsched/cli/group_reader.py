@@ -24,7 +24,7 @@ from gangsched.cli.cluster_lists import (
     values_of,
 )
 from gangsched.cli.group_pages import NO_CRD, read_pages
-from gangsched.cli.untold_pods import Untold, is_told, list_untold, told
+from gangsched.cli.untold_pods import Untold, is_told, told
 from gangsched.config.dialects import GROUP_LABEL
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey
@@ -171,8 +171,9 @@ async def read_gangs(
     """
     kinds, schedulers = chosen(settings), settings.scheduler_names
     resource = pods(DEFAULT, kinds)
+    asked = untold.pages if untold is not None else None
     pods_read, namespaces, *foreign, own = await side_by_side(
-        list_of(session, resource, namespace) if untold is None else values_of(untold.pages, resource),
+        list_of(session, resource, namespace) if asked is None else values_of(asked, resource),
         _list_namespaces(session, namespace),
         *(list_foreign(session, groups(dialect, kind), namespace) for dialect, kind in DEFAULT.kinds.items()),
         # Last, because those that are there are converted while the others are on their way.
@@ -182,9 +183,10 @@ async def read_gangs(
     own = unless_error(own)
     try:
         pods_read = unless_error(pods_read)
-        if untold is not None and untold.names != (names := told(((g.key, g.status) for g in own.groups), schedulers)):
+        written = ((each.key, each.status) for each in own.groups)
+        if asked is not None and untold is not None and untold.names != told(written, schedulers):
             # A status that cannot be read says nothing.
-            pods_read = await values_of(list_untold(session, names, namespace, schedulers), resource)
+            pods_read = await list_of(session, resource, namespace)
     except ApiError as error:
         if error.status != HTTPStatus.FORBIDDEN:
             raise

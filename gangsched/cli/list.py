@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gangsched.cli.cluster_access import (
     add_cluster,
@@ -109,7 +109,9 @@ async def _rows(arguments: argparse.Namespace, session: ApiSession, *, quiet: bo
 
     with Progress("reading groups") as progress:
         only = namespace_of(arguments, session)
-        pages, leaders = await asyncio.gather(read_pages(session, only), _leaders(session))
+        _check_file(arguments)
+        answers = await asyncio.gather(_leaders(session), read_pages(session, only), return_exceptions=True)
+        leaders, pages = map(_unless_error, answers)
         from gangsched.cli.deciding_settings import rules  # noqa: PLC0415
         from gangsched.cli.untold_pods import ask_untold  # noqa: PLC0415
 
@@ -117,17 +119,36 @@ async def _rows(arguments: argparse.Namespace, session: ApiSession, *, quiet: bo
         # A document has each group's pods. Else what the operator has written is enough, where one leads.
         told = arguments.output not in (JSON, YAML) and leaders.tell(settings, only)
         untold = ask_untold(session, pages, only, settings.scheduler_names) if told else None
-        await asyncio.to_thread(import_module, "gangsched.cli.visible_groups")
-        from gangsched.cli.group_reader import read_gangs  # noqa: PLC0415
-        from gangsched.cli.visible_groups import elsewhere, rows  # noqa: PLC0415
+        try:
+            await asyncio.to_thread(import_module, "gangsched.cli.visible_groups")
+            from gangsched.cli.group_reader import read_gangs  # noqa: PLC0415
+            from gangsched.cli.visible_groups import elsewhere, rows  # noqa: PLC0415
 
-        reading = await read_gangs(session, only, settings, pages=pages, untold=untold, on_progress=progress.say)
+            reading = await read_gangs(session, only, settings, pages=pages, untold=untold, on_progress=progress.say)
+        finally:
+            if untold is not None:
+                await untold.drop()
         visible = rows(reading, policy=settings.policy(), now=time.time())
     if reading.forbidden and not quiet:
         note(arguments, f"only the status of PodGroups, because the API server says: {reading.forbidden}")
     if not quiet and (others := elsewhere(reading, visible)):
         note(arguments, others)
     return visible
+
+
+def _check_file(arguments: argparse.Namespace) -> None:
+    """Tell of a mistake in the caller's own file before anything of the cluster."""
+    if arguments.config is not None:
+        from gangsched.cli.deciding_settings import NO_LEADERS, rules  # noqa: PLC0415 - see the package
+
+        rules(arguments, NO_LEADERS)
+
+
+def _unless_error(result: Any) -> Any:  # noqa: ANN401 - what it is depends on what was asked
+    """The result; who leads is told first, so what has failed does not depend on which answer came first."""
+    if isinstance(result, BaseException):
+        raise result
+    return result
 
 
 async def _leaders(session: ApiSession) -> Leaders:

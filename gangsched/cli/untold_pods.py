@@ -38,10 +38,19 @@ Names = Mapping[str, Sequence[str]]
 
 
 class Untold(NamedTuple):
-    """`pages` of all pods of some schedulers, but for those that name one of these PodGroups."""
+    """`pages` of all pods of some schedulers, but for those that name one of these PodGroups.
+
+    There are none if the names are too many to be sent: all pods are to be read then.
+    """
 
     names: Names
-    pages: Awaitable[Sequence[wire.Page]]
+    pages: asyncio.Future[list[wire.Page]] | None
+
+    async def drop(self) -> None:
+        """Nobody needs the pages any more, whether or not they have come."""
+        if self.pages is not None:
+            self.pages.cancel()
+            await asyncio.gather(self.pages, return_exceptions=True)
 
 
 class _Status(Struct, gc=False):
@@ -74,7 +83,10 @@ def told(groups: Iterable[tuple[GroupKey, _Status | GroupStatus]], schedulers: C
 def ask_untold(session: ApiSession, groups: Sequence[wire.Page], namespace: str, schedulers: Collection[str]) -> Untold:
     """Ask for the pods of the namespace, or of all if it is empty, of which the statuses in these pages do not tell."""
     names = told(_written(groups), schedulers)
-    return Untold(names, asyncio.ensure_future(list_untold(session, names, namespace, schedulers)))
+    length = sum(len(name) + 1 for several in names.values() for name in several)
+    if len(names) > _MOST_NAMESPACES or length > _MOST_NAMES:
+        return Untold(names, None)
+    return Untold(names, asyncio.ensure_future(_untold(session, names, namespace, schedulers)))
 
 
 def _written(pages: Sequence[wire.Page]) -> Iterator[tuple[GroupKey, _Status]]:
@@ -84,17 +96,7 @@ def _written(pages: Sequence[wire.Page]) -> Iterator[tuple[GroupKey, _Status]]:
             yield GroupKey(group.metadata.namespace or "", group.metadata.name or ""), group.status or _Status()
 
 
-async def list_untold(
-    session: ApiSession, names: Names, namespace: str, schedulers: Collection[str]
-) -> list[wire.Page]:
-    """The pods of these schedulers, but for those that name one of these PodGroups.
-
-    Raises:
-        KubeError: there was no complete answer.
-    """
-    length = sum(len(name) + 1 for several in names.values() for name in several)
-    if len(names) > _MOST_NAMESPACES or length > _MOST_NAMES:
-        return await _pods(session, namespace)
+async def _untold(session: ApiSession, names: Names, namespace: str, schedulers: Collection[str]) -> list[wire.Page]:
     reads: list[Awaitable[list[wire.Page]]] = []
     for ours in (f"spec.schedulerName={scheduler}" for scheduler in schedulers):
         reads += [

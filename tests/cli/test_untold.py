@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from gangsched.api.podgroup_names import PATH
+from gangsched.cli import main
 from gangsched.cli.group_reader import read_gangs
 from gangsched.cli.untold_pods import ask_untold
 from gangsched.cli.visible_groups import rows
@@ -17,6 +19,9 @@ from tests.cli.test_events import cluster, pod
 from tests.kube.fake_api import page, serving
 
 SCHEDULERS = Settings().scheduler_names
+DEAD = """{apiVersion: v1, kind: Config, current-context: a, users: [{name: a, user: {token: x}}],
+clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}],
+contexts: [{name: a, context: {cluster: a, user: a}}]}"""
 MEMBER = pod("a", labels={GROUP_LABEL: "g"})
 
 
@@ -40,8 +45,38 @@ async def test_members_come_from_a_status_that_can_be_read_and_else_from_the_pod
     if then is not None:
         api.answer("GET", within(PODS, "n"), page(then, 1))
     async with serving(api) as session:
-        pages = await all_pages(session, within("/apis/gangsched.io/v1alpha1/podgroups", "n"), "podgroups")
+        pages = await all_pages(session, within(PATH, "n"), "podgroups")
         untold = ask_untold(session, pages, "n", SCHEDULERS)
         reading = await read_gangs(session, "n", Settings(), pages=pages, untold=untold)
     [row] = rows(reading, policy=Settings().policy(), now=1_000_000.0)
     assert (row.key.name, row.members) == ("g", members)
+
+
+async def test_names_that_are_too_many_for_a_request_have_all_pods_read_page_by_page():
+    """Regression: all their pages were kept until the last one had come, which took twice the memory."""
+    api = cluster(groups=[written(f"g{at:04}-{'x' * 40}", phase="Queued") for at in range(1000)], pods=[MEMBER])
+    async with serving(api) as session:
+        pages = await all_pages(session, within(PATH, "n"), "podgroups")
+        untold = ask_untold(session, pages, "n", SCHEDULERS)
+        reading = await read_gangs(session, "n", Settings(), pages=pages, untold=untold)
+    assert untold.pages is None
+    assert len(rows(reading, policy=Settings().policy(), now=1_000_000.0)) == 1001
+
+
+async def test_pods_that_nobody_waits_for_any_more_are_not_asked_for_to_the_end():
+    """Regression: Ctrl-C at the wrong moment printed the traceback of a task that went on without a session."""
+    async with serving(cluster(groups=[written("g", phase="Queued")])) as session:
+        pages = await all_pages(session, within(PATH, "n"), "podgroups")
+        untold = ask_untold(session, pages, "n", SCHEDULERS)
+        await untold.drop()
+    assert untold.pages is not None
+    assert untold.pages.cancelled()
+
+
+def test_a_mistake_in_the_callers_file_is_told_before_anything_of_the_cluster(tmp_path, capsys):
+    """Regression: it depended on which answer of the API server came first."""
+    (tmp_path / "config.yaml").write_text("foo: bar\n")
+    (tmp_path / "kubeconfig").write_text(DEAD)
+    files = ["--kubeconfig", str(tmp_path / "kubeconfig"), "--config", str(tmp_path / "config.yaml")]
+    assert main(["list", *files]) == 2
+    assert "foo is not a known key" in capsys.readouterr().err
