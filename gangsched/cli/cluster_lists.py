@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -22,34 +21,6 @@ from gangsched.kube.reading.device_values import DEVICES
 
 Value = TypeVar("Value")
 
-OnProgress = Callable[[str], None]
-"""Receives a text that says how much has been read."""
-
-
-def ignore(_: str) -> None:
-    """Show no progress."""
-
-
-async def side_by_side(*reads: Awaitable[Any], on_progress: OnProgress = ignore) -> list[Any]:
-    """The results of what is read side by side, in order; where it fails, the exception."""
-    left = len(reads)
-
-    async def counted(read: Awaitable[Any]) -> Any:  # noqa: ANN401 - what it is depends on what is read
-        nonlocal left
-        result = await read
-        left -= 1
-        on_progress(f"reading the cluster, {len(reads) - left} of {len(reads)} lists")
-        return result
-
-    return await asyncio.gather(*map(counted, reads), return_exceptions=True)
-
-
-def unless_error(result: Any) -> Any:  # noqa: ANN401 - as above
-    """The result of one that was read side by side with others; raises it if it is an exception."""
-    if isinstance(result, BaseException):
-        raise result
-    return result
-
 
 async def list_of(
     session: ApiSession, resource: Resource[Value], namespace: str = "", selector: str = "", fields: str = ""
@@ -63,29 +34,26 @@ async def list_of(
 
 
 async def _list_once(session: ApiSession, resource: Resource[Value], path: str, selector: str, fields: str) -> Event:
-    def read(item: msgspec.Raw) -> Value:
-        return decoded(lambda: resource.read(item)[1], f"One of the {resource.name}")
-
-    values: list[Value] = []
+    read, values = _reader(resource), list[Value]()
     async for page in pages_of(session, path, resource.name, selector=selector, fields=fields, size=LARGE_PAGE):
         values += await converted(page, read)
     return resource.replaced(tuple(values))
 
 
-async def values_of(pages: Awaitable[Sequence[wire.Page]], resource: Resource[Any]) -> Event:
+async def values_of(pages: Awaitable[Sequence[wire.Page]], resource: Resource[Value]) -> Event:
     """The objects of the kind in these pages, all of which are awaited.
 
     Raises:
         Garbled: one of them cannot be read.
     """
-
-    def read(item: msgspec.Raw) -> Any:  # noqa: ANN401 - what it is depends on the kind
-        return decoded(lambda: resource.read(item)[1], f"One of the {resource.name}")
-
-    values: list[Any] = []
+    read, values = _reader(resource), list[Value]()
     for page in await pages:
         values += await converted(page, read)
     return resource.replaced(tuple(values))
+
+
+def _reader(resource: Resource[Value]) -> Callable[[msgspec.Raw], Value]:
+    return lambda item: decoded(lambda: resource.read(item)[1], f"One of the {resource.name}")
 
 
 async def list_served(session: ApiSession, resource: Resource[Any]) -> Event:

@@ -119,17 +119,16 @@ async def _listed(arguments: argparse.Namespace, *, namespaced: bool) -> list[st
     import asyncio  # noqa: PLC0415 - see the package
     import json  # noqa: PLC0415
 
-    from gangsched.api.podgroup_names import API_VERSION  # noqa: PLC0415
+    from gangsched.api.podgroup_names import PATH  # noqa: PLC0415
     from gangsched.cli.cluster_access import connected, namespace_of  # noqa: PLC0415
-    from gangsched.kube.client.paths import quoted  # noqa: PLC0415
+    from gangsched.kube.client.paths import within  # noqa: PLC0415
 
     async with asyncio.timeout(_WITHIN_S), connected(arguments) as session:
         path, of_all = "/api/v1/namespaces", False
         if namespaced:
             namespace = namespace_of(arguments, session)
             of_all = not namespace
-            inside = f"/namespaces/{quoted(namespace)}" if namespace else ""
-            path = f"/apis/{API_VERSION}{inside}/podgroups"
+            path = within(PATH, namespace)
         answer = await session.request("GET", path, params={"limit": _MOST}, timeout_s=_WITHIN_S)
         metas = [item["metadata"] for item in json.loads(answer.checked().body)["items"]]
     return [f"{meta['namespace']}/{meta['name']}" if of_all else meta["name"] for meta in metas]

@@ -12,18 +12,9 @@ import msgspec
 
 from gangsched.api.conversion import group_from_object
 from gangsched.api.podgroup_names import PATH
-from gangsched.cli.cluster_lists import (
-    OnProgress,
-    decoded,
-    ignore,
-    list_foreign,
-    list_of,
-    list_served,
-    side_by_side,
-    unless_error,
-    values_of,
-)
+from gangsched.cli.cluster_lists import decoded, list_foreign, list_of, list_served, values_of
 from gangsched.cli.group_pages import NO_CRD, read_pages
+from gangsched.cli.side_by_side import OnProgress, ignore, side_by_side, unless_error
 from gangsched.cli.untold_pods import Untold, is_told, told
 from gangsched.config.dialects import GROUP_LABEL
 from gangsched.config.settings import Settings

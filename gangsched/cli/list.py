@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gangsched.cli.cluster_access import (
     add_cluster,
@@ -33,6 +33,7 @@ from gangsched.cli.output import (
     table,
 )
 from gangsched.cli.progress import Progress
+from gangsched.cli.side_by_side import side_by_side, unless_error
 
 if TYPE_CHECKING:
     from gangsched.cli import Commands
@@ -110,8 +111,8 @@ async def _rows(arguments: argparse.Namespace, session: ApiSession, *, quiet: bo
     with Progress("reading groups") as progress:
         only = namespace_of(arguments, session)
         _check_file(arguments)
-        answers = await asyncio.gather(_leaders(session), read_pages(session, only), return_exceptions=True)
-        leaders, pages = map(_unless_error, answers)
+        # Who leads is told first, so what has failed does not depend on which answer came first.
+        leaders, pages = map(unless_error, await side_by_side(_leaders(session), read_pages(session, only)))
         from gangsched.cli.deciding_settings import rules  # noqa: PLC0415
         from gangsched.cli.untold_pods import ask_untold  # noqa: PLC0415
 
@@ -142,13 +143,6 @@ def _check_file(arguments: argparse.Namespace) -> None:
         from gangsched.cli.deciding_settings import NO_LEADERS, rules  # noqa: PLC0415 - see the package
 
         rules(arguments, NO_LEADERS)
-
-
-def _unless_error(result: Any) -> Any:  # noqa: ANN401 - what it is depends on what was asked
-    """The result; who leads is told first, so what has failed does not depend on which answer came first."""
-    if isinstance(result, BaseException):
-        raise result
-    return result
 
 
 async def _leaders(session: ApiSession) -> Leaders:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
+from gangsched.cli.side_by_side import side_by_side, unless_error
 from gangsched.config.dialects import GROUP_LABEL
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.policy import DEFAULT_NAME
@@ -108,13 +109,11 @@ async def _untold(session: ApiSession, names: Names, namespace: str, schedulers:
         elif not names:
             reads.append(_pods(session, namespace, fields=ours))
     found: list[wire.Page] = []
-    for result in await asyncio.gather(*reads, return_exceptions=True):
+    for result in await side_by_side(*reads):
         if isinstance(result, ApiError) and result.status in _TOO_LONG:
             # What is between us and the API server accepts no long request.
             return await _pods(session, namespace)
-        if isinstance(result, BaseException):
-            raise result
-        found += result
+        found += unless_error(result)
     return found
 
 

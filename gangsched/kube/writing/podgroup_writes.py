@@ -5,11 +5,11 @@ from __future__ import annotations
 from http import HTTPStatus
 
 from gangsched.api.conversion import made_group
-from gangsched.api.podgroup_names import API_VERSION, PLURAL
+from gangsched.api.podgroup_names import PATH
 from gangsched.core.objects.effects import DeleteGroup, MakeGroup
 from gangsched.core.objects.results import GroupNotMade
 from gangsched.kube.client.errors import ApiError
-from gangsched.kube.client.paths import quoted
+from gangsched.kube.client.paths import quoted, within
 from gangsched.kube.client.session import ApiSession, Response
 from gangsched.kube.writing.sending import answered, deletion, send
 from gangsched.kube.writing.write_results import Outcome, WriteResult
@@ -22,7 +22,7 @@ async def make_group(session: ApiSession, effect: MakeGroup) -> WriteResult:
     """
     key = effect.key
     body = made_group(key, effect.spec, effect.owner, scheduler=effect.scheduler)
-    path = _path(key.namespace)
+    path = within(PATH, key.namespace)
     answer = await send(session, "POST", path, body)
     if isinstance(answer, Response):
         return WriteResult(Outcome.WRITTEN)
@@ -34,12 +34,8 @@ async def make_group(session: ApiSession, effect: MakeGroup) -> WriteResult:
 
 async def delete_group(session: ApiSession, effect: DeleteGroup) -> WriteResult:
     """Delete the PodGroup; `STALE` if it has changed, or another one has its name."""
-    path = f"{_path(effect.key.namespace)}/{quoted(effect.key.name)}"
+    path = f"{within(PATH, effect.key.namespace)}/{quoted(effect.key.name)}"
     answer = await send(session, "DELETE", path, deletion(effect.uid, version=effect.resource_version))
     if isinstance(answer, ApiError) and answer.status == HTTPStatus.CONFLICT:
         return WriteResult(Outcome.STALE)
     return answered(answer)
-
-
-def _path(namespace: str) -> str:
-    return f"/apis/{API_VERSION}/namespaces/{quoted(namespace)}/{PLURAL}"

@@ -7,12 +7,12 @@ from http import HTTPStatus
 
 import msgspec
 
-from gangsched.api.podgroup_names import API_VERSION, PLURAL
+from gangsched.api.podgroup_names import PATH
 from gangsched.api.status_conversion import status_to_object
 from gangsched.core.objects.effects import PatchStatus
 from gangsched.core.objects.results import StatusRefused, StatusWritten
 from gangsched.kube.client.errors import UNREADABLE, ApiError
-from gangsched.kube.client.paths import quoted
+from gangsched.kube.client.paths import quoted, within
 from gangsched.kube.client.session import JSON_PATCH, ApiSession, Response
 from gangsched.kube.wire import Versioned
 from gangsched.kube.writing.sending import send
@@ -34,7 +34,7 @@ async def patch_status(session: ApiSession, effect: PatchStatus) -> WriteResult:
         # Not a test, because its failure would look like that of the UID's test.
         tests.append({"op": "replace", "path": "/metadata/resourceVersion", "value": effect.resource_version})
     patch = [*tests, {"op": "add", "path": "/status", "value": status_to_object(effect.status)["status"]}]
-    path = f"/apis/{API_VERSION}/namespaces/{quoted(effect.key.namespace)}/{PLURAL}/{quoted(effect.key.name)}/status"
+    path = f"{within(PATH, effect.key.namespace)}/{quoted(effect.key.name)}/status"
     answer = await send(session, "PATCH", path, patch, content_type=JSON_PATCH)
     refused = StatusRefused(effect.key, stale=False)
     if isinstance(answer, Response):
