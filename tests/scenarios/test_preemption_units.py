@@ -15,6 +15,7 @@ from tests.builders import claim, group, node, pod, pods, volume
 from tests.gadgets import GPUS, device_claim, gpus
 from tests.harness import Harness
 from tests.preempting import SET, alone, cluster, end, evicted, gang, holder, is_whole, names, record, victims
+from tests.trees import inner, leaf, members_of
 
 DAY_S = 86_400.0
 JOB = Owner("Job", "work", "uid-work", "batch")
@@ -70,6 +71,21 @@ def test_a_role_keeps_its_minimum():
     assert victims(harness, *holder(1)) == ["low-3"]
     end(harness)
     assert victims(harness, *holder(1, name="next")) == ["low-0", "low-1", "low-2"]
+
+
+def test_each_group_of_a_tree_keeps_its_minimum_and_the_tree_leaves_as_a_whole():
+    """Both groups have three of two members; of the third, which the tree does not need, two of two are bound."""
+    harness = cluster(node(cpu=8), inner("low"), *(leaf(f"low{at}", "low", least=2) for at in (1, 2, 3)))
+    harness.add(
+        *(each for at, number in ((1, 3), (2, 3), (3, 2)) for each in members_of(f"low{at}", number, owner=SET))
+    )
+    harness.wait(3)
+    assert len(harness.bound()) == 8
+    assert victims(harness, *holder(2)) == ["low1-2", "low2-2"]
+    end(harness)
+    assert is_whole(harness, "high", 2)
+    assert len(harness.bound("default/low")) == 6
+    assert victims(harness, *holder(1, name="next")) == [f"low{at}-{member}" for at in (1, 2, 3) for member in (0, 1)]
 
 
 def test_less_work_is_lost_rather_than_fewer_groups():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gangsched.core.cluster.claims import BOUND, Claim
+from gangsched.core.declarations.minima import leaves
 from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import preempted, rollback
 from gangsched.core.gang.gang import Gang
@@ -48,15 +49,18 @@ def is_in_flight(gang: Gang, *, marked: bool = False) -> bool:
 def divided(gang: Gang, terms: Terms, claims: Sequence[Claim]) -> tuple[Sequence[Claim], Sequence[Claim]]:
     """The claims of those that the gang needs, and of members that may leave one by one.
 
-    Those above the minimum may, the last in the order in which members are tried, but none of a tree, whose parts are
-    bound as a whole. Of a native group whose members are preempted one by one all may.
+    Those above the minimum may, the last in the order in which members are tried; of a tree, those above the minimum of
+    each part that has members, as parts are bound as a whole. Of a native group whose members are preempted one by one
+    all may.
     """
-    if gang.plain or terms.spec.tree is not None or not gang.record.scheduled_at:
+    least, tree = gang.record.satisfied, terms.spec.tree
+    if gang.plain or not gang.record.scheduled_at:
         return claims, []
-    if terms.source == _OF_KUBERNETES and not terms.spec.preempted_whole:
+    if tree is None and terms.source == _OF_KUBERNETES and not terms.spec.preempted_whole:
         return [], [*claims]
-    by_uid = {each.pod.uid: each for each in claims}
-    least = gang.record.satisfied
-    needed = Slots.of(least.total, dict(least.roles)).first_of(sorted((c.pod for c in claims), key=member_order))
+    by_uid, roles = {each.pod.uid: each for each in claims}, dict(least.roles)
+    for role, number in leaves(tree) if tree is not None else ():
+        roles[role] = max(number, roles.get(role, 0))
+    needed = Slots.of(least.total, roles).first_of(sorted((each.pod for each in claims), key=member_order))
     kept = [by_uid.pop(pod.uid) for pod in needed]
     return kept, [*by_uid.values()]

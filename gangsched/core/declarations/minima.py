@@ -126,12 +126,17 @@ def rest_of(part: Minima, placed: Counter[str]) -> Minima:
     return Minima(need.number, tuple(need.roles.items()), need.choices, part.name)
 
 
-def roles_in(least: Minima) -> Iterator[str]:
-    """All roles of the tree."""
-    yield from (role for role, _ in least.roles)
+def leaves(least: Minima) -> Iterator[tuple[str, int]]:
+    """All roles of the tree, each with its minimum."""
+    yield from least.roles
     for choice in least.choices:
         for part in choice.parts:
-            yield from roles_in(part)
+            yield from leaves(part)
+
+
+def roles_in(least: Minima) -> Iterator[str]:
+    """All roles of the tree."""
+    yield from (role for role, _ in leaves(least))
 
 
 class Above(Struct, frozen=True):
