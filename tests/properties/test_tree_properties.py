@@ -29,6 +29,7 @@ from tests.builders import node, pod
 from tests.effort import examples
 from tests.harness import Harness
 from tests.naive import World
+from tests.preempting import cluster, end, holder, is_whole, victims
 from tests.trees import inner, leaf, members_of
 
 Thing = ForeignGroup | Pod | Node
@@ -299,6 +300,44 @@ def test_no_part_stays_bound_in_part_whatever_bindings_are_refused_and_wherever_
         assert all(steps <= 4 for steps in lasts.values())
     event("evicted" if harness.evicted else "nothing evicted")
     assert not lasts
+
+
+@given(trees(), st.data())
+@settings(max_examples=examples(100), deadline=None)
+def test_who_is_preempted_of_a_tree_is_above_a_minimum_or_the_whole_tree_is(found, data):
+    """The cluster is full of the tree. As many leave as are needed while each part can stay whole."""
+    found = possible(found)
+    least = dict(leaves_of(found, names()))
+    members = Counter({role: number + data.draw(st.integers(0, 2)) for role, number in least.items()})
+    harness = cluster(*objects(found, "", names()), node(cpu=members.total()))
+    harness.add(*(each for role, number in members.items() for each in members_of(role, number, owner=OWNER)))
+    harness.wait(3)
+    assert Counter(map(role_of_name, harness.bound())) == members
+    above, wanted = members.total() - sum(least.values()), data.draw(st.integers(1, members.total()))
+    if data.draw(st.booleans()):
+        harness.restart()
+    left = members - Counter(map(role_of_name, victims(harness, *holder(wanted))))
+    event("some leave" if wanted <= above else "all leave")
+    assert left.total() == (members.total() - wanted if wanted <= above else 0)
+    assert all(left[role] >= number for role, number in least.items()) or not left
+    end(harness)
+    assert is_whole(harness, "high", wanted)
+
+
+def possible(found: Node_) -> Node_:
+    """The tree without any demand for more parts than there are."""
+    least, parts = found
+    return (min(least, len(parts)) if parts else least), [possible(part) for part in parts]
+
+
+def leaves_of(found: Node_, called: Iterator[str]) -> Iterator[tuple[str, int]]:
+    """The name and the minimum of each leaf; all parts get names."""
+    least, parts = found
+    name = next(called)
+    for part in parts:
+        yield from leaves_of(part, called)
+    if not parts:
+        yield name, least
 
 
 WHY = (Refused.DENIED, Refused.UNAVAILABLE, Refused.FORBIDDEN)
