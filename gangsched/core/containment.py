@@ -12,8 +12,8 @@ the record in its PodGroup's status, as every gang does after a restart.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
@@ -43,8 +43,7 @@ further fault up to LATEST_S."""
 _NOTE = "gangsched failed on this group while part of its quorum was bound"
 
 
-@dataclass(slots=True, kw_only=True)
-class FaultedGang:
+class FaultedGang(Struct, kw_only=True):
     """A gang that is parked until this time, after this many faults in a row; `step` and `error` describe the last one.
 
     A change of `members` releases it from `soonest` on, a change of `spec` at once. `minima` are what its quorum needs,

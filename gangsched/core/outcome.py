@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from gangsched.core.objects.effects import BindPod, Effect
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(Struct):
     """The `effects` of a gang, which are sent only if nothing of its logic fails in this call.
 
     `reconciled`: it was brought up to date. `tried`: a place was looked for, which was refused so often for each of the

@@ -17,7 +17,8 @@ scheduler may be the leader, or the right may be missing.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
@@ -43,8 +44,7 @@ LONGEST_RETRY_S = 300.0
 Wanted = ForeignPhase | GroupCondition
 
 
-@dataclass(slots=True)
-class _Sent:
+class _Sent(Struct):
     """The last write to the object of this UID; `tries` counts writes of it that the watch has not shown."""
 
     uid: str

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
@@ -24,8 +24,7 @@ from gangsched.core.objects.subjects import Subject, is_gone, kind_of, name_of, 
 from gangsched.core.planning.capacity_snapshot import Snapshot
 
 
-@dataclass(slots=True)
-class Held:
+class Held(Struct):
     """An object that is set aside, as it was last seen, and the `error`; `substitute` counts in its place."""
 
     event: Event

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
+
+from msgspec import Struct
 
 from gangsched.core.autoscaling.pools import pool_demands
 from gangsched.core.cluster.cache import Cluster
@@ -36,8 +37,7 @@ _LONGEST_NAME = 253
 _DIGITS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Wanted(Struct, frozen=True):
     """The objects that a gang wants, and what they were derived from."""
 
     refusal: Refusal
@@ -45,8 +45,7 @@ class _Wanted:
     objects: tuple[DemandObject, ...]
 
 
-@dataclass(slots=True)
-class _Sent:
+class _Sent(Struct):
     """The last write to a name: `dropped` is the UID of a deleted object; `unseen` writes were not observed yet."""
 
     dropped: str

@@ -12,8 +12,9 @@ that fail at once is paused beside it (`failures`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from gangsched.core.cluster.failures import Failures
 from gangsched.core.objects.declaration import GroupKey
@@ -50,16 +51,14 @@ class Tries(NamedTuple):
     nodes: int
 
 
-@dataclass(slots=True)
-class _Note:
+class _Note(Struct):
     """A node is avoided until this time, for the `times`-th time in a row."""
 
     until: float
     times: int
 
 
-@dataclass(slots=True)
-class _Case:
+class _Case(Struct):
     """The refusals of a pod on one node: how often, the time and message of the last, and whether by the kubelet."""
 
     namespace: str

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 
 from gangsched.core.constraints.tally import Question
 from gangsched.core.objects.arrays import IntArray
@@ -192,8 +192,7 @@ class Capacity:
         return wrong
 
 
-@dataclass(slots=True)
-class Relief:
+class Relief(Struct):
     """The improvements since the last `take`: `rows` of nodes that have more room or refuse less.
 
     `asked` are the questions about pods whose answers have changed; `all_asked`: any answer may have changed.

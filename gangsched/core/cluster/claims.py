@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import GroupKey
@@ -85,8 +84,7 @@ class Withheld(NamedTuple):
     nodes: int
 
 
-@dataclass(slots=True)
-class Reserved:
+class Reserved(Struct):
     """The reserved claims of a group by owner, and the pods, by UID, that are `leaving` for it.
 
     What those still hold on a node is not taken there from others: only the rest of what is reserved is. What is

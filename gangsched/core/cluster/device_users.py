@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterator, KeysView
-from dataclasses import dataclass, field
 from typing import TypeVar
+
+from msgspec import Struct, field
 
 from gangsched.core.cluster.device_names import claims_of
 from gangsched.core.objects.devices import NOBODY, Allocation, Consumer, Making, ResourceClaim
@@ -24,8 +25,7 @@ Shared = tuple[ObjectKey, str]
 Key = TypeVar("Key")
 
 
-@dataclass
-class DeviceUsers:
+class DeviceUsers(Struct):
     """The users of each claim, by UID.
 
     `_waiting` are the known pods without a node that may have claims. `_naming` are those of them that name a PodGroup,

@@ -15,8 +15,9 @@ After a restart it is learned again from the failed pods that still exist.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.duration import format_duration
@@ -74,8 +75,7 @@ def _template_of(pod: Pod) -> Hashable:
     return pod.shape, workload, tuple(each for each in pod.labels if each[0] in _REVISIONS)
 
 
-@dataclass(slots=True)
-class _Failing:
+class _Failing(Struct):
     """Failures in one place, which is closed `until` then, for the `times`-th time in a row.
 
     A pod is on `trial` until that time, and no other one is bound meanwhile. `recent` are the times of the last few, in
@@ -123,8 +123,7 @@ class _Failing:
         return self.until - self.recent[-1]
 
 
-@dataclass(slots=True)
-class _Record:
+class _Record(Struct):
     """What is known of a maker: the `templates` of its pods that have failed, and their failures by node and in all.
 
     `started` is when pods last started on a node where none has failed since, `said` what the last failed one said, and

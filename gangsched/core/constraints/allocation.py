@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gangsched.core.constraints.candidates import Candidates, Errand, applies, usable
 from gangsched.core.constraints.device_offers import Offer
@@ -28,8 +29,7 @@ MOST_ERRANDS = 48
 """Limit for the number of claims in one search, whose depth grows with it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """An allocation for each claim, in order; None if there is none. Then `certain` says whether that is proven."""
 
     allocations: tuple[Allocation, ...] | None
@@ -72,8 +72,7 @@ class _Contradiction(Exception):  # noqa: N818 - the end of a search, as in kube
     """A request asks for all devices, and one of them breaks a match."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Pick:
+class _Pick(Struct, frozen=True):
     """A device chosen for a request, with what it takes of its capacities; `draws`: it takes counters of its pool."""
 
     request: DeviceRequest

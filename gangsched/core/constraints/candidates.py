@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gangsched.core.constraints.device_offers import Offer, Offers
 from gangsched.core.constraints.device_shares import fits, share
@@ -19,8 +20,7 @@ _MANY = 1 << 40
 _Needs = list[tuple[int, frozenset[DeviceKey]]]
 
 
-@dataclass(frozen=True, slots=True)
-class Errand:
+class Errand(Struct, frozen=True):
     """One claim to be allocated, on one node with these offers.
 
     `after` is the first claim, by its number in the search, of an earlier member that asks for the same.

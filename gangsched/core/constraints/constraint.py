@@ -8,9 +8,10 @@ Every method evaluates many rows (nodes) at once, as arrays.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, Protocol, Self, TypeVar
+
+from msgspec import Struct
 
 from gangsched.core.constraints.claims_view import Stock, Storage
 from gangsched.core.constraints.device_store import DeviceStore
@@ -26,8 +27,7 @@ from gangsched.core.objects.soft import Soft
 from gangsched.core.objects.volumes import StorageKey
 
 
-@dataclass(frozen=True, slots=True)
-class World:
+class World(Struct, frozen=True):
     """The part of the cluster that constraints may read.
 
     `tallies` count pods for required terms, `preferred` for preferred ones. `pending_prebindings` are by the object
@@ -45,8 +45,7 @@ class World:
     attached: Callable[[str], Collection[Attachment]]
 
 
-@dataclass(frozen=True, slots=True)
-class Alike:
+class Alike(Struct, frozen=True):
     """Pods of one shape that the cluster counts, and the row of each; and each row once, with their `numbers` there."""
 
     shape: Shape
@@ -56,8 +55,7 @@ class Alike:
     numbers: IntArray
 
 
-@dataclass(frozen=True, slots=True)
-class Leavers:
+class Leavers(Struct, frozen=True):
     """Pods that the cluster counts and that leave a snapshot or stay after all, each with its row; the same by shape.
 
     `preparing` are the UIDs of those with pre-bindings under way. `keep_devices`: their claims keep their devices,
@@ -106,8 +104,7 @@ class Happening(Enum):
     LABELS_CHANGED = "a namespace, or another node, has other labels"
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(Struct, frozen=True):
     """The wording of one reason in messages to users.
 
     `description` is the wording for nodes that refuse for this reason; `{resource}` stands for the resource, or other

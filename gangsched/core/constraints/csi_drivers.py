@@ -7,9 +7,9 @@ A CSIDriver demands it by `preventPodSchedulingIfMissing`, a field that the API 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from gangsched.core.constraints.constraint import Member, Words
 from gangsched.core.constraints.node_constraint import NodeConstraint
@@ -19,8 +19,7 @@ from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.volumes import keys_of
 
 
-@dataclass(frozen=True, slots=True)
-class Needed:
+class Needed(Struct, frozen=True):
     """The drivers that a pod's node must have, sorted."""
 
     drivers: tuple[str, ...]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gangsched.core.objects.offered_devices import CounterKey, Device, DeviceKey, ResourceSlice
 
@@ -11,8 +12,7 @@ Consumption = tuple[tuple[CounterKey, int], ...]
 """Amounts of counters, in billionths."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Pool:
+class Pool(Struct, frozen=True, eq=False):
     """The counters of a pool with their amounts, and what its devices consume, wherever they can be used."""
 
     counters: Mapping[CounterKey, int]
@@ -23,8 +23,7 @@ NO_COUNTERS = Pool({}, ())
 """A pool without counters."""
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(Struct, frozen=True):
     """A device that can be used on a node, and the slice that lists it."""
 
     key: DeviceKey
@@ -33,8 +32,7 @@ class Offer:
     pool: Pool = NO_COUNTERS
 
 
-@dataclass(frozen=True, slots=True)
-class Offers:
+class Offers(Struct, frozen=True):
     """All devices that can be used on a node. `whole`: no pool there is incomplete or contradicts itself."""
 
     devices: tuple[Offer, ...] = ()

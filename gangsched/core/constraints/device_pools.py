@@ -6,14 +6,14 @@ Source: `GatherPools` in k8s.io/dynamic-resource-allocation/structured/internal/
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gangsched.core.constraints.device_offers import NO_COUNTERS, Pool
 from gangsched.core.objects.offered_devices import ResourceSlice
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PoolView:
+class PoolView(Struct, frozen=True, eq=False):
     """The slices of the pool whose devices the node may use, by name.
 
     `broken`: the pool is incomplete or contradicts itself, and gives nothing. `late`: it has devices that must be made

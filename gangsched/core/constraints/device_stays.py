@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from gangsched.core.objects.devices import Allocation, DeviceWishes
 from gangsched.core.objects.offered_devices import ObjectKey
@@ -14,8 +15,7 @@ NO_DEVICES = DeviceWishes(())
 """The wishes of a claim that has its devices already, and of which only a reservation is wanted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(Struct, frozen=True):
     """The wishes of one claim. `claim` is its key if several pods use it; these then get the same devices.
 
     `group` is the UID of the PodGroup for which it is reserved, empty if each member reserves it for itself.
@@ -30,8 +30,7 @@ Wishes = tuple[Wish, ...]
 """The wishes of one member's claims."""
 
 
-@dataclass(slots=True, eq=False)
-class Stay:
+class Stay(Struct, eq=False):
     """A member that has taken devices on a row; `own`: some that no other member had settled before.
 
     `before` are the stays that chose again for it, as they were.

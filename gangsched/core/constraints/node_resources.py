@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from gangsched.core.constraints.claims_view import Stock
 from gangsched.core.constraints.constraint import Alike, Constraint, Leavers, Member, Plan, Words, World
@@ -47,8 +47,7 @@ class NodeResources(Constraint):
         return MostResources(self._world) if emptied else ResourcesPlan(self._world.stock)
 
 
-@dataclass(frozen=True, slots=True)
-class Vector:
+class Vector(Struct, frozen=True):
     """A shape's requests as columns and amounts, the pod count last."""
 
     columns: npt.NDArray[np.intp]

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from gangsched.core.constraints.column import uncount
 from gangsched.core.constraints.constraint import Constraint, Leavers, Member, Plan, Words, World
@@ -32,8 +32,7 @@ _NO_ATTACHMENTS: frozenset[Attachment] = frozenset()
 _NONE: Mapping[int, int] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Attaches:
+class Attaches(Struct, frozen=True):
     """The volumes of a pod whose drivers some node limits: the number of its own by driver, and the shared ones."""
 
     own: tuple[tuple[str, int], ...]
@@ -44,8 +43,7 @@ class Attaches:
         return self.own, self.shared
 
 
-@dataclass(slots=True)
-class _Counted:
+class _Counted(Struct):
     """The attachment that a claim counts as, and the number of pods that use it by row."""
 
     attachment: Attachment | None

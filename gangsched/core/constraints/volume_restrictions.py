@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from gangsched.core.constraints.column import uncount
 from gangsched.core.constraints.constraint import Constraint, Happening, Leavers, Member, Plan, Words, World
@@ -29,8 +29,7 @@ _ANY_NUMBER = 1 << 31
 _NONE: Mapping[_Use, int] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Contested:
+class Contested(Struct, frozen=True):
     """The single-pod claims of a pod that other known pods name too."""
 
     claims: tuple[StorageKey, ...]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.retry import doubled
@@ -17,16 +18,14 @@ LONGEST_PAUSE_S = 300.0
 _ROUNDING = 1e-6
 
 
-@dataclass(slots=True)
-class _Pause:
+class _Pause(Struct):
     """How many plans of a group were in vain in a row, and until when it opens no other."""
 
     times: int
     until: float
 
 
-@dataclass(slots=True)
-class Tokens:
+class Tokens(Struct):
     """A bucket of evictions: it fills with so many `a_minute`, up to as many, and is empty after a start."""
 
     a_minute: int

@@ -9,12 +9,12 @@ in common. It is the least urgent work of a call, and goes on from call to call.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Claim
@@ -64,8 +64,7 @@ class _Looked(NamedTuple):
     lost: Ended | None
 
 
-@dataclass(slots=True)
-class _Running:
+class _Running(Struct):
     """A search that goes on, for what the group had `asked`, on nodes that have changed so often since the start."""
 
     asked: tuple[object, ...]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from gangsched.core.contention.pool import Pool
 from gangsched.core.planning.ask import Ask
@@ -24,8 +25,7 @@ class Looked(NamedTuple):
     asked: tuple[object, ...]
 
 
-@dataclass(slots=True)
-class Running:
+class Running(Struct):
     """A search that goes on among those of this pool, for what the group has `asked`, begun in this `state`.
 
     `exceeds`: disruption budgets do not count in it.
@@ -38,8 +38,7 @@ class Running:
     exceeds: bool
 
 
-@dataclass(slots=True)
-class Moment:
+class Moment(Struct):
     """What is the same for all that are searched for at one time in one state: all that may leave, and until when no
     search has another result if nothing happens.
     """

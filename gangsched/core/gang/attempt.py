@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(slots=True)
-class Attempt:
+class Attempt(Struct):
     """The attempt under way. Only these methods change it.
 
     `server_said` is what the API server said about the last quorum's bindings. `vanguard` are members (by UID) that are

@@ -8,8 +8,9 @@ for a while, as a PodDisruptionBudget does.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from gangsched.core.objects.effects import Effect, EvictPod, LookUpOwner
 from gangsched.core.objects.pod import Owner, Pod
@@ -42,8 +43,7 @@ class Cause(StrEnum):
         return self is Cause.ROLLBACK
 
 
-@dataclass(slots=True)
-class Eviction:
+class Eviction(Struct):
     """The eviction of a pod. `asked`: it is in flight, or was accepted."""
 
     asked: bool = False
@@ -63,8 +63,7 @@ class Eviction:
         self.retry_at = retry_at
 
 
-@dataclass(slots=True)
-class Evictions:
+class Evictions(Struct):
     """The evictions under way for one cause, by the pods' UIDs. They are changed only by these methods.
 
     `spared` says why a pod is left in place. What is known of the pods' Jobs (`_jobs`, by UID) is asked for again at

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gangsched.core.declarations.foreign import Foreign
@@ -39,8 +38,7 @@ MOST_TOLD = 16
 """Length of a gang's story."""
 
 
-@dataclass(slots=True)
-class Gang:
+class Gang(Struct):
     """A group of pods that are bound together: declared by a PodGroup or by annotations, or a single plain pod.
 
     What is observed, the record and the operations are the gang; the rest helps this process.

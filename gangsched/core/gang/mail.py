@@ -7,9 +7,8 @@ objects themselves are in `Observed` and in the cluster at once.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from gangsched.core.cluster.avoidance import Tries
 from gangsched.core.objects.pod import Pod
@@ -112,8 +111,7 @@ class ClaimsChanged(News, frozen=True):
     """Objects that waiting members use, such as volumes, have changed."""
 
 
-@dataclass(slots=True)
-class Inbox:
+class Inbox(Struct):
     """News in the order in which they came. Only these methods change it."""
 
     _news: list[News] = field(default_factory=list)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from gangsched.core.declarations.automatic import Idle
 from gangsched.core.declarations.ownership import UNDISPUTED, Ownership
@@ -15,8 +15,7 @@ MOST_OBJECTS = 16
 """More other systems' objects than this are not kept apart in `Traits`."""
 
 
-@dataclass(slots=True)
-class Traits:
+class Traits(Struct):
     """What all members of a gang have shown together, for `core.gang.order`; nothing is taken back but with the last.
 
     `priority` is their highest priority, `created` the creation time of the oldest one (epoch seconds), `bound` whether
@@ -45,8 +44,7 @@ class Traits:
                 self.objects = None
 
 
-@dataclass(slots=True)
-class Observed:
+class Observed(Struct):
     """Observations only: after a restart the lists show the same again. It is changed only by its methods.
 
     `group` is the PodGroup, and `resource_version` its version, which another reader of the PodGroup may have seen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from gangsched.core.gang.attempt import Attempt
 from gangsched.core.gang.plan import Plan
@@ -14,8 +14,7 @@ from gangsched.core.objects.pod import Pod
 _BOUND = BindState.BOUND
 
 
-@dataclass(slots=True)
-class Operations:
+class Operations(Struct):
     """The gang's pending writes and waits. The module that a field's docstring names changes it, or this one."""
 
     bindings: dict[str, Binding] = field(default_factory=dict)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 
-@dataclass(slots=True)
-class Roster:
+class Roster(Struct):
     """Sets of members by UID; only these methods change them.
 
     `past` belong to earlier runs; `recorded` belong to this run, and the record counts them as ended. `chosen` were
@@ -76,8 +76,7 @@ class Roster:
         return emptied
 
 
-@dataclass(slots=True)
-class Durability:
+class Durability(Struct):
     """Which reservations are written to the PodGroup's status. Only these methods change it.
 
     `asked_at` is the time since which reservations must be written before anything relies on them, 0.0 if they need not

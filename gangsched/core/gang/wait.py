@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pause import OPEN, Pause
 from gangsched.core.planning.refusal import Refusal
 
 
-@dataclass(slots=True)
-class Wait:
+class Wait(Struct):
     """Whether a gang is tried, and if not, what for it waits. Only these methods change it."""
 
     parked: bool = False

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from gangsched.core.gang.evicting import Evictions
 from gangsched.core.objects.pod import Pod
@@ -22,8 +23,7 @@ class BindState(StrEnum):
     """The API server has confirmed the binding. It ends at the gang's next turn after the watch has shown it."""
 
 
-@dataclass(slots=True)
-class PendingPrebinding:
+class PendingPrebinding(Struct):
     """A pre-binding of a member. `retry_at` is when it may be sent (again), `tries` how often it was sent.
 
     `made`: the watch has shown it. `done`: what it asks for holds. `complaint` is the server's last refusal.
@@ -62,8 +62,7 @@ class PendingPrebinding:
         self.complaint = ""
 
 
-@dataclass(slots=True)
-class Binding:
+class Binding(Struct):
     """A member's reservation and binding. `retry_at` is when it may be sent (again), `tries` how often it was sent.
 
     `pending` must be done before the binding is sent; waiting for them began at `since`. `above`: the member is above
@@ -128,8 +127,7 @@ class Binding:
         self.pod = pod
 
 
-@dataclass(slots=True)
-class Rollback:
+class Rollback(Struct):
     """A rollback or restart, which evicts members to schedule the gang again as a whole; see `core.gang.rollback`.
 
     `restart` names the members that onDegraded Restart evicts; None for a rollback, which evicts the bound members of a
@@ -145,8 +143,7 @@ class Rollback:
     retried: bool = False
 
 
-@dataclass(slots=True)
-class Part:
+class Part(Struct):
     """Members above the minimum that are bound together or not at all, as a quorum is; see `core.gang.parts`.
 
     It `needs` so many by role, and has those in `members` (by UID). `partial_since` and `rollback` are as in
@@ -164,8 +161,7 @@ class Part:
     retry_at: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Barred:
+class Barred(Struct, frozen=True):
     """A member of a scheduled gang that could not be bound: not tried before `until` (0.0: may be tried now).
 
     `message` says why, for its condition; `times` counts how often in a row.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from gangsched.core.objects.status import GroupStatus
 
@@ -22,8 +23,7 @@ class MemberCondition(NamedTuple):
     lacks: str = ""
 
 
-@dataclass(slots=True)
-class Written:
+class Written(Struct):
     """What was written. It is changed by its methods and by the status writer.
 
     `unwritten`: the last status was not accepted and is to be written again at `write_again_at`. `awaited` are the

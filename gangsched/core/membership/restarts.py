@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
@@ -44,8 +44,7 @@ _ANYBODY = Viewer(1 << 31)
 """Sees everything that is reserved, and no pod that another scheduler has nominated."""
 
 
-@dataclass(slots=True)
-class Held:
+class Held(Struct):
     """What is held for one group: `places` are nodes by placeholder's UID, for a `workload` whose object has this UID.
 
     `minimum` is what the group was scheduled with. The hold began at `since` and ends at `until` at the latest.
@@ -59,8 +58,7 @@ class Held:
     places: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class Lost:
+class Lost(Struct):
     """Members that a group has lost, and the `minimum` that it was scheduled with."""
 
     minimum: int

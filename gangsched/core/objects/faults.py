@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class FaultyStep(StrEnum):
@@ -26,8 +27,7 @@ class FaultyStep(StrEnum):
     """Evicting its bound members and writing its status while it was parked for another fault."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """The logic of this gang failed, and the gang is parked for `parked_s` seconds.
 
     `story` tells its last steps and what led to them, each with its time (epoch seconds).
@@ -40,24 +40,21 @@ class Fault:
     story: Sequence[tuple[float, str]] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Rebuilt:
+class Rebuilt(Struct, frozen=True):
     """A fault left the state inconsistent, and it was rebuilt from what was observed; `error` is one over an event."""
 
     contradictions: Sequence[str]
     error: Exception | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SetAside:
+class SetAside(Struct, frozen=True):
     """An exception that concerns no gang occurred over this object, which counts as not there until it changes."""
 
     what: str
     error: Exception
 
 
-@dataclass(frozen=True, slots=True)
-class Omitted:
+class Omitted(Struct, frozen=True):
     """An exception in a part that decides nothing: it does nothing for `pause_s` seconds."""
 
     part: str

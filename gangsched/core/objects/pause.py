@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
+class Pause(Struct, frozen=True):
     """The closed nodes, until when at least one of them is closed (epoch seconds), and why, without a full stop.
 
     `everywhere`: no node may be used, whatever `nodes` says. `doubted` are all nodes where such pods have failed and

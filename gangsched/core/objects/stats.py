@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 
 class Stage(StrEnum):
@@ -20,8 +21,7 @@ class Stage(StrEnum):
     """Writing status, Events and what autoscalers read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class Measured(Struct, frozen=True, kw_only=True):
     """The measurements since they were last taken.
 
     `waits` are, for each group whose minimum was bound, its priority and the seconds from complete to bound.
@@ -39,8 +39,7 @@ class Measured:
     budget: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stats:
+class Stats(Struct, frozen=True, kw_only=True):
     """Plain numbers for metrics; `refusals` (by reason), `timeouts` and `node_refusals` never decrease.
 
     `held` are the amounts reserved for members that are not bound, `idle` those that bound members take in groups with

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     # Whoever reads or shows settings does not need arrays.
@@ -29,8 +30,7 @@ class Scarce(NamedTuple):
     used: IntArray
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class Room(Struct, frozen=True, kw_only=True):
     """The candidate nodes as a strategy sees them, one element per node. Strategies must not modify it.
 
     `rows` are the candidates' row numbers, `caps` how many members each could take (≥ 1), `fullness` the largest share

@@ -7,7 +7,7 @@ something new. So one call exceeds its budget by at most the work on one gang, w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 CALL = 600_000
 """Units for one call of `Machine.handle`. 20,000 to 30,000 units take a millisecond on one core of the benchmark's
@@ -32,8 +32,7 @@ STEP = 30
 """Cost of one step of the exhaustive search."""
 
 
-@dataclass(slots=True)
-class Budget:
+class Budget(Struct):
     """The units `left` (may be negative) and `spent` so far, and the number of searches that were cut short.
 
     `most_steps`: none of these takes more steps, where that is less than it may take anyway.

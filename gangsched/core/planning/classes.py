@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -54,8 +53,7 @@ class MemberClass(Struct, frozen=True, gc=False, cache_hash=True):
         return repr(self.shape), [(type(sight).__name__, sight.in_order()) for sight in self.seen]
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(Struct, frozen=True):
     """A change: how many members of one class were placed on each row, or removed from it where negative.
 
     `of_gang`: they belong to the current gang.

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import dropwhile, groupby
 
 import numpy as np
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gangsched.core.cluster.labels import Within
@@ -30,8 +30,7 @@ from gangsched.core.planning.search import Share
 from gangsched.core.planning.topology import RecentRequests
 
 
-@dataclass(slots=True)
-class Found:
+class Found(Struct):
     """The places, taken on the snapshot; refusals by UID; and the members `left` when the budget ran out."""
 
     places: list[tuple[Pod, str]] = field(default_factory=list)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from msgspec import Struct, field
@@ -23,8 +22,7 @@ MOST_EXPLAINED = 3
 """Limit for the number of classes whose refusals are explained."""
 
 
-@dataclass(frozen=True, slots=True)
-class Obstacle:
+class Obstacle(Struct, frozen=True):
     """One reason why nodes refuse one more member, the number of such nodes, and the resource in question.
 
     Reasons are those of `NodeReason` and of added constraints (`Constraint.words`).
@@ -35,8 +33,7 @@ class Obstacle:
     resource: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(Struct, frozen=True):
     """The number of `members` of one class without a place, and why nodes refuse one more after those that fit."""
 
     members: int

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
 
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.planning import budget as units
@@ -36,8 +36,7 @@ Kind = tuple[MemberClass, str]
 Selection = Mapping[Kind, int]
 
 
-@dataclass(slots=True)
-class Steps:
+class Steps(Struct):
     """The steps that are left for one search, charged to the budget of the whole call.
 
     `ended`: the search was cut short, so what it did not find may still exist.

@@ -8,10 +8,10 @@ fits. A plug-in adds a strategy through the entry point `gangsched.strategies` (
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.strategy import BUILT_IN, Room, Strategy
@@ -65,8 +65,7 @@ def _filled(room: Room, count: int, keys: Keys) -> list[tuple[int, int]]:
     return list(zip(room.rows[order][used].tolist(), shares[used].tolist(), strict=True))
 
 
-@dataclass(frozen=True, slots=True)
-class NodeByNode:
+class NodeByNode(Struct, frozen=True):
     """Fills one node after another, ordered by `keys`. Placing members together or singly gives the same result."""
 
     keys: Callable[[Room], Keys]

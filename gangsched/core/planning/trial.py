@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gangsched.core.cluster.labels import Within
 from gangsched.core.objects.pod import Pod
@@ -14,8 +15,7 @@ from gangsched.core.planning.part_choice import quorum_in
 from gangsched.core.planning.search import STEPS
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(Struct, frozen=True):
     """A node for each member of the quorum, taken on the snapshot."""
 
     assignments: tuple[tuple[Pod, str], ...]
@@ -25,8 +25,7 @@ class Placement:
         return any(node in nodes for _, node in self.assignments)
 
 
-@dataclass(frozen=True, slots=True)
-class Unfinished:
+class Unfinished(Struct, frozen=True):
     """Some topology domains have not been tried yet: call `place` again with the same `RecentRequests`."""
 
 

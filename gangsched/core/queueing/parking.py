@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Collection, Hashable, Iterator
-from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
 from gangsched.core.cluster.capacity import Capacity, Relief
 from gangsched.core.constraints.tally import asked_by
@@ -44,8 +44,7 @@ _LACKED = np.dtype([("lack", "i8"), ("before", "i8"), ("since", "i8"), ("shut", 
 fresh; `since`: the relief after which fresh rows count; the bucket may not (`shut`) or must (`forced`) be tried."""
 
 
-@dataclass(slots=True)
-class Bucket:
+class Bucket(Struct):
     """Gangs that asked for the same, in order, and the array positions of the classes that they lack.
 
     `several`: too many classes; one that requests nothing stands for all. `never`: those told that they never fit.

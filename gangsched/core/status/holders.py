@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from heapq import nsmallest
 
 import numpy as np
+from msgspec import Struct, field
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.arrays import Mask
@@ -70,8 +70,7 @@ Share = tuple[Pod, int]
 """A pod, and how much of the resource in question it holds."""
 
 
-@dataclass(slots=True)
-class Held:
+class Held(Struct):
     """How much of a resource each group holds, how much terminating pods will free, and what is held otherwise.
 
     `stuck` are terminating pods that should long be gone, `nominated` the pods that another scheduler has nominated to

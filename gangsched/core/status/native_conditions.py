@@ -6,7 +6,8 @@ It is kept consistent by `core.phases`.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from gangsched.core.declarations.trees import TREE_KINDS
 from gangsched.core.gang.assessment import Assessment
@@ -36,8 +37,7 @@ REFUSALS = NO_ROOM | {Reason.VOLUME_NOT_READY, Reason.RESOURCE_CLAIM_NOT_READY}
 """Reasons for which the condition says Unschedulable: the group was tried and found no place."""
 
 
-@dataclass(slots=True)
-class Parts:
+class Parts(Struct):
     """A gang's members by the native group that they name: how many are `bound`, and the first that is `waiting`."""
 
     bound: Counter[str] = field(default_factory=Counter)
