@@ -45,7 +45,7 @@ class Homes:
         waiting = [root]
         while waiting:
             each = waiting.pop()
-            if id(each) in seen or isinstance(each, msgspec.Struct):
+            if id(each) in seen or (isinstance(each, msgspec.Struct) and each.__struct_config__.frozen):
                 continue
             seen.add(id(each))
             if isinstance(each, dict):
@@ -66,7 +66,7 @@ class Homes:
                     # The original is kept, so that no other container gets its id.
                     replaced[id(value)] = (copy, value)
                 value = replaced[id(value)][0]
-                object.__setattr__(owner, name, value)
+                (setattr if isinstance(owner, msgspec.Struct) else object.__setattr__)(owner, name, value)
             yield value
 
 
@@ -92,6 +92,8 @@ def _who() -> str:
 
 
 def _attributes(owner: object) -> set[str]:
+    if isinstance(owner, msgspec.Struct):
+        return {*owner.__struct_fields__}
     slots = (name for each in type(owner).__mro__ for name in _slots(each))
     return {*vars(owner), *slots} if hasattr(owner, "__dict__") else {*slots}
 

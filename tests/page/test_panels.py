@@ -318,7 +318,8 @@ async def test_the_drawer_says_what_a_gang_did_before_its_present_run(
     shown.show(cluster | dict([thing("group", late)]))
     await tab.page.evaluate("location.hash = 'group=team/gang-1'")
     await tab.until(told("team/gang-1")("#gang-head"))
-    assert await texts(tab, "#moments b") == ["created"]
+    # The moments are drawn after the head.
+    await tab.until("[...document.querySelectorAll('#moments b')].map((each) => each.textContent).join() === 'created'")
     await tab.page.evaluate("location.hash = 'group=infra/nccl-burnin'")
     await tab.until(told("ended")("#moments"))
     assert (await texts(tab, "#moments li"))[-1].startswith("ended")
