@@ -435,7 +435,8 @@ def worlds(draw: st.DrawFn, *, classes: bool = True) -> World:
     asking = [_asking(draw, f"h{at}", 10.0 + at, classes=classes) for at in range(draw(st.integers(1, 3)))]
     if not draw(st.booleans()):
         asking = [[thing for several in asking for thing in several]]
-    return World(nodes, things, budgets, asking, draw(steps), draw(policies))
+    taken = [each for each in draw(steps) if classes or each[0] != "priority"]
+    return World(nodes, things, budgets, asking, taken, draw(policies))
 
 
 def _labels(draw: st.DrawFn) -> dict[str, str]:
