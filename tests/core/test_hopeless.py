@@ -42,7 +42,7 @@ class Watched:
         return [name for name in ("hopeless", "next") if GroupKey("default", name) in self.hopeless.kinds]
 
     def _now(self):
-        pool = Pool(Removable.of(self.cluster, ()), {}, (), {}, self.cluster.node_changes)
+        pool = Pool(Removable.of(self.cluster, ()), {}, {}, float("inf"), {}, self.cluster.node_changes)
         return pool, Looked((self.cluster.changes,), 0.0, 0.0, ())
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -94,7 +94,7 @@ class Reserved(Struct):
     """
 
     claims: dict[str, Claim] = field(default_factory=dict)
-    leaving: Collection[str] = ()
+    leaving: frozenset[str] = frozenset()
     start: float | None = None
     withheld: dict[frozenset[str], Withheld] = field(default_factory=dict)
 

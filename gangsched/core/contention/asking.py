@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
@@ -67,7 +67,7 @@ class Asking:
         self._policy = policy
         self._snapshot: Snapshot | None = None
         # The claims that have left it, by UID, and the mark up to which nothing else was done to it.
-        self._gone: dict[str, Claim] = {}
+        self._gone: Mapping[str, Claim] = {}
         self._mark = 0
         self._shares = Shares(cluster, assessments, policy, members.foreign)
 
@@ -99,15 +99,13 @@ class Asking:
         ask, found = self.of(gang, self._assessments[gang.key]), None
         for exceeds in (False, True) if self._policy.preemption.exceeds_budgets else (False,):
             if ask is not None and not isinstance(found, After):
-                snapshot, _ = self.snapshot(gang, self.leaving(pool, now), Budget(_PLENTY), now)
+                snapshot = self.snapshot(gang, self.leaving(pool, now), Budget(_PLENTY), now)
                 found = self.search(gang, ask, pool, (), now, exceeds=exceeds).search.go_on(snapshot)
         self.rest()
         return found
 
-    def snapshot(
-        self, gang: Gang, leaving: Iterable[Claim], budget: Budget, now: float
-    ) -> tuple[Snapshot, Sequence[Claim]]:
-        """The cluster as the group sees it, without pods that leave; and their claims. It is good until the next one.
+    def snapshot(self, gang: Gang, leaving: Mapping[str, Claim], budget: Budget, now: float) -> Snapshot:
+        """The cluster as the group sees it without these claims, by pod (UID). It is good until the next one.
 
         Of what those leave that leave for another group, what is reserved for that is not free. All that share a
         budget, as those of one call do, share a snapshot: meanwhile plans are opened and end, but no pod comes or goes.
@@ -115,21 +113,22 @@ class Asking:
         if self._snapshot is None or self._snapshot.budget is not budget:
             budget.charge(units.CLASS + len(self._cluster.nodes))
             self._snapshot, self._gone, self._mark = Snapshot(self._cluster, budget=budget), {}, 0
-        snapshot, before, claims = self._snapshot, self._gone, self._cluster.ledger.claims
+        snapshot, before = self._snapshot, self._gone
         snapshot.undo(self._mark)
-        now_gone = (claims[uid] for uid in (each.pod.uid for each in leaving) if uid in claims and claims[uid].counts)
-        gone = {each.pod.uid: each for each in now_gone}
         # Most of them are the same for each who asks in a call.
-        snapshot.stay([claim for uid, claim in before.items() if uid not in gone])
-        snapshot.stand_for(self.viewer(gang, now), gone=frozenset(gone))
-        snapshot.leave([claim for uid, claim in gone.items() if uid not in before])
-        self._gone, self._mark = gone, snapshot.mark()
-        return snapshot, [*gone.values()]
+        snapshot.stay([claim for uid, claim in before.items() if uid not in leaving])
+        snapshot.stand_for(self.viewer(gang, now), gone=leaving.keys())
+        snapshot.leave([claim for uid, claim in leaving.items() if uid not in before])
+        self._gone, self._mark = leaving, snapshot.mark()
+        return snapshot
 
-    def leaving(self, pool: Pool, now: float) -> list[Claim]:
-        """Those that leave already, but for pods that could not be evicted a short time ago."""
-        passed = self._plans.pace.passed(now)
-        return [each for each in pool.leaving(now) if each.pod.terminating or each.pod.uid not in passed]
+    def leaving(self, pool: Pool, now: float) -> Mapping[str, Claim]:
+        """Those that leave already, by UID, but for pods that could not be evicted a short time ago."""
+        leaving = pool.about_to_go(now)
+        passed = leaving.keys() & self._plans.pace.passed(now)
+        if not passed:
+            return leaving
+        return {uid: each for uid, each in leaving.items() if each.pod.terminating or uid not in passed}
 
     def rest(self) -> None:
         """Nobody asks any more in this call."""
@@ -170,14 +169,13 @@ class Asking:
             left[name] < 0 for name in drawn_by(self._cluster, plan.victims)
         ):
             return False
-        leaving = [claims[uid] for uid in plan.leaving if uid in claims]
-        on_their_way = [claim for claim in leaving if is_leaving(claim, self._members.gang_of(claim.pod.uid))]
-        snapshot, _ = self.snapshot(gang, on_their_way, budget, now)
-        if fits(snapshot, ask):
+        leaving = {uid: claims[uid] for uid in sorted(plan.leaving & claims.keys()) if claims[uid].counts}
+        gang_of = self._members.gang_of
+        on_their_way = {uid: claim for uid, claim in leaving.items() if is_leaving(claim, gang_of(uid))}
+        if fits(self.snapshot(gang, on_their_way, budget, now), ask):
             # Nobody more has to leave.
             return False
-        snapshot, _ = self.snapshot(gang, leaving, budget, now)
-        return fits(snapshot, ask)
+        return fits(self.snapshot(gang, leaving, budget, now), ask)
 
     def _levels(self, plan: Plan, now: float) -> dict[str, int]:
         """The levels of the units, by name, that may leave for the plan, whether or not they are told so already."""

@@ -15,6 +15,8 @@ def next_batch(plan: Plan, cluster: Cluster) -> frozenset[str]:
     First are those by whom a disruption budget would be exceeded, then those under any, with all that leave of their
     gangs: if the API server refuses them, nobody else has left in vain.
     """
+    if plan.victims <= plan.told:
+        return frozenset()
     pods, budgets = cluster.pods, cluster.budgets
 
     def stays(uid: str) -> bool:

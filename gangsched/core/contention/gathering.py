@@ -75,7 +75,7 @@ class Gathering:
         self._noted: dict[GroupKey, None] = {}
         # The shares that are part of the pool, where they differ from those that are kept.
         self._pooled: dict[_Owner, Share] = {}
-        self._pool = Pool(Removable.of(cluster, ()), {}, (), {}, cluster.node_changes)
+        self._pool = Pool(Removable.of(cluster, ()), {}, {}, float("inf"), {}, cluster.node_changes)
 
     def note(self, key: GroupKey) -> None:
         """Something may have changed about this gang, or it is gone."""
@@ -183,7 +183,10 @@ class Gathering:
             self._leaving.pop(owner, None)
         if share == before:
             return
-        self._pooled.setdefault(owner, before)
+        self._obstacles.subtract(dict(before.obstacles))
+        self._obstacles.update(dict(share.obstacles))
+        if share.units != before.units:
+            self._pooled.setdefault(owner, before)
         if share != _NOTHING:
             self._kept[owner] = share
         else:
@@ -199,10 +202,6 @@ class Gathering:
                 claims += len(self._claims.get(owner, ()))
             new = [self._kept.get(owner, _NOTHING) for owner in changed]
             gone = [unit.name for share in changed.values() for unit in share.units]
-            for share in changed.values():
-                self._obstacles.subtract(dict(share.obstacles))
-            for share in new:
-                self._obstacles.update(dict(share.obstacles))
             victims = {**pool.victims}
             for name in gone:
                 del victims[name]
@@ -212,17 +211,21 @@ class Gathering:
                 removable = pool.removable.changed(gone, [unit for share in new for unit in share.units])
             else:
                 removable = Removable.of(self._cluster, [unit for share in self._kept.values() for unit in share.units])
-            self._pool = Pool(removable, victims, pool.terminating, +self._obstacles, nodes)
+            self._pool = pool._replace(removable=removable, victims=victims, nodes=nodes)
             self.version += 1
             yield _INDEXED * claims + _COPIED * len(self._owners)
 
     def _renewed(self) -> Pool:
         """The pool, into which everything has been put, with the pods that leave at present."""
-        leaving = (claim for claims in self._leaving.values() for claim in claims)
-        terminating = sorted((*self._terminating.values(), *leaving), key=lambda claim: claim.pod.uid)
-        if self._pool.terminating != terminating:
+        leaving = {**self._terminating}
+        for claims in self._leaving.values():
+            leaving.update([(claim.pod.uid, claim) for claim in claims])
+        if self._pool.leaving != leaving:
             self.version += 1
-            self._pool = self._pool._replace(terminating=terminating)
+            gone_by = min(filter(None, (claim.pod.gone_by for claim in leaving.values())), default=float("inf"))
+            self._pool = self._pool._replace(leaving=leaving, gone_by=gone_by)
+        if self._pool.obstacles != self._obstacles:
+            self._pool = self._pool._replace(obstacles=+self._obstacles)
         return self._pool
 
     def whole(self) -> Pool:
@@ -239,7 +242,7 @@ class Gathering:
             ("units", kept.removable.units, anew.removable.units),
             ("index of units", kept.removable.facts(), anew.removable.facts()),
             ("victims", kept.victims, anew.victims),
-            ("terminating pods", kept.terminating, anew.terminating),
+            ("pods that leave", kept.leaving, anew.leaving),
             ("obstacles", kept.obstacles, anew.obstacles),
         )
         return [f"who may leave: the {what} kept differ from those of now" for what, old, new in pairs if old != new]

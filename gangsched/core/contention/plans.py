@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
+from operator import attrgetter
 from typing import NamedTuple
 
 from gangsched.core.cluster.cache import Cluster
@@ -46,6 +48,7 @@ from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.results import EvictionRefused, PodEvicted
 
+_GONE_BY = attrgetter("gone_by")
 _ANY = 1 << 40
 """More evictions than any budget has to allow."""
 
@@ -114,9 +117,10 @@ class Plans:
         """How many more evictions each disruption budget allows, beside open plans; any if a plan `exceeds`."""
         if exceeds:
             return dict.fromkeys(self._cluster.budgets.allowed, _ANY)
-        victims = [uid for plan in self.opened().values() for uid in plan.victims]
-        drawn = drawn_by(self._cluster, victims if self._cluster.budgets.allowed else ())
-        return {name: number - drawn[name] for name, number in self._cluster.budgets.allowed.items()}
+        allowed = self._cluster.budgets.allowed
+        victims = chain(*(plan.victims for plan in self.opened().values())) if allowed else ()
+        drawn = drawn_by(self._cluster, victims)
+        return {name: number - drawn[name] for name, number in allowed.items()}
 
     def lost(self, gang: Gang) -> Ended | None:
         """How the places were lost that the group had reserved for later, if it has waited for them ever since."""
@@ -220,10 +224,8 @@ class Plans:
 
     def _note_leaving(self, gang: Gang, plan: Plan, look: Look) -> None:
         """Have the group tried whenever another pod has left, and wait for those that still terminate."""
-        pods = self._cluster.pods
-        there = [pod for uid in plan.leaving if (pod := pods.get(uid)) is not None]
-        ends = [pod.gone_by for pod in there if pod.terminating and pod.gone_by]
-        plan.expires = max([plan.expires, *(end + OVERDUE_S for end in ends)])
+        there = [*filter(None, map(self._cluster.pods.get, plan.leaving))]
+        plan.expires = max(plan.expires, OVERDUE_S + max(map(_GONE_BY, there), default=0.0))
         if len(there) != plan.there or (look.left and not plan.tried_when_left):
             plan.there = len(there)
             plan.tried_when_left |= look.left

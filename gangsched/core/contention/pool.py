@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -49,19 +49,23 @@ class Victim(NamedTuple):
 class Pool(NamedTuple):
     """Everything that may leave: the units as `removable`, and `victims` by the names of the units.
 
-    `terminating` are claims of pods that leave already, `obstacles` counts pods that may not leave, by why. `nodes` is
-    the number of changes of nodes before it.
+    `leaving` are the claims, by UID, of pods that leave already; the first of those that terminate should be gone
+    `gone_by`, in epoch seconds (infinity if that is not known of any). `obstacles` counts pods that may not leave, by
+    why. `nodes` is the number of changes of nodes before it.
     """
 
     removable: Removable
     victims: Mapping[str, Victim]
-    terminating: Sequence[Claim]
+    leaving: Mapping[str, Claim]
+    gone_by: float
     obstacles: Mapping[Obstacle, int]
     nodes: int
 
-    def leaving(self, now: float) -> list[Claim]:
-        """The claims of pods that are about to be gone; not of those that should be gone for OVERDUE_S."""
-        return [claim for claim in self.terminating if now < _overdue_at(claim)]
+    def about_to_go(self, now: float) -> Mapping[str, Claim]:
+        """Those of the pods that leave that have not been overdue for OVERDUE_S."""
+        if now < self.gone_by + OVERDUE_S:
+            return self.leaving
+        return {uid: claim for uid, claim in self.leaving.items() if now < _overdue_at(claim)}
 
     def protected_until(self, now: float) -> float:
         """When the first of those that are protected is not any more, in epoch seconds; infinity if none is."""
@@ -69,8 +73,10 @@ class Pool(NamedTuple):
 
     def until(self, now: float) -> float:
         """From when on more may leave, or fewer, though nothing has happened, in epoch seconds."""
-        ends = [end for claim in self.terminating if (end := _overdue_at(claim)) > now]
-        return min(self.protected_until(now), *ends) if ends else self.protected_until(now)
+        first = self.gone_by + OVERDUE_S
+        if first <= now:
+            first = min(filter(now.__lt__, map(_overdue_at, self.leaving.values())), default=float("inf"))
+        return min(self.protected_until(now), first)
 
 
 def _overdue_at(claim: Claim) -> float:

@@ -83,7 +83,7 @@ class Prospects:
             return Prospect(bar=bar)
         pool = self._searching.pool()
         found = self._asking.searched(gang, pool, now)
-        if not (pool.victims or pool.leaving(now) or pool.obstacles):
+        if not (pool.victims or pool.about_to_go(now) or pool.obstacles):
             return None
         due = self._searching.due(gang)
         due = due if due > now else 0.0

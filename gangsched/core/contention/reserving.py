@@ -221,7 +221,7 @@ class Reserving:
         known, nodes = self._pools.get(gang.key), self._cluster.node_changes
         if known is not None and known[0] is gang.wait.asked and known[1] == nodes:
             return known[2]
-        snapshot, _ = self._asking.snapshot(gang, (), budget, now)
+        snapshot = self._asking.snapshot(gang, {}, budget, now)
         pool: Mask = np.zeros(len(self._cluster.capacity.names), dtype=np.bool_)
         for member in set(classify(snapshot, ask.members, ask.pause.nodes).values()):
             budget.charge(units.CLASS + len(pool))
@@ -280,8 +280,8 @@ class Reserving:
             running = self._running[gang.key] = self._begun(gang, ask, pool, now)
         if running.search is None and (departures := running.departing.go_on(budget)) is not None:
             running.search = Earliest(ask, departures, now)
-        snapshot = partial(self._asking.snapshot, gang, (), budget, now)
-        found = running.search.go_on(snapshot()[0]) if running.search is not None and budget else None
+        snapshot = partial(self._asking.snapshot, gang, {}, budget, now)
+        found = running.search.go_on(snapshot()) if running.search is not None and budget else None
         if found is None:
             self.unfinished = True
             return

@@ -7,7 +7,7 @@ changed on which it may depend, and at most once in REPEATED_S.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Claim
@@ -19,7 +19,6 @@ from gangsched.core.contention.line import Line
 from gangsched.core.contention.plans import Plans
 from gangsched.core.contention.pool import Pool
 from gangsched.core.contention.search_results import Looked, Moment, Running, State, stays_hopeless
-from gangsched.core.contention.surplus import is_leaving
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
 from gangsched.core.membership.members import Members
@@ -207,7 +206,7 @@ class Searching:
         running, nodes = self._running.get(gang.key), self._cluster.node_changes
         if running is not None and (running.asked is not gang.wait.asked or running.pool.nodes != nodes):
             running = None
-        pool = self._pool(budget, now) if running is None else running.pool
+        pool = self._pool(budget, now)
         if pool is None:
             self.unfinished = True
             return
@@ -216,25 +215,23 @@ class Searching:
         if ask is None:
             return
         running = running or self._asking.search(gang, ask, pool, self._state, now)
-        snapshot, leaving = self._asking.snapshot(gang, self._asking.leaving(pool, now), budget, now)
+        leaving = self._asking.leaving(pool, now)
+        snapshot = self._asking.snapshot(gang, leaving, budget, now)
         before = running.search.trials
         found = running.search.go_on(snapshot)
         self.trials += running.search.trials - before
         if isinstance(found, NoWay) and self._exceeds and not running.exceeds:
             running = self._asking.search(gang, ask, pool, self._state, now, exceeds=True)
             found = running.search.go_on(snapshot)
-        present = self._pool(budget, now) if isinstance(found, After) else pool
-        if found is None or present is None:
+        if found is None:
             self._running[gang.key] = running
             self.unfinished = True
             return
         self._running.pop(gang.key, None)
         if isinstance(found, NoWay):
             self._note_nobody(gang, ask, running, found, now)
-        elif all(map(present.removable.has, found.leaving)) and all(
-            is_leaving(each, self._members.gang_of(each.pod.uid)) for each in leaving
-        ):
-            self._open(gang, found, present, leaving, now)
+        elif all(map(pool.removable.has, found.leaving)):
+            self._open(gang, found, pool, leaving, now)
         else:
             # Somebody has changed meanwhile: once more, with those of now.
             self.unfinished = True
@@ -267,13 +264,13 @@ class Searching:
         self._again = min(self._again, looked.at + REPEATED_S)
         self._await(looked.until)
 
-    def _open(self, gang: Gang, found: After, pool: Pool, leaving: Sequence[Claim], now: float) -> None:
+    def _open(self, gang: Gang, found: After, pool: Pool, leaving: Mapping[str, Claim], now: float) -> None:
         """Open the plan that was found; also if nobody leaves for it but pods that leave already, some of them of
         others that would leave for it.
         """
         names, places = [unit.name for unit in found.leaving], found.placement.assignments
         nodes = {node for _, node in places}
-        pods = [claim.pod for claim in leaving if claim.node in nodes]
+        pods = [leaving[uid].pod for uid in sorted(uid for uid, claim in leaving.items() if claim.node in nodes)]
         priority = self._assessments[gang.key].terms.priority
         if names or any(self._priority_of(pod) < priority for pod in pods):
             victims = {name: pool.victims[name] for name in names}

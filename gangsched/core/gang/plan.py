@@ -40,6 +40,8 @@ class Plan:
     """Of those the ones, by UID, that nothing ends but their word."""
     leaving: frozenset[str] = field(init=False)
     """The UIDs of all pods that leave."""
+    victims: frozenset[str] = field(init=False)
+    """The UIDs of the pods that are evicted for it: others that leave terminated already when it was opened."""
     former: bool = False
     """A former leader opened it. Who leaves for it is found out anew, by another search if that is not enough."""
     allowed: bool = True
@@ -69,6 +71,7 @@ class Plan:
     def note_leaving(self) -> None:
         """Others leave than before."""
         self.leaving = frozenset(self.ends).union(*self.units.values())
+        self.victims = self.loose.union(*self.whole.values(), *self.single.values())
 
     @property
     def nodes(self) -> frozenset[str]:
@@ -85,8 +88,3 @@ class Plan:
     def members(self) -> frozenset[str]:
         """The UIDs of the members that it has places for."""
         return frozenset(pod.uid for pod, _ in self.places)
-
-    @property
-    def victims(self) -> frozenset[str]:
-        """The UIDs of the pods that are evicted for it: others that leave terminated already when it was opened."""
-        return self.loose.union(*self.whole.values(), *self.single.values())

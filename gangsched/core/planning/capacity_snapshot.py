@@ -7,6 +7,7 @@ cluster itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 import numpy as np
@@ -117,7 +118,7 @@ class Snapshot:
                 by_row[rows[node]] = count
         return by_row
 
-    def stand_for(self, viewer: Viewer | None, *, gone: frozenset[str] | None = None) -> None:
+    def stand_for(self, viewer: Viewer | None, *, gone: AbstractSet[str] | None = None) -> None:
         """Leave room for pods that another scheduler has nominated, and for groups for which others are preempted.
 
         Those count whose claims do so for this viewer; none do for None. Until the next call, nominated pods count as

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cached_property
 
 import numpy as np
@@ -47,7 +48,7 @@ class Guests:
         self._nominated: dict[str, Taken] = {}
         self._withheld: dict[GroupKey, Withheld] = {}
 
-    def change_to(self, viewer: Viewer | None, gone: frozenset[str]) -> None:
+    def change_to(self, viewer: Viewer | None, gone: AbstractSet[str]) -> None:
         """Count what counts for this viewer once these pods are gone (by UID), and nothing for None."""
         ledger, rows = self._cluster.ledger, self._cluster.capacity.rows
         nominated = {} if viewer is None else ledger.nominated
@@ -103,10 +104,12 @@ class Guests:
         return replace(pod.shape, requests=requests)
 
 
-def withheld(cluster: Cluster, reserved: Reserved, gone: frozenset[str]) -> Withheld:
+def withheld(cluster: Cluster, reserved: Reserved, all_gone: AbstractSet[str]) -> Withheld:
     """What is withheld for a group once these pods are gone; it is kept until something changes on which it depends."""
     claims, rows, nodes = cluster.ledger.claims, cluster.capacity.rows, cluster.node_changes
-    gone = gone.intersection(reserved.leaving)
+    # The set that is kept has its hash already.
+    all_leave = reserved.leaving <= all_gone
+    gone = reserved.leaving if all_leave else frozenset(filter(all_gone.__contains__, reserved.leaving))
     known = reserved.withheld.get(gone)
     if known is not None and known.nodes == nodes:
         return known
