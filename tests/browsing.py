@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import AsyncIterator, Callable
+from functools import cache
 from typing import Any
 
 import pytest
@@ -23,6 +24,10 @@ from tests.harness import Harness
 from tests.page_scene import END, played
 
 HOSTILE = '<img src="https://evil.example.com/x" onerror="document.title=1"><script>document.title=2</script>'
+Served = tuple[Board, str]
+"""A board, and the address of its page."""
+Things = dict[str, bytes]
+"""The content of a board."""
 beside_the_browser = pytest.mark.asyncio(loop_scope="module")
 """A test in the event loop of the browser, which all tests of the module share."""
 
@@ -39,13 +44,14 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def tab(browser: Browser) -> AsyncIterator[Tab]:
-    """A tab of its own for each test."""
+    """A tab of its own for each test, in which nothing may go wrong that the browser reports."""
     async with chromium.tab(browser) as opened:
         yield opened
+        assert opened.problems == []
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def board() -> AsyncIterator[tuple[Board, str]]:
+async def board() -> AsyncIterator[Served]:
     """A board without a cluster, and its page's address. The time is that of the scene."""
     board = Board()
     page = Page(board, again="Open the printed address.", what_if=Echo(), now=lambda: END)
@@ -76,30 +82,43 @@ class Echo:
         return {"helps": said, "besides": [], "shortfall": shortfall, "expectedStart": starts}
 
 
-def scene() -> Harness:
-    """The cluster worth looking at, at its end."""
-    *_, harness = played()
-    return harness
-
-
-def seen(harness: Harness) -> dict[str, bytes]:
-    """What the page shows of it."""
-    return dict(MachineReader(lambda: harness.machine, lambda: True).look())
-
-
-def remembered() -> dict[str, bytes]:
-    """What a page remembers of the whole scene that was open from its beginning."""
+@cache
+def watched() -> tuple[Harness, Things]:
+    """The cluster worth looking at, at its end, and what a page remembers that was open from its beginning."""
     history, past = History(), {}
     for harness in played():
         overview = cluster_overview.look(harness.machine)
         past = dict(history.noted(overview.groups, overview.totals, harness.now))
-    return past
+    return harness, past
+
+
+def scene() -> Harness:
+    """The cluster worth looking at, at its end."""
+    return watched()[0]
+
+
+def remembered() -> Things:
+    """What a page remembers of the whole scene that was open from its beginning."""
+    return watched()[1]
+
+
+def seen(harness: Harness) -> Things:
+    """What the page shows of it."""
+    return dict(MachineReader(lambda: harness.machine, lambda: True).look())
 
 
 async def open_(tab: Tab, address: str) -> None:
     """Open the page, and wait until it shows something."""
     await tab.page.goto(address)
     await tab.until("document.readyState === 'complete' && document.body.classList.contains('shown')")
+
+
+async def opened(tab: Tab, board: Served, things: Things) -> Board:
+    """The board, of which the tab shows these things."""
+    shown, address = board
+    shown.show(things)
+    await open_(tab, address)
+    return shown
 
 
 def told(text: str) -> Callable[[str], str]:
@@ -175,12 +194,12 @@ def filled(number: int, **changes: object) -> dict[str, Any]:
     }
 
 
-def head(summary: str, **changes: object) -> dict[str, bytes]:
+def head(summary: str, **changes: object) -> Things:
     """The head of a page without totals."""
     return {"head": json.dumps({"summary": summary, "hidden": None, "trouble": None, **changes}).encode()}
 
 
-def view(nodes: int, groups: int = 0) -> dict[str, bytes]:
+def view(nodes: int, groups: int = 0) -> Things:
     """So many nodes and groups; without a number, as many groups as nodes."""
     things = [thing("node", filled(number)) for number in range(nodes)]
     things += [thing("group", waiting(number)) for number in range(groups or nodes)]
