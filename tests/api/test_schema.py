@@ -61,31 +61,9 @@ def test_the_schema_is_structural():
         assert node.get("additionalProperties") is not False, path
 
 
-def test_numbers_and_texts_are_mixed_in_a_templates_requests_only():
-    mixed = [path for path, node in NODES if node.get("x-kubernetes-int-or-string")]
-    assert mixed == ["spec.roles[].template.requests[]"]
-
-
 def test_lists_that_are_merged_by_key():
     keys = {path: node.get("x-kubernetes-list-map-keys") for path, node in NODES if "x-kubernetes-list-type" in node}
     assert keys == {"spec.roles": ["name"], "status.conditions": ["type"]}
-
-
-def test_defaults_of_the_spec():
-    defaults = {path: node["default"] for path, node in NODES if path.startswith("spec") and "default" in node}
-    assert defaults == {
-        "spec.timeoutPolicy": "Retry",
-        "spec.roles[].minMember": 0,
-        "spec.roles[].template.tolerations[].operator": "Equal",
-        "spec.placement.strategy": "Pack",
-        "spec.placement.topology.mode": "Required",
-        "spec.onDegraded": "Repair",
-    }
-
-
-def test_the_only_required_field_of_the_spec_is_min_member():
-    assert PATHS["spec"]["required"] == ["minMember"]
-    assert ROOT["required"] == ["spec"]
 
 
 def test_every_rule_has_a_message():

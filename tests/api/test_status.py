@@ -196,6 +196,29 @@ def test_words_of_an_expected_start_that_only_a_newer_version_knows_are_left_out
     assert status_from_object(stored).expected == ExpectedStart(7.0, decides=GroupKey("", "p"))
 
 
+def test_times_and_amounts_are_written_as_kubernetes_writes_them():
+    """Clock times carry microseconds, and conditions seconds."""
+    requests = (("cpu", 1500), ("memory", 1024))
+    place = Place(node="n", role="worker", count=2, pods=("a-0",), requests=requests)
+    status = GroupStatus(
+        Record(clock_start=1_767_225_600.25, preempted_at=1.5, preempted_by="Priority", preemptions=2),
+        conditions=(Condition(type="Scheduled", status=True, reason="Scheduled", message="", since=1_767_225_600.9),),
+        reservation=Reservation(expires=1.0, placements=(place,), kind=PREEMPTION),
+        demand=(Demand(count=2, requests=requests, domain="a"), Demand(count=1, requests=())),
+    )
+    body = status_to_object(status)["status"]
+    written = {"cpu": "1500m", "memory": "1024"}
+    assert body["scheduleStartTime"] == "2026-01-01T00:00:00.250000Z"
+    assert body["conditions"][0]["lastTransitionTime"] == "2026-01-01T00:00:00Z"
+    assert body["preempted"] == {"at": "1970-01-01T00:00:01.500000Z", "cause": "Priority"}
+    assert body["reservation"] == {
+        "expires": "1970-01-01T00:00:01.000000Z",
+        "placements": [{"node": "n", "role": "worker", "count": 2, "pods": ["a-0"], "requests": written}],
+        "kind": "Preemption",
+    }
+    assert body["demand"] == [{"count": 2, "requests": written, "domain": "a"}, {"count": 1, "requests": {}}]
+
+
 def test_what_is_not_so_is_left_out():
     assert status_to_object(GroupStatus())["status"] == {
         "conditions": [],
@@ -207,57 +230,6 @@ def test_what_is_not_so_is_left_out():
         "minimum": 0,
         "attempts": 0,
     }
-
-
-def test_clock_times_carry_microseconds_and_conditions_seconds():
-    condition = Condition(type="Scheduled", status=True, reason="Scheduled", message="", since=1_767_225_600.9)
-    body = status_to_object(GroupStatus(Record(clock_start=1_767_225_600.25), conditions=(condition,)))["status"]
-    assert body["scheduleStartTime"] == "2026-01-01T00:00:00.250000Z"
-    assert body["conditions"][0]["lastTransitionTime"] == "2026-01-01T00:00:00Z"
-
-
-def test_a_reservation_is_written_in_quantities():
-    place = Place(node="n", role="worker", count=2, pods=("a-0",), requests=(("cpu", 1500), ("memory", 1024)))
-    body = status_to_object(GroupStatus(reservation=Reservation(expires=1.0, placements=(place,))))["status"]
-    assert body["reservation"] == {
-        "expires": "1970-01-01T00:00:01.000000Z",
-        "placements": [
-            {
-                "node": "n",
-                "role": "worker",
-                "count": 2,
-                "pods": ["a-0"],
-                "requests": {"cpu": "1500m", "memory": "1024"},
-            }
-        ],
-    }
-
-
-def test_a_reservation_for_a_preemption_tells_its_kind():
-    reservation = Reservation(expires=1.0, placements=(), kind=PREEMPTION)
-    body = status_to_object(GroupStatus(reservation=reservation))["status"]["reservation"]
-    assert body == {"expires": "1970-01-01T00:00:01.000000Z", "placements": [], "kind": "Preemption"}
-
-
-def test_a_preempted_group_tells_since_when_why_and_how_often():
-    record = Record(preempted_at=1.5, preempted_by="Priority", preemptions=2)
-    body = status_to_object(GroupStatus(record))["status"]
-    assert body["preempted"] == {"at": "1970-01-01T00:00:01.500000Z", "cause": "Priority"}
-    assert body["preemptions"] == 2
-
-
-def test_the_count_of_preemptions_stays_when_nobody_has_to_leave_any_more():
-    body = status_to_object(GroupStatus(Record(preemptions=2)))["status"]
-    assert (body.get("preempted"), body["preemptions"]) == (None, 2)
-
-
-def test_a_demand_is_written_in_quantities_and_without_a_domain_where_any_will_do():
-    asked = (("cpu", 1500), ("memory", 1024))
-    demand = (Demand(count=2, requests=asked, domain="a"), Demand(count=1, requests=()))
-    assert status_to_object(GroupStatus(demand=demand))["status"]["demand"] == [
-        {"count": 2, "requests": {"cpu": "1500m", "memory": "1024"}, "domain": "a"},
-        {"count": 1, "requests": {}},
-    ]
 
 
 @pytest.mark.parametrize(

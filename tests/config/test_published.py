@@ -31,7 +31,7 @@ def test_defaults_say_nothing():
         {"schedulerNames": ["a", "b"]},
         {"backoff": {"initial": "20s"}, "maxPriority": 7},
         {"dialects": ["gangsched"], "workloads": [], "fifo": {"instanceGroupLabel": "x"}},
-        {"namespaceLimits": {"heldPlaces": 7}},
+        {"namespaceLimits": {"heldPlaces": 7}, "volcano": {"writePhase": ["a"]}},
         {"preemption": {"delay": "2m", "victims": "All"}},
     ],
 )

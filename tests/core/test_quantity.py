@@ -10,48 +10,22 @@ GIB = 2**30
 @pytest.mark.parametrize(
     ("text", "thousandths", "units"),
     [
-        pytest.param("0", 0, 0, id="zero"),
-        pytest.param("-0", 0, 0, id="negative zero"),
-        pytest.param("007", 7000, 7, id="leading zeros"),
-        pytest.param("+2", 2000, 2, id="plus sign"),
-        pytest.param("-2", -2000, -2, id="minus sign"),
-        pytest.param("2.", 2000, 2, id="point without decimals"),
         pytest.param(".5", 500, 1, id="decimals without integer part"),
         pytest.param("1n", 1, 1, id="nano rounds up"),
-        pytest.param("1500000u", 1500, 2, id="micro"),
-        pytest.param("1500m", 1500, 2, id="milli"),
         pytest.param("0.5m", 1, 1, id="half a milli rounds up"),
-        pytest.param("-0.5m", -1, -1, id="negative rounds away from zero"),
-        pytest.param("2k", 2_000_000, 2000, id="kilo is a small k"),
-        pytest.param("2M", 2 * 10**9, 2 * 10**6, id="mega"),
-        pytest.param("2G", 2 * 10**12, 2 * 10**9, id="giga"),
-        pytest.param("2T", 2 * 10**15, 2 * 10**12, id="tera"),
-        pytest.param("2P", 2 * 10**18, 2 * 10**15, id="peta"),
         pytest.param("2E", MAX_AMOUNT, 2 * 10**18, id="exa, thousandths saturate"),
-        pytest.param("1Ki", 1024_000, 1024, id="Ki"),
-        pytest.param("1Mi", 2**20 * 1000, 2**20, id="Mi"),
-        pytest.param("1Gi", GIB * 1000, GIB, id="Gi"),
-        pytest.param("1Ti", 2**40 * 1000, 2**40, id="Ti"),
-        pytest.param("1Pi", 2**50 * 1000, 2**50, id="Pi"),
-        pytest.param("1Ei", MAX_AMOUNT, 2**60, id="Ei"),
-        pytest.param("1.5Gi", 1536 * 2**20 * 1000, 1536 * 2**20, id="fraction of a binary unit"),
-        pytest.param("0.1Ki", 102_400, 103, id="fraction of a binary unit rounds up"),
         pytest.param("-7.3Ki", -7_475_200, -7476, id="negative fraction of a binary unit rounds away from zero"),
-        pytest.param("1e3", 10**6, 1000, id="exponent"),
         pytest.param("1E3", 10**6, 1000, id="exponent with a capital"),
-        pytest.param("1e+3", 10**6, 1000, id="exponent with plus"),
         pytest.param("15e-1", 1500, 2, id="negative exponent"),
         pytest.param("1E", MAX_AMOUNT, 10**18, id="a bare E is exa"),
         pytest.param("1e-30", 1, 1, id="below a nano rounds up to one nano"),
         pytest.param("1e-999999999", 1, 1, id="far below a nano"),
         pytest.param("1e999999999", MAX_AMOUNT, MAX_AMOUNT, id="far above the bound"),
         pytest.param("-1e999999999", -MAX_AMOUNT, -MAX_AMOUNT, id="far below the negative bound"),
-        pytest.param("128974848000m", 128974848000, 128974848, id="memory in thousandths"),
         pytest.param("9223372036854775807", MAX_AMOUNT, MAX_AMOUNT, id="the bound itself"),
         pytest.param("9223372036854775808", MAX_AMOUNT, MAX_AMOUNT, id="one above the bound"),
         pytest.param("9223372036854775808m", MAX_AMOUNT, 9223372036854776, id="above the bound in thousandths only"),
         pytest.param("8Ei", MAX_AMOUNT, MAX_AMOUNT, id="binary at the bound"),
-        pytest.param("1000Ei", MAX_AMOUNT, MAX_AMOUNT, id="binary above the bound"),
         pytest.param("1.0000000001", 1001, 2, id="finer than a nano"),
         pytest.param("1." + "0" * 200 + "1", 1001, 2, id="the last of 201 decimals still rounds up"),
         pytest.param("1." + "0" * 200 + "1Gi", GIB * 1000 + 1, GIB + 1, id="and in a binary unit"),
@@ -68,6 +42,7 @@ GIB = 2**30
     ],
 )
 def test_a_quantity_is_read_exactly_and_rounded_away_from_zero(text, thousandths, units):
+    """What tests/properties/test_quantity_properties.py does not draw."""
     assert (milli(text), whole(text)) == (thousandths, units)
 
 
@@ -86,11 +61,6 @@ def test_a_quantity_is_read_exactly_and_rounded_away_from_zero(text, thousandths
 def test_what_kubernetes_refuses_is_refused(read, text):
     with pytest.raises(InvalidQuantity):
         read(text)
-
-
-def test_the_refusal_names_the_text_and_shows_what_a_quantity_looks_like():
-    with pytest.raises(InvalidQuantity, match=r"'12 GB' is not a quantity: .*500m, 1\.5Gi"):
-        whole("12 GB")
 
 
 def test_the_refusal_of_a_long_text_stays_short():
@@ -123,27 +93,17 @@ def test_cpu_is_counted_in_thousandths_and_everything_else_in_units(resource, te
 @pytest.mark.parametrize(
     ("resource", "value", "text"),
     [
-        ("cpu", 0, "0"),
-        ("cpu", 100, "0.1"),
-        ("cpu", 1500, "1.5"),
-        ("cpu", 2000, "2"),
         ("cpu", 1, "0.001"),
-        ("cpu", 100_000, "100"),
         ("cpu", -250, "-0.25"),
         ("memory", 0, "0"),
         ("memory", 1023, "1023"),
-        ("memory", 1024, "1Ki"),
         ("memory", 3 * 2**29, "1.5Gi"),
-        ("memory", 10 * GIB, "10Gi"),
         ("memory", GIB + 1, "1Gi"),
         ("memory", 1_000_000_000, "953.67Mi"),
         ("memory", -GIB, "-1Gi"),
-        ("memory", 2**60, "1Ei"),
         ("ephemeral-storage", 2**40, "1Ti"),
         ("hugepages-1Gi", 2 * GIB, "2Gi"),
-        ("nvidia.com/gpu", 8, "8"),
         ("nvidia.com/gpu", 2048, "2048"),
-        ("pods", 110, "110"),
     ],
 )
 def test_an_amount_is_written_for_a_person(resource, value, text):
