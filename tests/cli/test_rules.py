@@ -179,10 +179,14 @@ def test_it_is_told_which_are_used_unless_they_are_the_defaults(leaders, said):
     ("texts", "collide"),
     [
         (["{}"], False),
+        (["{}", "{}"], True),
         (["{}", '{"schedulerNames":["b"]}'], False),
         (["{}", '{"schedulerNames":["b","gangsched"]}'], True),
         (['{"namespace":"a"}', '{"namespace":"b"}'], False),
         (['{"namespace":"a"}', "{}"], True),
+        (["{}", '{"namespace":"a"}'], True),
+        (['{"namespace":"a"}', '{"namespace":"a"}'], True),
+        (['{"schedulerNames":["x","y"]}', '{"schedulerNames":["y"],"namespace":"b"}'], True),
         (["{}", None], True),
         (["{}", "sha256:0"], True),
     ],
@@ -237,23 +241,6 @@ async def test_hundreds_of_leases_of_strangers_cost_no_more_than_reading_them_an
     assert len(found.sentences) < 20
     assert len(rules(arguments(), led(*found.all)).notes) <= 3
     assert len("".join(rules(arguments(), led(*found.all)).notes)) < 1000
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "several"),
-    [
-        ({}, {}, True),
-        ({}, {"namespace": "a"}, True),
-        ({"namespace": "a"}, {}, True),
-        ({"namespace": "a"}, {"namespace": "a"}, True),
-        ({"namespace": "a"}, {"namespace": "b"}, False),
-        ({}, {"schedulerNames": ["x"]}, False),
-        ({"schedulerNames": ["x", "y"]}, {"schedulerNames": ["y"], "namespace": "b"}, True),
-    ],
-)
-async def test_operators_that_may_serve_the_same_pods_are_told(one, other, several):
-    found = await read_of(lease("a", **one), lease("b", **other))
-    assert any("More than one operator leads" in each for each in found.sentences) is several
 
 
 def test_settings_that_are_longer_than_any_operator_publishes_are_not_read():

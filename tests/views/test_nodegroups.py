@@ -199,13 +199,6 @@ def test_the_page_about_waiting_groups_shows_what_is_printed():
     assert f"$ gangsched explain default/training\n{printed}\n```" in page.read_text()
 
 
-def test_a_cluster_of_five_thousand_nodes_is_ten_groups_at_most():
-    nodes = [node(f"n{at}", labels=labels(f"p{at % 40}", f"t{at % 30}", f"z{at % 20}")) for at in range(5000)]
-    groups = refused(*nodes, group(min_member=2), *members(2, gpu=1))
-    assert len(groups) == MOST + 1
-    assert sum(each.nodes for each in groups) == 5000
-
-
 def test_a_group_without_a_refusal_has_no_table():
     found = diagnose(group(min_member=2), *members(1))
     assert found.shortfall is None

@@ -5,16 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import yaml
 
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.priority_class import PriorityClass
-from gangsched.whatif.world.building import build
-from gangsched.whatif.world.contents import World
-from gangsched.whatif.world.manifests import ManifestError, manifests_of
+from gangsched.whatif.world.manifests import ManifestError
 from gangsched.whatif.world.pod_admission import Admission
-
-Json = dict[str, Any]
+from tests.whatif.test_expanded import Json, world
 
 LIMITS: Json = {
     "apiVersion": "v1",
@@ -42,10 +38,6 @@ def pod(name: str = "p", *, cpu: str = "", meta: Json | None = None, **spec: Any
 
 def whole(resources: Json) -> Json:
     return {"containers": [{"name": "c", "image": "x", "resources": resources}]}
-
-
-def world(*objects: Json) -> World:
-    return build(manifests_of(yaml.safe_dump_all(objects), "f"))
 
 
 def made(*objects: Json) -> Pod:

@@ -13,15 +13,11 @@ from gangsched.core.objects.node import Node, Taint
 from gangsched.whatif.baseline_cluster import Cluster
 from gangsched.whatif.baselines import BASELINES, Easy, play
 from gangsched.whatif.traces.trace_values import Gang, Trace, TraceRole
+from tests.whatif.test_replay import GANGS, gang
 
 
 def node(name: str, cpu: int, **more) -> Node:
     return Node(name, allocatable=(("cpu", cpu * 1000), ("pods", 110)), **more)
-
-
-def gang(name: str, at: float, members: int, *, run: float = 10, cpu: int = 1, priority: int = 0) -> Gang:
-    parts = (TraceRole(members, (("cpu", cpu * 1000),)),)
-    return Gang(name=name, arrival_s=at, run_s=run, parts=parts, priority=priority)
 
 
 def bound(name: str, *gangs: Gang, nodes: list[Node]) -> dict[str, float | None]:
@@ -155,19 +151,6 @@ def test_progress_is_told():
     assert told == [(0, 0), (0, 5), (1, 10), (2, 15)]
 
 
-GANGS = st.lists(
-    st.builds(
-        gang,
-        st.just("g"),
-        st.integers(0, 50).map(float),
-        st.integers(1, 6),
-        run=st.integers(0, 40).map(float),
-        cpu=st.integers(1, 5),
-        priority=st.integers(0, 2),
-    ),
-    min_size=1,
-    max_size=14,
-)
 SIZES = st.lists(st.integers(1, 8), min_size=1, max_size=4)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import yaml
 
 from gangsched.core.machine import Machine
 from gangsched.core.objects.disruption_budget import DisruptionBudget
@@ -13,12 +12,10 @@ from gangsched.core.objects.events import BudgetsHidden, BudgetsReplaced
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.shape import Requirement
 from gangsched.whatif import simulation
-from gangsched.whatif.world.building import build
-from gangsched.whatif.world.contents import World
-from gangsched.whatif.world.manifests import ManifestError, manifests_of
+from gangsched.whatif.world.manifests import ManifestError
 from gangsched.whatif.world.observed_world import applied, observed
+from tests.whatif.test_expanded import Json, world
 
-Json = dict[str, Any]
 SPEC: Json = {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}
 
 
@@ -26,10 +23,6 @@ def manifest(name: str = "b", status: Json | None = None, spec: Any = SPEC, **me
     said = {} if status is None else {"status": status}
     kind = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget"}
     return {**kind, "metadata": {"name": name, **meta}, "spec": spec, **said}
-
-
-def world(*objects: Json) -> World:
-    return build(manifests_of(yaml.safe_dump_all(objects), "f"))
 
 
 def test_a_budget_in_a_file_counts_as_its_controller_has_said():
