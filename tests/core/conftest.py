@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.objects.node import Node
-from gangsched.core.objects.pod import Pod
+from tests import clusters
 
 MakeCluster = Callable[..., Cluster]
 
@@ -18,15 +17,9 @@ def cluster_of() -> Iterator[MakeCluster]:
     """`cluster_of(node("n1"), pod("a", node="n1"))`; each cluster's accounting is checked when the test ends."""
     made: list[Cluster] = []
 
-    def make(*things: Node | Pod) -> Cluster:
-        cluster = Cluster()
-        made.append(cluster)
-        for thing in things:
-            if isinstance(thing, Node):
-                cluster.set_node(thing)
-            else:
-                cluster.set_pod(thing)
-        return cluster
+    def make(*things: clusters.Thing) -> Cluster:
+        made.append(clusters.cluster_of(*things))
+        return made[-1]
 
     yield make
     for cluster in made:

@@ -19,95 +19,9 @@ def term(selector=APP_A, namespaces=("default",), namespace_selector=None, key="
     return PodTerm(topology_key=key, selector=selector, namespaces=namespaces, namespace_selector=namespace_selector)
 
 
-@pytest.mark.parametrize(
-    ("asked", "namespace", "labels", "namespace_labels", "matched"),
-    [
-        pytest.param(term(), "default", {"app": "a"}, {}, True, id="namespace and labels"),
-        pytest.param(term(), "default", {"app": "b"}, {}, False, id="other labels"),
-        pytest.param(term(), "other", {"app": "a"}, {}, False, id="another namespace"),
-        pytest.param(term(selector=None), "default", {"app": "a"}, {}, False, id="no selector matches no pod"),
-        pytest.param(term(selector=()), "default", {}, {}, True, id="an empty selector matches every pod"),
-        pytest.param(term(selector=()), "other", {}, {}, False, id="but only in its namespaces"),
-        pytest.param(term(namespaces=("x", "y")), "y", {"app": "a"}, {}, True, id="one of several namespaces"),
-        pytest.param(
-            term(namespaces=(), namespace_selector=TEAM_X), "p", {"app": "a"}, {"team": "x"}, True, id="by its labels"
-        ),
-        pytest.param(
-            term(namespaces=(), namespace_selector=TEAM_X),
-            "p",
-            {"app": "a"},
-            {"team": "y"},
-            False,
-            id="other labels of it",
-        ),
-        pytest.param(
-            term(namespaces=(), namespace_selector=TEAM_X),
-            "p",
-            {"app": "a"},
-            {},
-            False,
-            id="an unknown namespace has none",
-        ),
-        pytest.param(
-            term(namespaces=(), namespace_selector=NO_TEAM),
-            "p",
-            {"app": "a"},
-            {},
-            True,
-            id="which can be what is asked",
-        ),
-        pytest.param(
-            term(namespaces=(), namespace_selector=NO_TEAM),
-            "p",
-            {"app": "a"},
-            {"team": "x"},
-            False,
-            id="a negative namespace selector is not every namespace",
-        ),
-        pytest.param(
-            term(namespaces=(), namespace_selector=()),
-            "p",
-            {"app": "a"},
-            {},
-            True,
-            id="an empty one is every namespace",
-        ),
-        pytest.param(term(namespaces=()), "default", {"app": "a"}, {}, False, id="neither names nor selector"),
-        pytest.param(
-            term(namespaces=("q",), namespace_selector=TEAM_X),
-            "q",
-            {"app": "a"},
-            {},
-            True,
-            id="names or selector: by name",
-        ),
-        pytest.param(
-            term(namespaces=("q",), namespace_selector=TEAM_X),
-            "p",
-            {"app": "a"},
-            {"team": "x"},
-            True,
-            id="names or selector: by selector",
-        ),
-    ],
-)
-def test_a_term_means_a_pod_as_kubernetes_says(asked, namespace, labels, namespace_labels, matched):
-    newcomer = pod(f"{namespace}/new", labels=labels)
-    assert term_matches(asked, newcomer, {namespace: namespace_labels}) is matched
-
-
 def forbidden(index, namespace="default", labels=None, namespace_labels=None):
     newcomer = Matchable(namespace, label_pairs({"app": "a"} if labels is None else labels))
     return index.forbidden(newcomer, {namespace: namespace_labels or {}})
-
-
-def test_a_term_forbids_the_domain_of_its_pod_and_no_other():
-    index = AntiAffinityIndex()
-    index.add(term(), {"zone": "z1", "rack": "r1"})
-    assert index
-    assert forbidden(index) == {("zone", "z1")}
-    assert forbidden(index, labels={"app": "b"}) == frozenset()
-    assert forbidden(index, namespace="other") == frozenset()
 
 
 def test_what_is_forbidden_is_found_anew_when_terms_or_namespaces_change():
@@ -122,22 +36,6 @@ def test_what_is_forbidden_is_found_anew_when_terms_or_namespaces_change():
     assert forbidden(index) == {("zone", "z2")}
     index.namespaces_changed()
     assert forbidden(index, namespace_labels={"team": "x"}) == {("zone", "z2"), ("zone", "z3")}
-
-
-def test_a_node_without_the_topology_key_forbids_nothing():
-    index = AntiAffinityIndex()
-    index.add(term(), {"rack": "r1"})
-    assert not index
-    index.remove(term(), {"rack": "r1"})
-    assert not index
-
-
-def test_an_empty_topology_value_is_a_domain():
-    index = AntiAffinityIndex()
-    index.add(term(), {"zone": ""})
-    assert forbidden(index) == {("zone", "")}
-    index.remove(term(), {"zone": ""})
-    assert not index
 
 
 @pytest.mark.parametrize("absent", [(term(), {"zone": "z2"}), (term(selector=()), {"zone": "z1"})])

@@ -35,36 +35,6 @@ def budgets(*found: DisruptionBudget) -> Budgets:
     return made
 
 
-@pytest.mark.parametrize(
-    ("selector", "selects"),
-    [
-        pytest.param(A_IS_B, True, id="its label"),
-        pytest.param((), True, id="all"),
-        pytest.param(None, False, id="none"),
-        pytest.param((Requirement("a", "In", ("c",)),), False, id="another value"),
-        pytest.param((Requirement("a", "In", ("b", "c")),), True, id="several values"),
-        pytest.param((Requirement("a", "NotIn", ("b",)),), False, id="not its value"),
-        pytest.param((Requirement("c", "DoesNotExist"), *A_IS_B), True, id="a label that it lacks"),
-        pytest.param((*A_IS_B, Requirement("c", "Exists")), False, id="a label that it should have"),
-        pytest.param((Requirement("a", "Is", ("b",)), *A_IS_B), False, id="malformed"),
-    ],
-)
-def test_a_budget_protects_the_pods_that_its_selector_chooses(selector, selects):
-    found = budgets(budget(selector=selector)).of(pod("p", labels={"a": "b", "x": "y"}))
-    assert [each.name for each in found] == (["x"] if selects else [])
-
-
-def test_a_budget_protects_only_pods_of_its_namespace():
-    known = budgets(budget("theirs", (), namespace="other"), budget("ours", ()))
-    assert [each.key for each in known.of(pod("p"))] == ["default/ours"]
-    assert [each.key for each in known.of(pod("other/p"))] == ["other/theirs"]
-
-
-def test_several_budgets_of_one_pod_are_named_in_order():
-    known = budgets(budget("c"), budget("a", ()), budget("b"))
-    assert [each.name for each in known.of(pod("p", labels={"a": "b"}))] == ["a", "b", "c"]
-
-
 def test_what_its_controller_says_replaces_what_it_said_before():
     known = budgets(budget(allowed=1), budget("other", allowed=3))
     known.set("default/x", budget(allowed=0))

@@ -56,10 +56,6 @@ def test_a_node_that_comes_again_unchanged_changes_nothing(cluster):
     assert not cluster.relief
 
 
-def test_an_unknown_node_cannot_be_removed(cluster):
-    assert not cluster.remove_node("n1")
-
-
 def test_answers_that_were_given_out_do_not_change_afterwards(cluster):
     asked = MemberClass(shape(node_selector={"zone": "a"}))
     cluster.set_node(node("n1", labels={"zone": "a"}))
@@ -117,38 +113,6 @@ def test_rank_is_the_order_of_names_after_every_change_of_the_nodes(cluster):
 # Pods
 
 
-def test_all_pods_count_whoever_scheduled_them(cluster):
-    cluster.set_node(node("n1", cpu=8))
-    cluster.set_pod(pod("a", node="n1", scheduler="other"))
-    cluster.set_pod(pod("b", node="n1", terminating=True))
-    cluster.set_pod(pod("c", node="n1", phase="Unknown"))
-    cluster.set_pod(pod("waiting"))
-    cluster.set_pod(pod("done", node="n1", phase="Succeeded"))
-    cluster.set_pod(pod("done", node="n1", phase="Succeeded", terminating=True))
-    cluster.set_pod(pod("broken", node="n1", phase="Failed"))
-    assert free(cluster, "n1") == 5000
-    assert free(cluster, "n1", "pods") == 107
-
-
-def test_a_pod_that_ends_frees_its_node_at_once(cluster):
-    cluster.set_node(node("n1", cpu=8))
-    running = pod("a", node="n1", phase="Running", host_ports=[80])
-    cluster.set_pod(running)
-    cluster.take_relief()
-    cluster.set_pod(replace(running, phase=PodPhase.SUCCEEDED))
-    assert free(cluster, "n1") == 8000
-    assert cluster.relief.rows == {0}
-    assert cluster.on_node == {}
-    cluster.remove_pod(running.uid)
-    assert free(cluster, "n1") == 8000
-
-
-def test_removing_an_unknown_pod_changes_nothing(cluster):
-    assert cluster.remove_pod("nobody") is None
-    cluster.forget("nobody")
-    assert not cluster.relief
-
-
 def test_a_pod_that_only_changes_its_status_is_not_counted_anew(cluster):
     cluster.set_node(node("n1"))
     cluster.set_pod(pod("a", node="n1"))
@@ -162,23 +126,6 @@ def test_a_pod_that_only_changes_its_status_is_not_counted_anew(cluster):
     assert cluster.pods["uid-default/b"].terminating
     assert cluster.node_of("uid-default/b") == "n1"
     assert not cluster.relief
-
-
-# Assumptions
-
-
-@pytest.mark.parametrize("shown_on", ["n1", "n2"])
-def test_a_confirmed_pod_counts_once_and_where_it_says(cluster, shown_on):
-    cluster.set_node(node("n1", cpu=8))
-    cluster.set_node(node("n2", cpu=8))
-    cluster.set_pod(pod("a", cpu=3))
-    cluster.assume("uid-default/a", "n1")
-    cluster.set_pod(pod("a", cpu=3, node=shown_on))
-    other = {"n1": "n2", "n2": "n1"}[shown_on]
-    assert (free(cluster, shown_on), free(cluster, other)) == (5000, 8000)
-    cluster.forget("uid-default/a")
-    assert (free(cluster, shown_on), free(cluster, other)) == (5000, 8000)
-    assert cluster.node_of("uid-default/a") == shown_on
 
 
 # Relief

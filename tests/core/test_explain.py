@@ -35,7 +35,7 @@ from gangsched.core.status.holders import NAMED, STUCK_S, Holders, amounts
 from gangsched.views.decided_copy import decided
 from gangsched.views.findings import Findings
 from gangsched.views.group_rows import rows
-from tests.builders import GPU, claim, group, key, node, pod, pods, volume
+from tests.builders import GPU, claim, group, key, node, pod, pods
 
 
 def refuse(cluster, members, *, need=None):
@@ -161,11 +161,6 @@ def test_a_resource_that_no_node_has_is_named_with_its_usual_cause(cluster_of):
     )
 
 
-def test_none_of_several_members_fits(cluster_of):
-    cluster = cluster_of(node("n1", cpu=2), pod("old", cpu=2, node="n1"))
-    assert refused(refuse(cluster, members(2))).startswith("None of 2 members fits; missing on the nodes ")
-
-
 def test_a_cluster_without_nodes_is_explained_as_such(cluster_of):
     assert refused(refuse(cluster_of(), members(2))) == ("None of 2 members fits: there are no nodes.")
 
@@ -188,28 +183,6 @@ def test_where_no_node_objects_to_one_more_nothing_is_said_of_nodes(cluster_of):
     assert isinstance(found, Refusal)
     assert "even if they were empty" in refused(found)
     assert "Of 1 node" not in refused(found)
-
-
-def test_every_obstacle_has_its_words(cluster_of):
-    strict = PodTerm(topology_key="zone", selector=(), namespaces=("default",))
-    cluster = cluster_of(
-        node("cordoned", unschedulable=True),
-        node("tainted", taints=["a:NoSchedule"]),
-        node("elsewhere"),
-        node("full", pods=1, labels={"disk": "fast"}),
-        node("port", labels={"disk": "fast"}),
-        node("strict", labels={"disk": "fast", "zone": "a"}),
-        pod("a", cpu=None, node="full"),
-        pod("b", node="port", host_ports=[80]),
-        pod("d", node="strict", anti_affinity=[strict]),
-    )
-    said = refused(refuse(cluster, members(1, node_selector={"disk": "fast"}, host_ports=[80])))
-    assert said == (
-        "No node has room. Of 6 nodes: 1 closed by the anti-affinity of pods in the same zone (a): default/a; "
-        "1 with the host port 80/TCP taken; 1 not matched by nodeSelector disk=fast; 1 cordoned; "
-        "1 with a taint that is not tolerated: a:NoSchedule; "
-        "1 with as many pods as allowed."
-    )
 
 
 ZONES = tuple(node(f"{zone}{at}", labels={"zone": zone, "host": f"{zone}{at}"}) for zone in "abcd" for at in (1, 2))
@@ -240,46 +213,16 @@ def running(*nodes):
             id="too few domains",
         ),
         pytest.param(
-            running("a1", "b2"),
-            {"anti_affinity": [BY_APP], "node_selector": {"zone": "a"}},
-            "2 with pods there that the required pod anti-affinity excludes from the same zone (a): app=x",
-            id="anti-affinity of the members, on the nodes that are left",
-        ),
-        pytest.param(
             running(*(each.name for each in ZONES)),
             {"anti_affinity": [replace(BY_APP, topology_key="host")]},
             "8 with pods there that the required pod anti-affinity excludes from the same host: app=x",
             id="single nodes are not listed",
-        ),
-        pytest.param(
-            [pod("p", node="a1", anti_affinity=[BY_APP]), pod("q", node="b1", anti_affinity=[BY_APP])],
-            {"cpu": 4, **NEW},
-            "4 closed by the anti-affinity of pods in the same zone (a, b): default/a",
-            id="anti-affinity of pods there",
-        ),
-        pytest.param(
-            [],
-            {"affinity": [BY_APP]},
-            "8 without the pods that the required pod affinity asks for in the same zone (a, b, c and 1 more): app=x",
-            id="affinity",
         ),
     ],
 )
 def test_the_domains_that_refuse_are_named_with_what_they_have(cluster_of, there, asked, said):
     cluster = cluster_of(*ZONES, *there)
     assert said in refused(refuse(cluster, members(9, **{"cpu": 3, **asked})))
-
-
-def test_the_zone_of_a_volume_is_named(cluster_of):
-    zone = "topology.kubernetes.io/zone"
-    cluster = cluster_of(node("n1", labels={zone: "b"}))
-    for kind, found in (
-        (StorageKind.CLAIM, claim("c", "v")),
-        (StorageKind.VOLUME, volume("v", zones=((zone, ("a",)),))),
-    ):
-        cluster.set_storage(kind, found.key, found)
-    said = refused(refuse(cluster, members(1, volume_claims=["c"])))
-    assert f"1 outside the domain of the PersistentVolume v ({zone}=a)" in said
 
 
 def test_no_new_node_helps_before_a_claim_is_ready(cluster_of):

@@ -22,6 +22,7 @@ from gangsched.core.planning.leaving import Search
 from gangsched.core.planning.removable import Removable
 from gangsched.core.planning.unit_table import Unit
 from tests.builders import node, pod
+from tests.clusters import cluster_of
 
 RED = PodTerm("kubernetes.io/hostname", (Requirement("team", "In", ("red",)),), ("default",))
 
@@ -80,9 +81,7 @@ def search(
     **terms: Any,
 ) -> After | NoWay | None:
     """The result of a search without limit of effort."""
-    cluster = Cluster()
-    for each in there:
-        cluster.set_node(each)
+    cluster = cluster_of(*there)
     several = [each.unit(name, cluster) for name, each in units.items()]
     ask = Ask(members=asked, need=len(asked), **terms)
     return Search(ask, Removable.of(cluster, several), allowed or {}).go_on(Snapshot(cluster, budget=Budget(1 << 40)))
@@ -293,9 +292,7 @@ def test_two_units_under_a_budget_for_one_make_no_way() -> None:
 
 def test_a_port_of_a_pod_that_is_no_unit_is_a_proof() -> None:
     """Who has the port stays, whoever else leaves."""
-    cluster = Cluster()
-    cluster.set_node(node("n0"))
-    cluster.set_pod(pod("x", group="", node="n0", host_ports=[80]))
+    cluster = cluster_of(node("n0"), pod("x", group="", node="n0", host_ports=[80]))
     units = [plain("n0").unit("a", cluster)]
     ask = Ask(members=members(1, host_ports=[80]), need=1)
     found = Search(ask, Removable.of(cluster, units), {}).go_on(Snapshot(cluster))
@@ -303,9 +300,7 @@ def test_a_port_of_a_pod_that_is_no_unit_is_a_proof() -> None:
 
 
 def test_only_units_below_a_level_leave() -> None:
-    cluster = Cluster()
-    for each in nodes(2, 2):
-        cluster.set_node(each)
+    cluster = cluster_of(*nodes(2, 2))
     several = {"a": plain("n0", level=1, lost_s=9e9), "b": plain("n1", level=2)}
     removable = Removable.of(cluster, [each.unit(name, cluster) for name, each in several.items()])
     found = Search(Ask(members=members(1), need=1), removable, {}, below=2).go_on(Snapshot(cluster))
@@ -327,9 +322,7 @@ def test_beyond_so_many_trials_nothing_is_known(monkeypatch: pytest.MonkeyPatch)
 def test_who_has_a_host_port_is_found_with_few_trials() -> None:
     """Which pods must leave because they have the port follows from sums, so that not each is tried by itself."""
     there = nodes(*[4] * 20)
-    cluster = Cluster()
-    for each in there:
-        cluster.set_node(each)
+    cluster = cluster_of(*there)
     units = [plain(each.name, 1, like={"host_ports": [80]}).unit(each.name, cluster) for each in there]
     units += [plain(each.name, 1).unit(f"{each.name}-other", cluster) for each in there]
     asked = Ask(members=members(20, cpu=1, host_ports=[80]), need=20)

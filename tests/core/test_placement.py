@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 
 from gangsched.core.objects.declaration import Preference
-from gangsched.core.objects.shape import PodTerm
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.filling import classify
 from gangsched.core.planning.placement import Ask, Placement, place
@@ -170,11 +169,6 @@ def test_a_resource_that_no_node_has_fits_never(cluster_of):
     assert refused.short == (("x.io/unheard-of", 2),)
 
 
-def test_a_node_without_a_pod_count_takes_nobody(cluster_of):
-    refused = run(cluster_of(node("n1", pods=0)), gang(1, cpu=None))
-    assert (refused.fits, refused.never) == (0, True)
-
-
 def test_enough_in_sum_but_not_per_node_is_refused_with_the_largest_number_that_fits(cluster_of):
     cluster = cluster_of(*(node(f"n{at}", cpu=3) for at in range(4)))
     refused = run(cluster, gang(6, cpu=2))
@@ -184,29 +178,6 @@ def test_enough_in_sum_but_not_per_node_is_refused_with_the_largest_number_that_
 
 
 # Constraints
-
-
-def test_members_of_different_classes_do_not_share_a_host_port_either(cluster_of):
-    members = [pod("a", host_ports=[80]), pod("b", cpu=2, host_ports=[80, 81]), pod("c", cpu=3, host_ports=[81])]
-    refused = run(cluster_of(node("n1")), members)
-    assert (refused.fits, refused.never) == (2, True)
-    found = by_name(run(cluster_of(node("n1"), node("n2")), members))
-    assert found["a"] == found["c"] != found["b"]
-
-
-def test_anti_affinity_of_an_existing_pod_forbids_its_domain_to_members_without_constraints(cluster_of):
-    strict = PodTerm(topology_key="zone", selector=(), namespaces=("default",))
-    cluster = cluster_of(
-        node("n1", labels={"zone": "a"}),
-        node("n2", labels={"zone": "a"}),
-        node("n3", labels={"zone": "b"}),
-        pod("strict", node="n1", anti_affinity=[strict]),
-    )
-    assert spread_over(run(cluster, gang(8))) == {"n3": 8}
-    refused = run(cluster, gang(9))
-    assert (refused.fits, refused.never) == (8, False)
-    elsewhere = [pod(f"other/m{at}") for at in range(9)]
-    assert isinstance(run(cluster, elsewhere), Placement)
 
 
 def test_equal_classes_are_one_object(cluster_of):
@@ -219,25 +190,7 @@ def test_equal_classes_are_one_object(cluster_of):
 # Quorum (contract rule 8)
 
 
-def test_the_roles_minima_add_up_where_they_exceed_the_need(cluster_of):
-    members = [pod("w0", role="w"), pod("w1", role="w"), pod("ps0", role="ps"), pod("none")]
-    found = run(cluster_of(node("n1")), members, need=1, role_needs={"w": 2, "ps": 1})
-    assert list(by_name(found)) == ["w0", "w1", "ps0"]
-
-
 # What is left behind
-
-
-def test_a_gang_of_many_sizes_on_many_nodes_is_placed(cluster_of):
-    cluster = cluster_of(*(node(f"n{at:03}", cpu=8) for at in range(100)))
-    members = [pod(f"m{at}", cpu=1 + at % 7) for at in range(200)]
-    found = run(cluster, members)
-    assert isinstance(found, Placement)
-    used: dict[str, int] = {}
-    for member, name in found.assignments:
-        used[name] = used.get(name, 0) + dict(member.shape.requests)["cpu"]
-    assert max(used.values()) <= 8000
-    assert len(found.assignments) == 200
 
 
 @pytest.mark.parametrize(

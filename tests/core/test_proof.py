@@ -11,11 +11,12 @@ from gangsched.core.objects.node import Node
 from gangsched.core.objects.offered_devices import Device
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.shape import NodeTerm, PodTerm, Requirement, Spread
-from gangsched.core.objects.volumes import StorageClass, StorageKind
+from gangsched.core.objects.volumes import StorageClass
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Refusal
 from tests.builders import GPU, claim, node, pod, volume
+from tests.clusters import Thing, provide
 from tests.gadgets import DRIVER, GPUS, asks, device_claim, gpu, gpus, wishes
 
 NOT_READY = "node.kubernetes.io/not-ready:NoSchedule"
@@ -145,24 +146,13 @@ def test_spread_is_no_proof_where_others_are_counted_that_may_go(cluster_of):
     assert reason(cluster_of(*zones, other), members) is Reason.UNSCHEDULABLE
 
 
-def with_objects(cluster, *objects):
-    for each in objects:
-        kind = type(each).__name__
-        if kind in ("ResourceSlice", "DeviceClass", "ResourceClaim"):
-            cluster.set_devices(DeviceKind(kind), each.key, each)
-        else:
-            names = {"Volume": "PersistentVolume", "VolumeClaim": "PersistentVolumeClaim"}
-            cluster.set_storage(StorageKind(names.get(kind, kind)), each.key, each)
-    return cluster
-
-
 def test_a_volume_that_cannot_be_used_on_any_node_is_a_proof_and_a_claim_to_be_bound_is_none(cluster_of):
-    bound = [volume("v", zone="b"), claim("data", volume="v")]
-    waiting = [StorageClass("late", waits=True), claim("data", storage_class="late")]
+    bound: list[Thing] = [volume("v", zone="b"), claim("data", volume="v")]
+    waiting: list[Thing] = [StorageClass("late", waits=True), claim("data", storage_class="late")]
     members, near = [pod("a-0", volume_claims=["data"])], node("n1", labels={ZONE: "a"})
-    assert reason(with_objects(cluster_of(near), *bound), members) is Reason.NEVER_FITS
-    assert reason(with_objects(cluster_of(node("n1", taints=[NOT_READY])), *bound), members) is Reason.UNSCHEDULABLE
-    assert reason(with_objects(cluster_of(near), *waiting), members) is Reason.UNSCHEDULABLE
+    assert reason(provide(cluster_of(near), *bound), members) is Reason.NEVER_FITS
+    assert reason(provide(cluster_of(node("n1", taints=[NOT_READY])), *bound), members) is Reason.UNSCHEDULABLE
+    assert reason(provide(cluster_of(near), *waiting), members) is Reason.UNSCHEDULABLE
 
 
 def using(number, claim_name="c"):
@@ -190,8 +180,8 @@ def claims(number, what):
 def test_too_few_devices_are_a_proof_on_a_node_that_is_settled(cluster_of, what, devices, number):
     objects = [GPUS, devices, *claims(number, what)]
     settled, unsettled = cluster_of(node("n1")), cluster_of(node("n1", taints=[NOT_READY]))
-    assert reason(with_objects(settled, *objects), using(number)) is Reason.NEVER_FITS
-    assert reason(with_objects(unsettled, *objects), using(number)) is Reason.UNSCHEDULABLE
+    assert reason(provide(settled, *objects), using(number)) is Reason.NEVER_FITS
+    assert reason(provide(unsettled, *objects), using(number)) is Reason.UNSCHEDULABLE
 
 
 @pytest.mark.parametrize(
@@ -208,13 +198,13 @@ def test_too_few_devices_are_a_proof_on_a_node_that_is_settled(cluster_of, what,
     ],
 )
 def test_what_is_not_there_or_can_be_shared_proves_nothing_of_devices(cluster_of, what, devices):
-    cluster = with_objects(cluster_of(node("n1")), GPUS, devices, *claims(1, what))
+    cluster = provide(cluster_of(node("n1")), GPUS, devices, *claims(1, what))
     assert reason(cluster, using(1)) is not Reason.NEVER_FITS
 
 
 def test_devices_that_several_nodes_can_use_are_no_proof(cluster_of):
     shared = renewed(gpus("net", 1), node="")
-    cluster = with_objects(cluster_of(node("n1"), node("n2")), GPUS, shared, *claims(2, wishes(asks())))
+    cluster = provide(cluster_of(node("n1"), node("n2")), GPUS, shared, *claims(2, wishes(asks())))
     assert reason(cluster, using(2)) is Reason.UNSCHEDULABLE
 
 
@@ -226,27 +216,27 @@ def test_devices_of_a_pool_that_nobody_offers_come_back(cluster_of, has):
     """dra-driver-nvidia-gpu#330: while a driver restarts, the kubelet withdraws the slices of its node."""
     other = device_claim("other", allocation=Allocation((has,)), reserved=("x",))
     objects = GPUS, gpus("n2", 1), other, *claims(2, wishes(asks()))
-    assert reason(with_objects(cluster_of(*THREE), *objects), using(2)) is Reason.UNSCHEDULABLE
-    assert reason(with_objects(cluster_of(*THREE[1:]), *objects), using(2)) is Reason.NEVER_FITS, "its node is gone"
+    assert reason(provide(cluster_of(*THREE), *objects), using(2)) is Reason.UNSCHEDULABLE
+    assert reason(provide(cluster_of(*THREE[1:]), *objects), using(2)) is Reason.NEVER_FITS, "its node is gone"
 
 
 @pytest.mark.parametrize("where", ["n1", ""])
 def test_a_pool_that_was_withdrawn_comes_back_though_nothing_of_it_was_in_use(cluster_of, where):
     withdrawn, objects = renewed(gpus("n1", 1), node=where), (GPUS, gpus("n2", 1), *claims(3, wishes(asks())))
-    cluster = with_objects(cluster_of(*THREE), withdrawn, *objects)
+    cluster = provide(cluster_of(*THREE), withdrawn, *objects)
     cluster.set_devices(DeviceKind.SLICE, withdrawn.key, None)
     assert cluster.devices.contradictions(()) == []
     assert reason(cluster, using(2)) is Reason.UNSCHEDULABLE
-    assert reason(with_objects(cluster, gpus("n1", 1)), using(3)) is Reason.NEVER_FITS
+    assert reason(provide(cluster, gpus("n1", 1)), using(3)) is Reason.NEVER_FITS
 
 
 def test_a_resource_that_some_nodes_list_and_devices_provide_elsewhere_proves_nothing(cluster_of):
     """kubernetes#130653: kube-scheduler decides for each node which of them serves the pod."""
     provider = DeviceClass("gpu", resource=GPU)
-    cluster = with_objects(cluster_of(node("n1", gpu=1), node("n2")), gpus("n2", 1))
+    cluster = provide(cluster_of(node("n1", gpu=1), node("n2")), gpus("n2", 1))
     members = [pod(f"a-{at}", gpu=1) for at in range(2)]
     assert reason(cluster, members) is Reason.NEVER_FITS
-    assert reason(with_objects(cluster, provider), members) is Reason.UNSCHEDULABLE
+    assert reason(provide(cluster, provider), members) is Reason.UNSCHEDULABLE
     assert reason(cluster, [pod("a-0", cpu=99, gpu=1)]) is Reason.NEVER_FITS
 
 

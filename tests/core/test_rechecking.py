@@ -19,6 +19,7 @@ from gangsched.core.objects.prebindings import UseDevices
 from gangsched.core.objects.shape import PodTerm, Requirement
 from gangsched.core.planning.budget import Budget
 from tests.builders import key, node, pod
+from tests.clusters import cluster_of
 from tests.gadgets import DRIVER, GPUS, device_claim, gpus
 
 HOST = "kubernetes.io/hostname"
@@ -56,8 +57,7 @@ def binding(member: Pod, state: BindState) -> Binding:
 )
 def test_what_pods_ask_about_each_other_counts_in_whichever_order_they_are_tried(terms, lost, first, order):
     """Regression: a term was first asked about once another of the pods had been placed again, and missed it."""
-    cluster = Cluster()
-    cluster.set_node(node("n0", labels={HOST: "n0"}))
+    cluster = cluster_of(node("n0", labels={HOST: "n0"}))
     pods = {"a": pod("a", labels={"app": "a"}), "b": pod("b", **terms)}
     for each in pods.values():
         cluster.set_pod(each)
@@ -69,8 +69,7 @@ def test_what_pods_ask_about_each_other_counts_in_whichever_order_they_are_tried
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_device_that_one_of_the_pods_has_already_is_not_free_for_the_next(number):
     """Regression: that of an allocated claim counted as free, because its pod was looked at again itself."""
-    cluster = Cluster()
-    cluster.set_node(node("n0"))
+    cluster = cluster_of(node("n0"))
     pods = {name: pod(name, device_claims=[f"c-{name}"]) for name in ("a", "b")}
     has = {name: Allocation((AllocatedDevice("gpu", (DRIVER, "n0", f"gpu-{at}")),)) for at, name in enumerate("ab")}
     allocated = replace(device_claim("c-a"), allocation=has["a"], reserved=(pods["a"].uid,), ours=True)

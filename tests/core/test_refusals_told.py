@@ -6,22 +6,21 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.cluster.cache import Cluster
 from gangsched.core.constraints import registry
 from gangsched.core.constraints.naming import listed, node_terms, pod_terms
 from gangsched.core.constraints.node_constraint import NodeConstraint
-from gangsched.core.objects.devices import Allocation, DeviceKind, DeviceObject
+from gangsched.core.objects.devices import Allocation
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import Disk, HostPort, NodeTerm, PodTerm, Requirement
-from gangsched.core.objects.volumes import CsiNode, StorageClass, StorageObject
+from gangsched.core.objects.volumes import CsiNode, StorageClass
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.placement import Ask, Placement, place
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.status.explanation import REASONS, refused
 from tests.builders import claim, node, pod, volume
+from tests.clusters import cluster_of
 from tests.gadgets import GPUS, asks, device_claim, gpus, wishes
-from tests.harness import KINDS
 from tests.verdicts import class_of, verdicts
 
 ZONE = "topology.kubernetes.io/zone"
@@ -49,23 +48,8 @@ def zoned(*names: str) -> list[Node]:
     return [node(name, labels={"zone": name[0]}) for name in names]
 
 
-def provide(cluster: Cluster, things) -> None:
-    for thing in things:
-        if isinstance(thing, StorageObject):
-            cluster.set_storage(KINDS[type(thing)], thing.key, thing)
-        elif isinstance(thing, DeviceObject):
-            cluster.set_devices(DeviceKind(type(thing).__name__), thing.key, thing)
-        elif isinstance(thing, Node):
-            cluster.set_node(thing)
-        else:
-            cluster.set_pod(thing)
-
-
 def refuse(*things, members, need: int = 0) -> Refusal:
-    cluster = Cluster()
-    provide(cluster, things)
-    for member in members:
-        cluster.set_pod(member)
+    cluster = cluster_of(*things, *members)
     assert cluster.validate() == []
     found = place(Snapshot(cluster), Ask(members=members, need=need or len(members)))
     assert isinstance(found, Refusal), found
@@ -369,9 +353,7 @@ def test_a_gangs_own_anti_affinity_is_told_as_its_own():
 
 def test_a_pod_that_declares_another_group_later_leaves_nothing_behind():
     """Its anti-affinity is reported under the group that it declared first."""
-    cluster = Cluster()
-    for each in zoned("a1", "a2"):
-        cluster.set_node(each)
+    cluster = cluster_of(*zoned("a1", "a2"))
     shy = pod("w", node="a1", group="first", anti_affinity=[WEB, WEB])
     newcomer = pod("m0", labels={"app": "web"})
     cluster.set_pod(shy)
@@ -449,8 +431,7 @@ def test_hundreds_of_taints_and_owners_are_told_in_a_few_words():
 
 @pytest.mark.parametrize(("there", "asking"), [each.values[:2] for each in TOLD], ids=[each.id for each in TOLD])
 def test_every_node_without_room_gives_a_reason_and_no_other_does(there, asking):
-    cluster = Cluster()
-    provide(cluster, [*there, *asking])
+    cluster = cluster_of(*there, *asking)
     snapshot = Snapshot(cluster)
     member = class_of(snapshot, asking[-1])
     for plan in snapshot.plans:

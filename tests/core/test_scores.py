@@ -13,7 +13,7 @@ from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.constraints.pod_preferences import PodPreferencesPlan
 from gangsched.core.constraints.taint_toleration import TaintToleration
 from gangsched.core.objects.arrays import IntArray
-from gangsched.core.objects.shape import NodeTerm, PodTerm, Requirement, Toleration
+from gangsched.core.objects.shape import NodeTerm, PodTerm, Requirement
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.filling import classify, preferring
@@ -40,55 +40,12 @@ def scores(cluster, kind, **fields) -> list[int] | None:
     return plan.score(member, np.arange(snapshot.size)).tolist() if plan.prefers(member) else None
 
 
-@pytest.mark.parametrize(
-    ("likes", "expected"),
-    [
-        pytest.param({1: wants(disk="ssd")}, [0, 100, 100], id="one term"),
-        pytest.param({80: wants(disk="ssd"), 20: wants(zone="a")}, [20, 80, 100], id="the sum of weights"),
-        pytest.param({7: wants(disk="ssd"), 3: wants(zone="a")}, [30, 70, 100], id="by the largest sum"),
-        pytest.param({1: wants(zone="c")}, [0, 0, 0], id="no node matches"),
-        pytest.param({2: wants(zone="a", disk="ssd"), 1: wants(zone="a")}, [33, 0, 100], id="rounded down"),
-        pytest.param({1: wants(("disk", "DoesNotExist"))}, [100, 0, 0], id="another operator"),
-        pytest.param({1: wants(("disk", "Like", "x"))}, [0, 0, 0], id="malformed terms count for nothing"),
-        pytest.param(
-            {1: NodeTerm(fields=(Requirement("metadata.name", "In", ("n2",)),))}, [0, 100, 0], id="the node's name"
-        ),
-        pytest.param({}, None, id="no term"),
-    ],
-)
-def test_preferred_node_affinity_counts_by_weight(cluster_of, likes, expected):
-    cluster = cluster_of(
-        node("n1", labels={"zone": "a"}),
-        node("n2", labels={"disk": "ssd", "zone": "b"}),
-        node("n3", labels={"disk": "ssd", "zone": "a"}),
-    )
-    assert scores(cluster, NodeAffinity, likes=likes) == expected
-
-
 def test_a_changed_label_changes_the_score(cluster_of):
     cluster = cluster_of(node("n1"), node("n2", labels={"disk": "ssd"}))
     assert scores(cluster, NodeAffinity, likes={1: wants(disk="ssd")}) == [0, 100]
     cluster.set_node(node("n1", labels={"disk": "ssd"}))
     cluster.set_node(node("n2"))
     assert scores(cluster, NodeAffinity, likes={1: wants(disk="ssd")}) == [100, 0]
-
-
-@pytest.mark.parametrize(
-    ("tolerations", "expected"),
-    [
-        pytest.param([], [100, 67, 0, 100], id="fewer taints are better"),
-        pytest.param(["a"], [100, 100, 0, 100], id="what is tolerated does not count"),
-        pytest.param(["a:NoSchedule"], [100, 67, 0, 100], id="nor tolerations of other effects"),
-        pytest.param([Toleration("a", "Equal", "x", "PreferNoSchedule")], [100, 67, 0, 100], id="nor other values"),
-        pytest.param([""], [100, 100, 100, 100], id="everything is tolerated"),
-    ],
-)
-def test_prefer_no_schedule_counts_taints_that_are_not_tolerated(cluster_of, tolerations, expected):
-    prefer = [f"{key}:PreferNoSchedule" for key in "abc"]
-    cluster = cluster_of(
-        node("n1"), node("n2", taints=prefer[:1]), node("n3", taints=prefer), node("n4", taints=["a:NoSchedule"])
-    )
-    assert scores(cluster, TaintToleration, tolerations=tolerations) == expected
 
 
 def test_where_no_node_has_such_a_taint_nobody_has_a_preference(cluster_of):
@@ -99,31 +56,6 @@ def test_where_no_node_has_such_a_taint_nobody_has_a_preference(cluster_of):
     cluster.set_node(node("n3", taints=["a:PreferNoSchedule"]))
     cluster.remove_node("n3")
     assert scores(cluster, TaintToleration) is None
-
-
-@pytest.mark.parametrize(
-    ("images", "expected"),
-    [
-        # 600 MiB on half of the nodes are 300; 400 on all are 400; (x - 23) * 100 // 977 for one container.
-        pytest.param(["big"], [28, 28, 0, 0], id="an image on half of the nodes"),
-        pytest.param(["all"], [38, 38, 38, 38], id="an image on all"),
-        pytest.param(["big", "all"], [34, 34, 19, 19], id="two containers"),
-        pytest.param(["big", "big"], [29, 29, 0, 0], id="of one image"),
-        pytest.param(["huge"], [0, 0, 100, 0], id="not above 1000 MiB"),
-        pytest.param(["tiny"], [0, 0, 0, 0], id="nor below 23 MiB"),
-        pytest.param(["small"], [0, 0, 0, 0], id="which is subtracted from what is above"),
-        pytest.param(["none"], None, id="an image that no node has"),
-        pytest.param([], None, id="no image"),
-    ],
-)
-def test_images_count_by_size_and_spread(cluster_of, images, expected):
-    cluster = cluster_of(
-        node("n1", images={"big": 600, "all": 400, "small": 32}),
-        node("n2", images={"big": 600, "all": 400, "small": 32, "tiny": 22}),
-        node("n3", images={"huge": 9999, "all": 400, "small": 32}),
-        node("n4", images={"all": 400, "small": 32}),
-    )
-    assert scores(cluster, ImageLocality, images=images) == expected
 
 
 def test_an_image_that_comes_or_goes_is_counted_at_once_and_is_no_reason_to_try_again(cluster_of):
@@ -150,40 +82,10 @@ def behind(cluster, **fields) -> list[int] | None:
     return None if found is None else found.tolist()
 
 
-def test_taints_weigh_3_and_affinity_2(cluster_of):
-    cluster = cluster_of(
-        node("n1", labels={"disk": "ssd"}, taints=["a:PreferNoSchedule"]), node("n2"), node("n3", labels={"x": "y"})
-    )
-    assert behind(cluster) == [300, 0, 0]
-    assert behind(cluster, likes={5: wants(disk="ssd")}) == [100, 0, 0]
-    assert behind(cluster, likes={5: wants(disk="ssd"), 3: wants(x="y")}) == [220, 120, 0]
-
-
-def test_scores_are_normalised_over_nodes_that_accept_the_pod_full_or_not(cluster_of):
-    cluster = cluster_of(
-        node("n1", labels={"x": "y", "disk": "ssd"}, unschedulable=True),
-        node("n2", labels={"disk": "ssd"}, cpu="100m"),
-        node("n3", labels={"zone": "a"}),
-        node("n4"),
-    )
-    likes = {50: wants(x="y"), 40: wants(disk="ssd"), 30: wants(zone="a")}
-    found = behind(cluster, likes=likes)
-    assert found is not None
-    assert found[1:] == [0, 50, 200]
-
-
 def test_preferences_that_tell_no_nodes_apart_are_none(cluster_of):
     cluster = cluster_of(node("n1", labels={"disk": "ssd"}), node("n2", labels={"disk": "ssd"}, images={"x": 500}))
     assert behind(cluster, likes={5: wants(disk="ssd")}) is None
     assert behind(cluster, images=["x"]) is None, "images only break ties"
-
-
-def test_images_order_nodes_before_their_names_do(cluster_of):
-    cluster = cluster_of(node("n1"), node("n2", images={"x": 500}), node("n3", images={"x": 900}))
-    snapshot = Snapshot(cluster)
-    rank = snapshot.scores.ranking(asked(snapshot, images=["x"])).rank
-    assert np.argsort(rank).tolist() == [2, 1, 0]
-    assert snapshot.scores.ranking(asked(snapshot, images=["y"])).rank.tolist() == [0, 1, 2]
 
 
 def test_pods_whose_images_no_node_has_are_of_one_class(cluster_of):
@@ -191,14 +93,6 @@ def test_pods_whose_images_no_node_has_are_of_one_class(cluster_of):
     members = [pod(f"a-{image}", images=[image]) for image in "xyz"]
     classes = classify(snapshot, members)
     assert preferring(snapshot, members, classes, {}) is classes
-
-
-def test_a_small_difference_of_images_counts_more_than_any_of_names(cluster_of):
-    images = {1: {"x": 500}, 5: {"x": 530}}
-    cluster = cluster_of(*(node(f"n{number}", images=images.get(number)) for number in range(1, 6)))
-    assert scores(cluster, ImageLocality, images=["x"]) == [18, 0, 0, 0, 19]
-    snapshot = Snapshot(cluster)
-    assert np.argsort(snapshot.scores.ranking(asked(snapshot, images=["x"])).rank).tolist() == [4, 0, 1, 2, 3]
 
 
 def test_neither_the_domain_that_is_tried_nor_avoided_nodes_change_the_order(cluster_of):

@@ -18,34 +18,17 @@ def need(key, operator, *values):
 @pytest.mark.parametrize(
     ("requirement", "holds"),
     [
-        pytest.param(need("zone", "In", "a", "b"), True, id="In with the value"),
-        pytest.param(need("zone", "In", "b"), False, id="In without the value"),
-        pytest.param(need("none", "In", "a", ""), False, id="In needs the key"),
         pytest.param(need("empty", "In", ""), True, id="In with an empty value"),
         pytest.param(need("zone", "In"), False, id="In without values is malformed"),
-        pytest.param(need("zone", "NotIn", "a"), False, id="NotIn with the value"),
-        pytest.param(need("zone", "NotIn", "b"), True, id="NotIn without the value"),
-        pytest.param(need("none", "NotIn", "a"), True, id="NotIn matches when the key is missing"),
         pytest.param(need("zone", "NotIn"), False, id="NotIn without values is malformed"),
         pytest.param(need("zone", "NotIn", "not a label value"), False, id="NotIn an impossible value is malformed"),
         pytest.param(need("zone", "NotIn", "x" * 64), False, id="NotIn a value too long is malformed"),
         pytest.param(need("zone", "NotIn", "x" * 63), True, id="NotIn the longest value"),
-        pytest.param(need("zone", "Exists"), True, id="Exists with the key"),
         pytest.param(need("empty", "Exists"), True, id="Exists with an empty value"),
-        pytest.param(need("none", "Exists"), False, id="Exists without the key"),
         pytest.param(need("zone", "Exists", "a"), False, id="Exists with a value is malformed"),
-        pytest.param(need("none", "DoesNotExist"), True, id="DoesNotExist matches when the key is missing"),
-        pytest.param(need("zone", "DoesNotExist"), False, id="DoesNotExist with the key"),
         pytest.param(need("empty", "DoesNotExist"), False, id="DoesNotExist with an empty value"),
         pytest.param(need("none", "DoesNotExist", "a"), False, id="DoesNotExist with a value is malformed"),
-        pytest.param(need("gen", "Gt", "6"), True, id="Gt smaller"),
-        pytest.param(need("gen", "Gt", "7"), False, id="Gt is strict"),
-        pytest.param(need("gen", "Lt", "8"), True, id="Lt greater"),
-        pytest.param(need("gen", "Lt", "7"), False, id="Lt is strict"),
         pytest.param(need("gen", "Gt", "006"), True, id="Gt reads leading zeros"),
-        pytest.param(need("none", "Gt", "1"), False, id="Gt needs the key"),
-        pytest.param(need("none", "Lt", "1"), False, id="Lt needs the key"),
-        pytest.param(need("word", "Gt", "1"), False, id="Gt of a label that is no integer"),
         pytest.param(need("word", "Lt", "1"), False, id="Lt of a label that is no integer"),
         pytest.param(need("empty", "Lt", "1"), False, id="Lt of an empty label"),
         pytest.param(need("gen", "Gt", "six"), False, id="Gt with a value that is no integer"),
@@ -62,6 +45,7 @@ def need(key, operator, *values):
     ],
 )
 def test_a_requirement_holds_as_kubernetes_says(requirement, holds):
+    """What tests/naive.py does not judge in tests/properties: malformed requirements and unusual values."""
     assert matches([requirement], LABELS) is holds
 
 
@@ -99,24 +83,13 @@ def named(operator, *values, key="metadata.name"):
 @pytest.mark.parametrize(
     ("selector", "terms", "matched"),
     [
-        pytest.param((), None, True, id="nothing required"),
-        pytest.param((("zone", "a"),), None, True, id="nodeSelector equal"),
-        pytest.param((("zone", "b"),), None, False, id="nodeSelector different"),
         pytest.param((("none", ""),), None, False, id="nodeSelector for an empty value needs the key"),
         pytest.param((("empty", ""),), None, True, id="nodeSelector for an empty value"),
-        pytest.param((("gen", "7"), ("zone", "b")), None, False, id="all of nodeSelector must be equal"),
         pytest.param((), (), False, id="an empty term list matches nothing"),
         pytest.param((), (EMPTY,), False, id="an empty term matches nothing"),
         pytest.param((), (EMPTY, HERE), True, id="beside an empty term another can match"),
-        pytest.param((), (ELSEWHERE,), False, id="no term matches"),
-        pytest.param((), (ELSEWHERE, HERE), True, id="terms are ORed"),
         pytest.param((), (MALFORMED,), False, id="a malformed term matches nothing"),
         pytest.param((), (MALFORMED, HERE), True, id="beside a malformed term another can match"),
-        pytest.param(
-            (), (NodeTerm(expressions=HERE.expressions + ELSEWHERE.expressions),), False, id="expressions are ANDed"
-        ),
-        pytest.param((("zone", "b"),), (HERE,), False, id="nodeSelector and affinity are ANDed"),
-        pytest.param((("gen", "7"),), (HERE,), True, id="both match"),
         pytest.param((), (named("In", "n1"),), True, id="the node by name"),
         pytest.param((), (named("In", "n2"),), False, id="another node by name"),
         pytest.param((), (named("NotIn", "n2"),), True, id="not another node"),

@@ -36,29 +36,6 @@ def caps(snapshot, asked):
     return snapshot.caps(asked).tolist()
 
 
-@pytest.mark.parametrize(
-    ("asked", "room"),
-    [
-        pytest.param(member("1"), [8, 3, 0], id="by cpu"),
-        pytest.param(member("3"), [2, 1, 0], id="whole members only"),
-        pytest.param(member("8001m"), [0, 0, 0], id="larger than any node"),
-        pytest.param(member("1", memory="16Gi"), [2, 2, 0], id="by the scarcest resource"),
-        pytest.param(member(None), [110, 10, 0], id="without requests by the pod count alone"),
-        pytest.param(member(None, gpu=1), [0, 4, 0], id="a resource that some nodes lack"),
-        pytest.param(member("1", requests={"x.io/unheard-of": 1}), [0, 0, 0], id="a resource that no node has"),
-        pytest.param(member(None, host_ports=[80]), [1, 1, 0], id="one for each node where it takes a host port"),
-        pytest.param(member("1", node_selector={"zone": "b"}), [0, 3, 0], id="only where it is accepted"),
-    ],
-)
-def test_room_is_counted_node_by_node(cluster_of, asked, room):
-    cluster = cluster_of(
-        node("n1", cpu=8),
-        node("n2", cpu=3, pods=10, gpu=4, labels={"zone": "b"}),
-        node("n3", cpu=8, pods=0),
-    )
-    assert caps(Snapshot(cluster), asked) == room
-
-
 def test_taking_what_no_node_ever_had_is_an_error(cluster_of):
     snapshot = Snapshot(cluster_of(node("n1")))
     with pytest.raises(ValueError, match="no node has ever had all of"):

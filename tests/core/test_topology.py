@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.labels import domains
@@ -15,9 +13,7 @@ from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.placement import Ask, Placement, place
 from gangsched.core.planning.quorum import Quorum
 from gangsched.core.planning.refusal import Refusal
-from gangsched.core.planning.strategies import STRATEGIES
 from tests.builders import node, pod, shape
-from tests.effort import examples
 
 ZONE = "topology.kubernetes.io/zone"
 FORMER = "failure-domain.beta.kubernetes.io/zone"
@@ -291,53 +287,3 @@ def empty(**nodes):
 def test_the_zone_is_the_one_that_k8s_spark_scheduler_would_choose(nodes, sizes, required, preferred):
     assert spark(nodes, **sizes, topology=REQUIRED) == required
     assert spark(nodes, **sizes, topology=PREFERRED) == preferred
-
-
-@st.composite
-def zoned_clusters(draw):
-    """A few nodes in up to three zones, some in none, partly used, and a gang of two sizes."""
-    cluster = Cluster()
-    zones = draw(st.lists(st.sampled_from(("a", "b", "c", None)), min_size=1, max_size=6))
-    for at, zone in enumerate(zones):
-        cluster.set_node(node(f"n{at}", cpu=draw(st.integers(1, 6)), labels={"zone": zone} if zone else {}))
-        cluster.set_pod(pod(f"old-{at}", cpu=draw(st.integers(0, 3)), group="", node=f"n{at}"))
-    members = gang(*draw(st.lists(st.integers(1, 3), min_size=1, max_size=5)))
-    return cluster, zones, members
-
-
-@given(zoned_clusters(), st.sampled_from(list(STRATEGIES.values())), st.data())
-@settings(max_examples=examples(200))
-def test_a_gang_fits_exactly_where_some_domain_alone_would_take_it(problem, strategy, data):
-    cluster, zones, members = problem
-    need = data.draw(st.integers(1, len(members)))
-    ask = Ask(members=members, need=need, topology=REQUIRED, strategy=strategy)
-    found = place(Snapshot(cluster), ask)
-    alone = []
-    for zone in {zone for zone in zones if zone}:
-        other = Cluster()
-        for at, each in enumerate(zones):
-            if each == zone:
-                other.set_node(cluster.nodes[f"n{at}"])
-                other.set_pod(cluster.pods[f"uid-default/old-{at}"])
-        alone.append(isinstance(place(Snapshot(other), Ask(members=members, need=need)), Placement))
-    assert isinstance(found, Placement) is any(alone)
-    if isinstance(found, Placement):
-        assert len({dict(cluster.nodes[name].labels)["zone"] for _, name in found.assignments}) == 1
-    else:
-        preferred = place(Snapshot(cluster), Ask(members=members, need=need, topology=PREFERRED, strategy=strategy))
-        plain = place(Snapshot(cluster), Ask(members=members, need=need))
-        assert isinstance(preferred, Placement) is isinstance(plain, Placement)
-
-
-@given(zoned_clusters())
-@settings(max_examples=examples(100))
-def test_trying_domains_leaves_the_snapshot_as_it_was(problem):
-    cluster, _, members = problem
-    snapshot = Snapshot(cluster)
-    before = snapshot.free.copy()
-    mark = snapshot.mark()
-    found = place(snapshot, Ask(members=members, need=len(members), topology=REQUIRED))
-    if isinstance(found, Placement):
-        snapshot.undo(mark)
-    assert snapshot.mark() == mark
-    assert (snapshot.free == before).all()

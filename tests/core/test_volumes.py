@@ -20,6 +20,7 @@ from gangsched.core.planning.filling import classify
 from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.topology import RecentRequests
+from tests import clusters
 from tests.builders import claim, node, pod, volume
 from tests.harness import KINDS
 from tests.verdicts import class_of, verdicts
@@ -36,12 +37,7 @@ def known(*found: object) -> Cluster:
 
 
 def provide(cluster: Cluster, found) -> None:
-    if isinstance(found, StorageObject):
-        cluster.set_storage(KINDS[type(found)], found.key, found)
-    elif hasattr(found, "allocatable"):
-        cluster.set_node(found)
-    else:
-        cluster.set_pod(found)
+    clusters.provide(cluster, found)
     assert cluster.validate() == []
 
 

@@ -9,7 +9,6 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Viewer
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import Preference, Topology
@@ -39,6 +38,7 @@ from gangsched.core.planning.topology import RecentRequests
 from gangsched.core.queueing import parking
 from gangsched.core.queueing import queue as queue_module
 from tests.builders import group, key, label_pairs, node, pod, pods, shape
+from tests.clusters import cluster_of
 from tests.effort import examples
 
 
@@ -96,9 +96,7 @@ def crowds(draw):
 def test_members_placed_by_class_stand_where_each_alone_would_stand(problem):
     """On the same nodes if all are of one kind; otherwise as many, and if not all fit, the same members."""
     nodes, ask = problem
-    cluster = Cluster()
-    for each in nodes:
-        cluster.set_node(each)
+    cluster = cluster_of(*nodes)
     single, several = Snapshot(cluster), Snapshot(cluster)
     expected, found = one_by_one(single, ask), place_each(several, ask, RecentRequests())
     assert not found.left
@@ -124,9 +122,7 @@ def test_what_the_budget_leaves_is_gone_on_with_until_all_is_placed_or_refused(p
     """Not always as many as with a budget for all: members placed together go class by class, out of order."""
     nodes, ask = problem
     ask = replace(ask, topology=None, avoided=frozenset())
-    cluster = Cluster()
-    for each in nodes:
-        cluster.set_node(each)
+    cluster = cluster_of(*nodes)
     snapshot = Snapshot(cluster)
     own, places, left = Counter(ask.own), [], ask.members
     refused: set[str] = set()

@@ -6,7 +6,6 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import member_order
@@ -15,6 +14,7 @@ from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.placement import Ask, Placement, place
 from tests import naive
 from tests.builders import pod
+from tests.clusters import cluster_of
 from tests.effort import examples
 from tests.naive import World
 
@@ -56,9 +56,7 @@ def first_that_fits(world: World, ask: Ask) -> list[str]:
 def test_the_quorum_is_the_first_choice_of_members_that_fits(problem):
     """Rule 8: a member is passed over only if no quorum fits that has it beside those chosen before it."""
     world, ask = problem
-    cluster = Cluster()
-    for node in world.nodes.values():
-        cluster.set_node(node)
+    cluster = cluster_of(*world.nodes.values())
     found = place(Snapshot(cluster), ask)
     names = {pod.name for pod, _ in found.assignments} if isinstance(found, Placement) else set()
     expected = first_that_fits(world, ask)

@@ -9,8 +9,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gangsched.core.cluster.cache import Cluster
-from gangsched.core.objects.devices import DeviceKind, DeviceObject, DeviceWishes
+from gangsched.core.objects.devices import DeviceWishes
 from gangsched.core.objects.offered_devices import Device
 from gangsched.core.objects.prebindings import UseDevices
 from gangsched.core.planning.capacity_snapshot import Snapshot
@@ -18,6 +17,7 @@ from gangsched.core.planning.needed_prebindings import prebindings
 from gangsched.core.planning.placement import Ask, Placement, place
 from gangsched.core.planning.refusal import Refusal
 from tests.builders import node, pod
+from tests.clusters import cluster_of, provide
 from tests.gadgets import GPUS, device_claim
 from tests.naive_devices import devices_with_more, member_wishes, pool, together
 
@@ -40,16 +40,11 @@ def any_way(members: Sequence[DeviceWishes], nodes: Sequence[Sequence[Device]]) 
 )
 def test_a_gang_is_placed_exactly_if_there_is_a_way(nodes, kinds, chosen):
     wanted = [kinds[at % len(kinds)] for at in chosen]
-    cluster = Cluster()
-    objects: list[DeviceObject] = [GPUS, *(device_claim(f"{at}", what) for at, what in enumerate(wanted))]
-    for at, devices in enumerate(nodes):
-        cluster.set_node(node(f"n{at}", cpu="64"))
-        objects += pool(f"n{at}", devices)
-    for made in objects:
-        cluster.set_devices(DeviceKind(type(made).__name__), made.key, made)
+    claims = [device_claim(f"{at}", what) for at, what in enumerate(wanted)]
     pods = [pod(f"default/a-{at}", device_claims=[f"{at}"]) for at in range(len(wanted))]
-    for each in pods:
-        cluster.set_pod(each)
+    cluster = cluster_of(GPUS, *claims, *pods)
+    for at, devices in enumerate(nodes):
+        provide(cluster, node(f"n{at}", cpu="64"), *pool(f"n{at}", devices))
     snapshot = Snapshot(cluster)
     found = place(snapshot, Ask(members=pods, need=len(pods)))
     if isinstance(found, Placement):

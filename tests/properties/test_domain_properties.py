@@ -61,8 +61,10 @@ def world_of(racks: Racks, chosen: tuple[str, ...]) -> World:
 def bound(racks: Racks, ask: Ask) -> int:
     """How many members get a node: the quorum, then the others one by one; 0 if the quorum gets none."""
     snapshot = Snapshot(cluster_of(racks))
+    before, mark = snapshot.free.copy(), snapshot.mark()
     found = place(snapshot, ask)
     if not isinstance(found, Placement):
+        assert ((snapshot.free == before).all(), snapshot.mark()) == (True, mark), "trying domains leaves something"
         return 0
     there = {member.uid for member, _ in found.assignments}
     rest = [member for member in ask.members if member.uid not in there]

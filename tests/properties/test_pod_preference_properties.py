@@ -7,7 +7,6 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import PodTerm, Requirement, Spread
@@ -17,7 +16,8 @@ from gangsched.core.planning.filling import classify, preferring
 from gangsched.core.planning.placement import Ask, Placement, place
 from gangsched.core.planning.strategies import STRATEGIES
 from tests.builders import node, pod
-from tests.effort import tries
+from tests.clusters import cluster_of
+from tests.effort import examples
 
 HOST, ZONE = "kubernetes.io/hostname", "zone"
 APPS = ("a", "b")
@@ -59,15 +59,6 @@ def problems(draw: st.DrawFn) -> tuple[list[Node], list[Pod], list[Pod]]:
     return there, old, members
 
 
-def cluster_of(there: list[Node], pods: list[Pod]) -> Cluster:
-    cluster = Cluster()
-    for one in there:
-        cluster.set_node(one)
-    for each in pods:
-        cluster.set_pod(each)
-    return cluster
-
-
 def weighed(snapshot: Snapshot, member: Pod, among: list[Pod]) -> dict[str, list[int]]:
     """Each plug-in's scores by row; None if it has none."""
     known = preferring(snapshot, among, classify(snapshot, among), {})[member.uid]
@@ -80,10 +71,10 @@ def weighed(snapshot: Snapshot, member: Pod, among: list[Pod]) -> dict[str, list
 
 
 @given(problems(), st.data())
-@settings(max_examples=tries(300))
+@settings(max_examples=examples(300))
 def test_members_placed_count_as_if_they_were_bound_and_taken_back_as_if_they_never_were(problem, data):
     there, old, members = problem
-    cluster = cluster_of(there, old)
+    cluster = cluster_of(*there, *old)
     snapshot = Snapshot(cluster)
     classes = preferring(snapshot, members, classify(snapshot, members), {})
     before = {pod.uid: snapshot.scores.ranking(classes[pod.uid]) for pod in members}
@@ -93,7 +84,7 @@ def test_members_placed_count_as_if_they_were_bound_and_taken_back_as_if_they_ne
         snapshot.take(row, classes[each.uid], 1)
         bound.append(replace(each, node=there[row].name))
     last = members[-1]
-    fresh = Snapshot(cluster_of(there, [*old, *bound]))
+    fresh = Snapshot(cluster_of(*there, *old, *bound))
     found, expected = weighed(snapshot, last, members), weighed(fresh, last, [last])
     event("some node is preferred" if any(len(set(scores)) > 1 for scores in expected.values()) else "all are equal")
     for name, scores in expected.items():
@@ -107,13 +98,15 @@ def test_members_placed_count_as_if_they_were_bound_and_taken_back_as_if_they_ne
 
 
 @given(problems(), st.sampled_from(list(STRATEGIES.values())), st.data())
-@settings(max_examples=tries(200))
+@settings(max_examples=examples(200))
 def test_what_members_prefer_of_pods_does_not_decide_whether_a_gang_fits(problem, strategy, data):
     there, old, members = problem
     need = data.draw(st.integers(1, len(members)))
-    found = place(Snapshot(cluster_of(there, old)), Ask(members=members, need=need, strategy=strategy))
+    found = place(Snapshot(cluster_of(*there, *old)), Ask(members=members, need=need, strategy=strategy))
     impartial = [[replace(each, soft=None) for each in some] for some in (old, members)]
-    without = place(Snapshot(cluster_of(there, impartial[0])), Ask(members=impartial[1], need=need, strategy=strategy))
+    without = place(
+        Snapshot(cluster_of(*there, *impartial[0])), Ask(members=impartial[1], need=need, strategy=strategy)
+    )
     event(type(found).__name__)
     assert type(found) is type(without)
     if isinstance(found, Placement) and isinstance(without, Placement):
@@ -121,11 +114,11 @@ def test_what_members_prefer_of_pods_does_not_decide_whether_a_gang_fits(problem
 
 
 @given(problems(), st.data())
-@settings(max_examples=tries(200))
+@settings(max_examples=examples(200))
 def test_pods_that_come_and_go_leave_nothing_behind(problem, data):
     there, old, members = problem
     assume(old)
-    cluster = cluster_of(there, old)
+    cluster = cluster_of(*there, *old)
     weighed(Snapshot(cluster), members[0], members)
     for each in data.draw(st.permutations(old))[: data.draw(st.integers(0, len(old)))]:
         change = data.draw(st.sampled_from(["ends", "terminates", "relabelled", "its node leaves"]))
@@ -137,7 +130,7 @@ def test_pods_that_come_and_go_leave_nothing_behind(problem, data):
             cluster.set_pod(replace(each, terminating=True) if change == "terminates" else replace(each, labels=()))
     assert cluster.validate() == []
     if cluster.nodes:
-        anew = cluster_of(sorted(cluster.nodes.values(), key=lambda node: node.name), list(cluster.pods.values()))
+        anew = cluster_of(*sorted(cluster.nodes.values(), key=lambda node: node.name), *cluster.pods.values())
         rows = [by_name(Snapshot(each), members) for each in (cluster, anew)]
         assert rows[0] == rows[1]
 

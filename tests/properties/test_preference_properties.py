@@ -19,6 +19,7 @@ from gangsched.core.planning.placement import Ask, Placement, place
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.planning.strategies import STRATEGIES
 from tests.builders import pod
+from tests.clusters import cluster_of
 from tests.effort import examples
 from tests.strategies import node_terms, nodes, shapes
 
@@ -48,13 +49,6 @@ def problems(draw: st.DrawFn) -> tuple[list[Node], list[Pod]]:
     return there, members
 
 
-def cluster_of(there: list[Node]) -> Cluster:
-    cluster = Cluster()
-    for node in there:
-        cluster.set_node(node)
-    return cluster
-
-
 def plain(node: Node) -> Node:
     """The node without any property that a pod may prefer, except its labels."""
     return replace(node, images=(), taints=tuple(taint for taint in node.taints if taint.effect != "PreferNoSchedule"))
@@ -65,10 +59,10 @@ def plain(node: Node) -> Node:
 def test_preferences_do_not_decide_whether_a_gang_fits(problem, strategy, data):
     there, members = problem
     need = data.draw(st.integers(1, len(members)))
-    found = place(Snapshot(cluster_of(there)), Ask(members=members, need=need, strategy=strategy))
+    found = place(Snapshot(cluster_of(*there)), Ask(members=members, need=need, strategy=strategy))
     impartial = [replace(member, soft=None) for member in members]
     without = place(
-        Snapshot(cluster_of([plain(node) for node in there])), Ask(members=impartial, need=need, strategy=strategy)
+        Snapshot(cluster_of(*[plain(node) for node in there])), Ask(members=impartial, need=need, strategy=strategy)
     )
     event(type(found).__name__)
     assert type(found) is type(without)
@@ -86,7 +80,7 @@ def test_preferences_do_not_decide_whether_a_gang_fits(problem, strategy, data):
 def test_where_members_go_does_not_depend_on_the_order_in_which_nodes_were_seen(problem, strategy):
     there, members = problem
     ask = Ask(members=members, need=len(members), strategy=strategy)
-    found = [place(Snapshot(cluster_of(order)), ask) for order in (there, there[::-1])]
+    found = [place(Snapshot(cluster_of(*order)), ask) for order in (there, there[::-1])]
     assert [each.assignments if isinstance(each, Placement) else None for each in found] == [
         found[0].assignments if isinstance(found[0], Placement) else None
     ] * 2
@@ -96,7 +90,7 @@ def test_where_members_go_does_not_depend_on_the_order_in_which_nodes_were_seen(
 @settings(max_examples=examples(200))
 def test_scores_are_those_of_kube_scheduler_computed_pod_by_pod_and_node_by_node(problem):
     there, members = problem
-    snapshot = Snapshot(cluster_of(there))
+    snapshot = Snapshot(cluster_of(*there))
     classes = preferring(snapshot, members, classify(snapshot, members), {})
     for member in members:
         behind, rank = snapshot.scores.ranking(classes[member.uid])
@@ -147,7 +141,7 @@ def locality(member: Pod, there: list[Node], node: Node) -> int:
 @settings(max_examples=examples(200))
 def test_the_order_is_the_same_while_nodes_fill_up(problem, data):
     there, members = problem
-    snapshot = Snapshot(cluster_of(there))
+    snapshot = Snapshot(cluster_of(*there))
     [first, *_] = members
     member = preferring(snapshot, members, classify(snapshot, members), {})[first.uid]
     before = snapshot.scores.ranking(member)
@@ -172,7 +166,7 @@ def test_images_that_come_and_go_with_nodes_are_counted_as_if_seen_for_the_first
             cluster.remove_node(name)
         else:
             cluster.set_node(Node(name, labels=(("x", str(found[1])),), images=found[0]))
-        anew = cluster_of(sorted(cluster.nodes.values(), key=lambda node: node.name))
+        anew = cluster_of(*sorted(cluster.nodes.values(), key=lambda node: node.name))
         for image in IMAGES:
             assert ranked(cluster, image) == ranked(anew, image)
         assert cluster.validate() == []

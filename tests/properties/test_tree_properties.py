@@ -11,7 +11,6 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.minima import missing_of, roles_in, tree
 from gangsched.core.objects.declaration import Declaration, Level
 from gangsched.core.objects.effects import BindPod
@@ -26,6 +25,7 @@ from gangsched.core.planning.placement import Ask, Placement, place
 from gangsched.core.planning.refusal import Refusal
 from tests import naive
 from tests.builders import node, pod
+from tests.clusters import cluster_of
 from tests.effort import examples
 from tests.harness import Harness
 from tests.naive import World
@@ -97,9 +97,7 @@ def test_the_parts_are_the_first_choice_that_fits_and_nothing_is_placed_if_none_
         there = Counter(map(role_of, members))
         assert not any(all(there[role] >= n for role, n in way.items()) for way in ways(need.roles, need.choices))
         return
-    cluster = Cluster()
-    for each in world.nodes.values():
-        cluster.set_node(each)
+    cluster = cluster_of(*world.nodes.values())
     snapshot = Snapshot(cluster)
     ask = Ask(members=members, need=need.number, role_needs=need.roles, choices=need.choices)
     found = place(snapshot, ask)
@@ -169,9 +167,7 @@ def test_the_parts_are_the_first_choice_that_fits_with_each_level_in_one_domain(
     if not need.met_by(members):
         event("incomplete")
         return
-    cluster = Cluster()
-    for each in world.nodes.values():
-        cluster.set_node(each)
+    cluster = cluster_of(*world.nodes.values())
     ask = Ask(members=members, need=need.number, role_needs=need.roles, choices=need.choices, levels=levels)
     found = place(Snapshot(cluster), ask)
     possible = [way for way in ways(need.roles, need.choices) if _fits_somehow(world, levels, members, way)]
