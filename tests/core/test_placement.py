@@ -33,11 +33,6 @@ def spread_over(found):
     return counts
 
 
-def by_name(found):
-    assert isinstance(found, Placement), found
-    return {member.name: name for member, name in found.assignments}
-
-
 # Strategies
 
 

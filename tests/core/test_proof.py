@@ -50,14 +50,10 @@ HAS_SHARE = AllocatedDevice("gpu", (DRIVER, "n1", "gpu-0"), shared=True, share="
 IN_ZONE = PodTerm(ZONE, WEB, ("default",))
 
 
-def refuse(cluster, members, **terms):
+def reason(cluster, members, **terms):
     found = place(Snapshot(cluster), Ask(members=members, need=len(members), **terms))
     assert isinstance(found, Refusal)
-    return found
-
-
-def reason(cluster, members, **terms):
-    return refuse(cluster, members, **terms).reason
+    return found.reason
 
 
 @pytest.mark.parametrize("text", PASSING)
