@@ -113,6 +113,32 @@ def test_rank_is_the_order_of_names_after_every_change_of_the_nodes(cluster):
 # Pods
 
 
+def test_all_pods_count_whoever_scheduled_them(cluster):
+    cluster.set_node(node("n1", cpu=8))
+    cluster.set_pod(pod("a", node="n1", scheduler="other"))
+    cluster.set_pod(pod("b", node="n1", terminating=True))
+    cluster.set_pod(pod("c", node="n1", phase="Unknown"))
+    cluster.set_pod(pod("waiting"))
+    cluster.set_pod(pod("done", node="n1", phase="Succeeded"))
+    cluster.set_pod(pod("done", node="n1", phase="Succeeded", terminating=True))
+    cluster.set_pod(pod("broken", node="n1", phase="Failed"))
+    assert free(cluster, "n1") == 5000
+    assert free(cluster, "n1", "pods") == 107
+
+
+def test_a_pod_that_ends_frees_its_node_at_once(cluster):
+    cluster.set_node(node("n1", cpu=8))
+    running = pod("a", node="n1", phase="Running", host_ports=[80])
+    cluster.set_pod(running)
+    cluster.take_relief()
+    cluster.set_pod(replace(running, phase=PodPhase.SUCCEEDED))
+    assert free(cluster, "n1") == 8000
+    assert cluster.relief.rows == {0}
+    assert cluster.on_node == {}
+    cluster.remove_pod(running.uid)
+    assert free(cluster, "n1") == 8000
+
+
 def test_a_pod_that_only_changes_its_status_is_not_counted_anew(cluster):
     cluster.set_node(node("n1"))
     cluster.set_pod(pod("a", node="n1"))
