@@ -178,13 +178,13 @@ def test_it_is_told_which_are_used_unless_they_are_the_defaults(leaders, said):
 @pytest.mark.parametrize(
     ("texts", "collide"),
     [
+        (["{}", '{"schedulerNames":["b"]}'], False),
         (["{}"], False),
         (["{}", "{}"], True),
-        (["{}", '{"schedulerNames":["b"]}'], False),
         (["{}", '{"schedulerNames":["b","gangsched"]}'], True),
-        (['{"namespace":"a"}', '{"namespace":"b"}'], False),
         (['{"namespace":"a"}', "{}"], True),
         (["{}", '{"namespace":"a"}'], True),
+        (['{"namespace":"a"}', '{"namespace":"b"}'], False),
         (['{"namespace":"a"}', '{"namespace":"a"}'], True),
         (['{"schedulerNames":["x","y"]}', '{"schedulerNames":["y"],"namespace":"b"}'], True),
         (["{}", None], True),
