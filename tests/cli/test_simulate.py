@@ -13,6 +13,7 @@ import yaml
 from gangsched.cli import main
 
 NOT_READY = "node.kubernetes.io/not-ready"
+STORAGE = "storage.k8s.io/v1"
 RACE = Path(__file__).resolve().parents[2] / "examples" / "race"
 
 
@@ -22,24 +23,17 @@ def _wide_terminal(monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
 
 
+def thing(version, kind, name, **fields):
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, **fields}
+
+
 def node(name="n1", cpu="4", *, memory="16Gi", pods="110", **spec):
     resources = {"cpu": cpu, "memory": memory, "pods": pods}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name},
-        "spec": spec,
-        "status": {"allocatable": resources},
-    }
+    return thing("v1", "Node", name, spec=spec, status={"allocatable": resources})
 
 
 def group(name="g", min_member=1, **spec):
-    return {
-        "apiVersion": "gangsched.io/v1alpha1",
-        "kind": "PodGroup",
-        "metadata": {"name": name},
-        "spec": {"minMember": min_member, **spec},
-    }
+    return thing("gangsched.io/v1alpha1", "PodGroup", name, spec={"minMember": min_member, **spec})
 
 
 def template(group_name="g", cpu="1", *, annotations=None, **spec):
@@ -73,8 +67,7 @@ def owned_by(kind, name):
 
 
 def priority_class(name, value, **fields):
-    kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
-    return {**kind, "metadata": {"name": name}, "value": value, **fields}
+    return thing("scheduling.k8s.io/v1", "PriorityClass", name, value=value, **fields)
 
 
 class Run:
@@ -94,6 +87,17 @@ class Run:
 
     def decisions(self):
         return [(each["time"], each["name"], each["verdict"]) for each in self.answer["events"]]
+
+
+@pytest.fixture
+def written(tmp_path):
+    """A file with these objects."""
+
+    def write(*objects):
+        (tmp_path / "written.yaml").write_text(yaml.safe_dump_all(objects))
+        return str(tmp_path / "written.yaml")
+
+    return write
 
 
 @pytest.fixture
@@ -130,19 +134,17 @@ class TestRace:
         assert lines[-1].startswith("Completely bound: 1 of 2 groups; not bound: default/green (0 of 5")
         assert max(map(len, lines)) <= 100
 
-    def test_one_group_and_one_member_are_told_in_the_singular(self, capsys, tmp_path):
-        file = tmp_path / "one.yaml"
-        file.write_text(yaml.safe_dump_all([node(cpu="1"), group(), pod("a", cpu="2")]))
-        assert main(["simulate", str(file)]) == 0
+    def test_one_group_and_one_member_are_told_in_the_singular(self, capsys, written):
+        assert main(["simulate", written(node(cpu="1"), group(), pod("a", cpu="2"))]) == 0
         assert capsys.readouterr().out.splitlines()[-1] == (
             "Completely bound: 0 of 1 group; not bound: default/g (0 of 1 member has a node)."
         )
 
     @pytest.mark.parametrize(("kept", "status"), [("the PodGroup", 0), ("nothing", 1)])
-    def test_members_that_are_done_count_and_a_group_that_is_gone_is_not_bound(self, kept, status, capsys, tmp_path):
+    def test_members_that_are_done_count_and_a_group_that_is_gone_is_not_bound(self, kept, status, capsys, written):
         """KAI#1968, grove#316: "3 bound or done; 3 needed" was not bound, and one whose PodGroup is gone was."""
-        native = {"apiVersion": "scheduling.k8s.io/v1alpha3", "kind": "PodGroup", "metadata": {"name": "g"}}
-        native["spec"] = {"schedulingPolicy": {"gang": {"minCount": 3}}}
+        policy = {"schedulingPolicy": {"gang": {"minCount": 3}}}
+        native = thing("scheduling.k8s.io/v1alpha3", "PodGroup", "g", spec=policy)
         bound = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]
         members = [pod(name, cpu="1") for name in "abc"]
         for each, phase in zip(members, ("Succeeded", "Running", "Running"), strict=True):
@@ -153,18 +155,15 @@ class TestRace:
         if kept == "nothing":
             members[2]["spec"].pop("nodeName")
             members[2]["status"] = {"phase": "Pending"}
-        machine = {**node(cpu="8"), "metadata": {"name": "n"}}
-        file = tmp_path / "one.yaml"
-        file.write_text(yaml.safe_dump_all([machine, *members, *([native] if kept == "the PodGroup" else [])]))
-        assert main(["simulate", "--fail-on-waiting", str(file)]) == status
+        file = written(node("n", cpu="8"), *members, *([native] if kept == "the PodGroup" else []))
+        assert main(["simulate", "--fail-on-waiting", file]) == status
         assert capsys.readouterr().out.splitlines()[-1].startswith(f"Completely bound: {1 - status} of 1 group")
 
     @pytest.mark.parametrize(("cpu", "status"), [("1", 1), ("2", 0)])
-    def test_a_script_can_ask_for_a_status_if_a_group_waits(self, cpu, status, tmp_path):
-        file = tmp_path / "one.yaml"
-        file.write_text(yaml.safe_dump_all([node(cpu=cpu), group(), pod("a", cpu="2")]))
-        assert main(["simulate", str(file)]) == 0
-        assert main(["simulate", "--fail-on-waiting", str(file)]) == status
+    def test_a_script_can_ask_for_a_status_if_a_group_waits(self, cpu, status, written):
+        file = written(node(cpu=cpu), group(), pod("a", cpu="2"))
+        assert main(["simulate", file]) == 0
+        assert main(["simulate", "--fail-on-waiting", file]) == status
 
     def test_it_is_read_from_standard_input_too(self, capsys, monkeypatch):
         content = "---\n".join(Path(file).read_text() for file in self.FILES).encode()
@@ -297,25 +296,18 @@ class TestVolumes:
     @staticmethod
     def claim(name, volume="", *, bound=True, **spec):
         done = {"pv.kubernetes.io/bind-completed": "yes"} if bound else {}
-        return {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": name, "annotations": done},
-            "spec": {"volumeName": volume, **spec},
-        }
+        made = thing("v1", "PersistentVolumeClaim", name, spec={"volumeName": volume, **spec})
+        made["metadata"]["annotations"] = done
+        return made
 
     @staticmethod
     def volume(name, on_node):
         inside = {"key": "kubernetes.io/hostname", "operator": "In", "values": [on_node]}
-        return {
-            "apiVersion": "v1",
-            "kind": "PersistentVolume",
-            "metadata": {"name": name},
-            "spec": {
-                "csi": {"driver": "d", "volumeHandle": name},
-                "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [inside]}]}},
-            },
+        spec = {
+            "csi": {"driver": "d", "volumeHandle": name},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [inside]}]}},
         }
+        return thing("v1", "PersistentVolume", name, spec=spec)
 
     @staticmethod
     def named(name):
@@ -331,13 +323,8 @@ class TestVolumes:
 
     @staticmethod
     def later(provisioner):
-        return {
-            "apiVersion": "storage.k8s.io/v1",
-            "kind": "StorageClass",
-            "metadata": {"name": "later"},
-            "provisioner": provisioner,
-            "volumeBindingMode": "WaitForFirstConsumer",
-        }
+        mode = "WaitForFirstConsumer"
+        return thing(STORAGE, "StorageClass", "later", provisioner=provisioner, volumeBindingMode=mode)
 
     def test_a_volume_is_provisioned_for_a_claim_that_waits_for_the_pods_node(self, run):
         claims = [{"metadata": {"name": "data"}, "spec": {"storageClassName": "later"}}]
@@ -348,16 +335,9 @@ class TestVolumes:
         asked = {"storageClassName": "later", "resources": {"requests": {"storage": "5Gi"}}}
         claims = [{"metadata": {"name": "data"}, "spec": asked}]
         made = workload("StatefulSet", replicas=2, podManagementPolicy="Parallel", volumeClaimTemplates=claims)
-        driver = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "d"}}
-        driver["spec"] = {"storageCapacity": True}
-        capacity = {
-            "apiVersion": "storage.k8s.io/v1",
-            "kind": "CSIStorageCapacity",
-            "metadata": {"name": "c"},
-            "storageClassName": "later",
-            "nodeTopology": {"matchLabels": {"kubernetes.io/hostname": "n2"}},
-            "capacity": "9Gi",
-        }
+        driver = thing(STORAGE, "CSIDriver", "d", spec={"storageCapacity": True})
+        there_is = {"storageClassName": "later", "nodeTopology": {"matchLabels": {"kubernetes.io/hostname": "n2"}}}
+        capacity = thing(STORAGE, "CSIStorageCapacity", "c", capacity="9Gi", **there_is)
         there = (self.named("n1"), self.named("n2"), self.later("d"), driver)
         both = group(minMember=2)
         assert run(both, made, *there, capacity | {"capacity": "10Gi"}).group()["placements"] == {
@@ -425,18 +405,10 @@ class TestVolumes:
         assert run(*there, made[1], *claims).group()["placements"] == {"p2": "n1"}
 
     def test_volumes_that_are_attached_count_though_no_pod_uses_them(self, run):
-        limit = {
-            "apiVersion": "storage.k8s.io/v1",
-            "kind": "CSINode",
-            "metadata": {"name": "n1"},
-            "spec": {"drivers": [{"name": "d", "nodeID": "x", "allocatable": {"count": 1}}]},
-        }
-        attached = {
-            "apiVersion": "storage.k8s.io/v1",
-            "kind": "VolumeAttachment",
-            "metadata": {"name": "old"},
-            "spec": {"attacher": "d", "nodeName": "n1", "source": {"persistentVolumeName": "old"}},
-        }
+        drivers = [{"name": "d", "nodeID": "x", "allocatable": {"count": 1}}]
+        limit = thing(STORAGE, "CSINode", "n1", spec={"drivers": drivers})
+        where = {"attacher": "d", "nodeName": "n1", "source": {"persistentVolumeName": "old"}}
+        attached = thing(STORAGE, "VolumeAttachment", "old", spec=where)
         made = workload("StatefulSet", volumeClaimTemplates=[{"metadata": {"name": "data"}}])
         there = (self.named("n1"), self.claim(self.CLAIM, "v"), self.volume("v", "n1"), limit, self.volume("old", "n1"))
         assert run(group(), made, *there).group()["bound"] == 1
@@ -446,7 +418,7 @@ class TestVolumes:
 class TestDevices:
     @staticmethod
     def of(kind, name, **fields):
-        return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": {"name": name}, **fields}
+        return thing("resource.k8s.io/v1", kind, name, **fields)
 
     def there(self, *nodes):
         expression = {"cel": {"expression": "device.driver == 'd.example.com'"}}
@@ -579,14 +551,13 @@ class TestAdmission:
 
 
 @pytest.mark.parametrize(("number", "status", "waiting"), [(1, 0, []), (2, 1, ["b"])])
-def test_pods_without_a_group_count_too(number, status, waiting, capsys, tmp_path):
+def test_pods_without_a_group_count_too(number, status, waiting, capsys, written):
     """`--fail-on-waiting` ended with 0, and "No group in the files." was all that was said."""
-    file = tmp_path / "alone.yaml"
-    file.write_text(yaml.safe_dump_all([node(cpu="1"), *(pod(name, None) for name in "ab"[:number])]))
-    assert main(["simulate", "--fail-on-waiting", str(file)]) == status
+    file = written(node(cpu="1"), *(pod(name, None) for name in "ab"[:number]))
+    assert main(["simulate", "--fail-on-waiting", file]) == status
     told = capsys.readouterr().out.splitlines()[-1]
     assert all(f"default/{name}" in told for name in waiting)
-    assert main(["simulate", "--json", str(file)]) == 0
+    assert main(["simulate", "--json", file]) == 0
     assert [each["name"] for each in json.loads(capsys.readouterr().out)["waitingPods"]] == waiting
 
 
@@ -638,21 +609,13 @@ class TestForms:
 
     def test_a_declaration_for_another_operator_that_nothing_reads_is_told_in_one_sentence(self, run):
         minimum = {"scheduling.volcano.sh/group-min-member": "2"}
-        jobs = [
-            {
-                "apiVersion": "batch/v1",
-                "kind": "Job",
-                "metadata": {"name": f"j{number}", "annotations": minimum},
-                "spec": {"template": {"spec": pod("p")["spec"]}},
-            }
-            for number in range(7)
-        ]
+        jobs = [workload("Job", f"j{number}", "", meta={"annotations": minimum}) for number in range(7)]
         [sentence] = [each for each in run(node(), *jobs).errors if "not used" in each]
         assert "group-min-member of Job default/j0, " in sentence
         assert "j4 and 2 more" in sentence
 
     def test_what_is_not_read_is_counted_on_standard_error(self, run):
-        found = run(node(), pod("p"), {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}})
+        found = run(node(), pod("p"), thing("v1", "Service", "s"))
         assert found.errors == [
             (
                 "gangsched simulate: ignored objects, which create no pods here: 1 Service; if they should, add the "
@@ -668,7 +631,7 @@ class TestForms:
         assert found.status == 3
 
     def test_a_node_that_gives_nothing_is_remarked_on(self, run):
-        [remark] = run({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "bare"}}, pod("p")).errors
+        [remark] = run(thing("v1", "Node", "bare"), pod("p")).errors
         assert remark.endswith("on which pods that request them do not fit: bare")
 
 
@@ -759,17 +722,16 @@ class TestOtherSystems:
         )
 
     def test_two_of_one_name_are_refused_only_within_a_kind(self, run):
-        body = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": "g"}}
+        body = thing("scheduling.x-k8s.io/v1alpha1", "PodGroup", "g")
         assert run(node(), body, group(), pod("p")).errors == []
         assert "already exists" in run(node(), body, body).errors[0]
 
 
-def test_a_group_of_a_misspelt_scheduler_is_named_with_the_remedy(tmp_path, capsys):
-    file = tmp_path / "all.yaml"
-    file.write_text(yaml.safe_dump_all([node(), group("g"), pod("g-0", schedulerName="gangshced")]))
-    assert main(["simulate", str(file)]) == 3
+def test_a_group_of_a_misspelt_scheduler_is_named_with_the_remedy(written, capsys):
+    file = written(node(), group("g"), pod("g-0", schedulerName="gangshced"))
+    assert main(["simulate", file]) == 3
     assert "group default/g is left out, because it belongs to the schedulerName gangshced" in capsys.readouterr().err
-    assert main(["simulate", "--scheduler-name", "gangshced", str(file)]) == 0
+    assert main(["simulate", "--scheduler-name", "gangshced", file]) == 0
     assert "1 of 1" in capsys.readouterr().out
 
 
@@ -782,7 +744,7 @@ class TestStatus:
             (node(),),
             (node(), workload("Job", suspend=True)),
             (node(), pod("p", "", schedulerName="other")),
-            (node(), {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}),
+            (node(), thing("v1", "Service", "s")),
         ],
         ids=["nodes", "suspended", "another scheduler", "ignored"],
     )
@@ -801,12 +763,7 @@ class TestStatus:
         assert any("this answer may not hold" in line for line in found.errors)
 
     def test_pods_that_a_quota_refuses_are_told_and_their_group_waits_for_them(self, run):
-        quota = {
-            "apiVersion": "v1",
-            "kind": "ResourceQuota",
-            "metadata": {"name": "q"},
-            "spec": {"hard": {"pods": "2"}},
-        }
+        quota = thing("v1", "ResourceQuota", "q", spec={"hard": {"pods": "2"}})
         found = run(node(), group(min_member=3), workload("Job", parallelism=3), quota)
         assert (found.group()["reason"], found.group()["bound"], found.status) == ("GangIncomplete", 0, 0)
         assert any("1 of its 3 pods are not created, because ResourceQuota q" in line for line in found.errors)
@@ -865,10 +822,8 @@ class TestPreemption:
         [bound] = [each for each in others if each["placements"]]
         assert bound["time"] - left[0]["time"] == pytest.approx(10)
 
-    def test_a_person_reads_it_in_the_order_of_decisions(self, capsys, tmp_path):
-        file = tmp_path / "objects.yaml"
-        file.write_text(yaml.safe_dump_all(self.OBJECTS))
-        assert main(["simulate", str(file)]) == 0
+    def test_a_person_reads_it_in_the_order_of_decisions(self, capsys, written):
+        assert main(["simulate", written(*self.OBJECTS)]) == 0
         lines = capsys.readouterr().out.splitlines()
         heads = [line.split()[1:4] for line in lines if "default/" in line and not line.startswith(" " * 8)]
         waits, leaves, bound = (
