@@ -10,14 +10,10 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.priority_class import PriorityClass
 from gangsched.whatif.world.manifests import ManifestError
 from gangsched.whatif.world.pod_admission import Admission
-from tests.whatif.test_expanded import Json, world
+from tests.whatif.test_expanded import Json, body, world
 
-LIMITS: Json = {
-    "apiVersion": "v1",
-    "kind": "LimitRange",
-    "metadata": {"name": "l"},
-    "spec": {"limits": [{"type": "Container", "defaultRequest": {"cpu": "2"}, "default": {"cpu": "3"}}]},
-}
+CONTAINERS: Json = {"type": "Container", "defaultRequest": {"cpu": "2"}, "default": {"cpu": "3"}}
+LIMITS = body("v1", "LimitRange", "l", limits=[CONTAINERS])
 BOXED: Json = {
     "apiVersion": "node.k8s.io/v1",
     "kind": "RuntimeClass",
@@ -32,8 +28,8 @@ PRIORITY_CLASS: Json = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityC
 def pod(name: str = "p", *, cpu: str = "", meta: Json | None = None, **spec: Any) -> Json:
     resources = {"requests": {"cpu": cpu}} if cpu else {}
     containers = [{"name": "c", "image": "x", "resources": resources}]
-    body = {"schedulerName": "gangsched", "containers": containers, **spec}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **(meta or {})}, "spec": body}
+    asked = {"schedulerName": "gangsched", "containers": containers, **spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **(meta or {})}, "spec": asked}
 
 
 def whole(resources: Json) -> Json:
@@ -202,8 +198,7 @@ def test_label_keys_of_affinity_become_part_of_its_selector():
 class TestQuota:
     @staticmethod
     def quota(hard: Json, *, used: Json | None = None, **spec: Any) -> Json:
-        kind = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}}
-        return {**kind, "spec": {"hard": hard, **spec}, "status": {"used": used or {}}}
+        return body("v1", "ResourceQuota", "q", hard=hard, **spec) | {"status": {"used": used or {}}}
 
     @pytest.mark.parametrize(
         ("hard", "used", "left"),
@@ -239,51 +234,29 @@ class TestQuota:
         assert "limits count/jobs.batch, which is not applied" in doubt
 
 
+UNKNOWN = "the pods that its controller creates are not known here"
+
+
+def namespace(**metadata: Json) -> Json:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", **metadata}}
+
+
 @pytest.mark.parametrize(
     ("other", "said"),
     [
         (
-            {
-                "apiVersion": "admissionregistration.k8s.io/v1",
-                "kind": "MutatingWebhookConfiguration",
-                "metadata": {"name": "w"},
-                "webhooks": [{"rules": [{"resources": ["pods"], "operations": ["CREATE"]}]}],
-            },
+            body("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration")
+            | {"webhooks": [{"rules": [{"resources": ["pods"], "operations": ["CREATE"]}]}]},
             "may change pods when they are created",
         ),
-        (
-            {
-                "apiVersion": "apps/v1",
-                "kind": "DaemonSet",
-                "metadata": {"name": "d"},
-                "spec": {"template": {"spec": {"containers": [{"name": "c"}]}}},
-            },
-            "the pods that its controller creates are not known here",
-        ),
+        (body("apps/v1", "DaemonSet", template={"spec": {"containers": [{"name": "c"}]}}), UNKNOWN),
         (
             {"apiVersion": "sparkoperator.k8s.io/v1beta2", "kind": "SparkApplication", "spec": {"image": "spark"}},
-            "the pods that its controller creates are not known here",
+            UNKNOWN,
         ),
-        (
-            {"apiVersion": "ray.io/v1alpha1", "kind": "RayCluster", "metadata": {"name": "old"}, "spec": {}},
-            "is not read in version ray.io/v1alpha1",
-        ),
-        (
-            {
-                "apiVersion": "v1",
-                "kind": "Namespace",
-                "metadata": {"name": "default", "labels": {"istio-injection": "enabled"}},
-            },
-            "a webhook adds sidecars",
-        ),
-        (
-            {
-                "apiVersion": "v1",
-                "kind": "Namespace",
-                "metadata": {"name": "default", "annotations": {"scheduler.alpha.kubernetes.io/node-selector": "a=b"}},
-            },
-            "PodNodeSelector",
-        ),
+        (body("ray.io/v1alpha1", "RayCluster"), "is not read in version ray.io/v1alpha1"),
+        (namespace(labels={"istio-injection": "enabled"}), "a webhook adds sidecars"),
+        (namespace(annotations={"scheduler.alpha.kubernetes.io/node-selector": "a=b"}), "PodNodeSelector"),
     ],
     ids=lambda value: value["kind"] if isinstance(value, dict) else "",
 )
@@ -306,5 +279,4 @@ def test_labels_of_a_namespace_that_the_files_lack_are_a_doubt_only_where_they_a
     assert world(asking(**{"kubernetes.io/metadata.name": "default"})).doubts == []
     [doubt] = world(asking(team="a")).doubts
     assert "the namespace default" in doubt
-    named = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
-    assert world(asking(team="a"), named).doubts == []
+    assert world(asking(team="a"), namespace()).doubts == []
