@@ -1,11 +1,13 @@
-"""Clusters of the core that know the objects given."""
+"""Clusters of the core that know the objects given, and the events that tell of them."""
 
 from __future__ import annotations
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.objects.devices import DeviceKind, DeviceObject
+from gangsched.core.objects.events import Event, GroupsReplaced, NodesReplaced, PodsReplaced, Synced
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.volumes import StorageObject
 from tests.harness import KINDS
 
@@ -29,3 +31,11 @@ def provide(cluster: Cluster, *things: Thing) -> Cluster:
 def cluster_of(*things: Thing) -> Cluster:
     """A cluster of these objects alone."""
     return provide(Cluster(), *things)
+
+
+def listed(*things: Node | Pod | Group) -> list[Event]:
+    """The events of a start beside these objects."""
+    nodes = tuple(each for each in things if isinstance(each, Node))
+    groups = tuple(each for each in things if isinstance(each, Group))
+    pods = tuple(each for each in things if isinstance(each, Pod))
+    return [NodesReplaced(nodes), GroupsReplaced(groups), PodsReplaced(pods), Synced()]

@@ -16,10 +16,6 @@ from gangsched.core.gang.observed import Observed
 from gangsched.core.gang.reconcile import reconcile
 from gangsched.core.gang.wants import Want
 from gangsched.core.objects.declaration import GroupKey, Role, Topology
-from gangsched.core.objects.events import GroupsReplaced, NodesReplaced, PodsReplaced, Synced
-from gangsched.core.objects.node import Node
-from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.shape import PodTerm, Requirement, Spread
 from gangsched.core.objects.status import Demand
@@ -36,6 +32,7 @@ from gangsched.views.decided_copy import decided
 from gangsched.views.findings import Findings
 from gangsched.views.group_rows import rows
 from tests.builders import GPU, claim, group, key, node, pod, pods
+from tests.clusters import listed
 
 
 def refuse(cluster, members, *, need=None):
@@ -446,12 +443,7 @@ def test_the_pod_for_which_room_is_kept_is_named(cluster_of, web, priority, told
 
 def waiting_line(*things):
     """A machine with these nodes, groups and pods; the groups wait."""
-
-    def of(kind):
-        return tuple(thing for thing in things if isinstance(thing, kind))
-
-    events = [NodesReplaced(of(Node)), GroupsReplaced(of(Group)), PodsReplaced(of(Pod)), Synced()]
-    return decided(events, policy=Policy(), now=100.0)
+    return decided(listed(*things), policy=Policy(), now=100.0)
 
 
 def ahead_in(machine, name):

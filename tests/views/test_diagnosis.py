@@ -14,12 +14,10 @@ from gangsched.core.objects.declaration import GroupKey, Role
 from gangsched.core.objects.events import (
     Event,
     ForeignGroupsReplaced,
-    GroupsReplaced,
     NodesReplaced,
     PodsReplaced,
     Synced,
 )
-from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
@@ -32,16 +30,13 @@ from gangsched.views.diagnosed import PodShares, from_status
 from gangsched.views.diagnosis import from_cluster
 from gangsched.views.diagnosis_json import as_object
 from tests.builders import foreign_group, group, node, pod
+from tests.clusters import listed
 
 NOW = 1_000_000.0
 
 
 def diagnose(*things, name="a"):
-    def of(kind):
-        return tuple(thing for thing in things if isinstance(thing, kind))
-
-    events: list[Event] = [NodesReplaced(of(Node)), GroupsReplaced(of(Group)), PodsReplaced(of(Pod)), Synced()]
-    return from_cluster(events, GroupKey("default", name), policy=Policy(), now=NOW)
+    return from_cluster(listed(*things), GroupKey("default", name), policy=Policy(), now=NOW)
 
 
 def members(number, **fields):
@@ -95,7 +90,7 @@ def test_a_group_whose_members_were_deleted_needs_others():
 
 def test_a_suspended_group_does_not_wait():
     def waits(there: Group) -> list[str]:
-        return [each.key.name for each in waiting([GroupsReplaced((there,)), Synced()], policy=Policy(), now=NOW)]
+        return [each.key.name for each in waiting(listed(there), policy=Policy(), now=NOW)]
 
     assert (waits(of_a_suspended_job()), waits(of_a_suspended_job(phase=Phase.PENDING))) == ([], ["a"])
 

@@ -9,15 +9,12 @@ import pytest
 from gangsched.cli import explain_text
 from gangsched.cli.group_reader import Reading
 from gangsched.core.objects.declaration import GroupKey, Topology
-from gangsched.core.objects.events import GroupsReplaced, NodesReplaced, PodsReplaced, Synced
-from gangsched.core.objects.node import Node
-from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
 from gangsched.core.status.fitting import OFFERED
 from gangsched.views.diagnosis import from_cluster
 from gangsched.views.nodegroups import MOST, NodeGroup
 from tests.builders import group, node, pod
+from tests.clusters import listed
 
 POOL, TYPE, ZONE = "eks.amazonaws.com/nodegroup", "node.kubernetes.io/instance-type", "topology.kubernetes.io/zone"
 
@@ -31,11 +28,7 @@ def many(number, name="n", **fields):
 
 
 def diagnose(*things):
-    def of(kind):
-        return tuple(thing for thing in things if isinstance(thing, kind))
-
-    events = [NodesReplaced(of(Node)), GroupsReplaced(of(Group)), PodsReplaced(of(Pod)), Synced()]
-    found = from_cluster(events, GroupKey("default", "a"), policy=Policy(), now=1_000_000.0)
+    found = from_cluster(listed(*things), GroupKey("default", "a"), policy=Policy(), now=1_000_000.0)
     assert found is not None
     return found
 
