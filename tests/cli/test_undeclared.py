@@ -20,26 +20,20 @@ from gangsched.whatif.world.building import build
 from testbed.controllers.expected import AUTO
 from tests.cli.test_live import DENIED, MISSING, cluster
 from tests.kube.fake_api import Answer, FakeApi, body, page, serving
+from tests.whatif import test_expanded as expanded
 from tests.whatif.test_operators import objects
 from tests.workloads.pages import manifest
 
 Json = dict[str, Any]
 GANG = {"gangsched.io/gang": "true"}
-LABELLED: Json = {
-    "apiVersion": "v1",
-    "kind": "Namespace",
-    "metadata": {"name": "default", "labels": {"gangsched.io/gang": "auto"}},
-}
 
 
 def node(cpus: int) -> Json:
-    status = {"allocatable": {"cpu": str(cpus), "memory": "4Gi", "pods": "110"}}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": status}
+    return expanded.node("n", str(cpus))
 
 
 def template() -> Json:
-    container = {"name": "main", "image": "x", "resources": {"requests": {"cpu": "1"}}}
-    return {"spec": {"schedulerName": "gangsched", "containers": [container]}}
+    return {"spec": expanded.spec()}
 
 
 def job(name: str = "train", size: int = 3, **metadata: Any) -> Json:
@@ -69,7 +63,7 @@ def placed(outcome: Outcome) -> int:
 @pytest.mark.parametrize("kind", ["JobSet", "LeaderWorkerSet", "RayCluster", "MPIJob", "PyTorchJob"])
 def test_the_workload_of_a_page_is_bound_whole_or_not_at_all_in_a_labelled_namespace(kind, cpus):
     """The page declares no group. Each replica of a LeaderWorkerSet is a gang."""
-    outcome = run(*yaml.safe_load_all(manifest(kind, AUTO)), LABELLED, node(cpus))
+    outcome = run(*yaml.safe_load_all(manifest(kind, AUTO)), expanded.AUTO, node(cpus))
     [(name, number)] = bound(outcome).items()
     names = {"LeaderWorkerSet": "lws.bert.0"}
     assert (name, number) == (names.get(kind, f"{kind.lower()}.bert"), 5 if cpus == 5 else 0)
@@ -81,7 +75,7 @@ def test_the_workload_of_a_page_is_bound_whole_or_not_at_all_in_a_labelled_names
 def test_a_stateful_set_whose_pods_come_one_by_one_is_bound_whole_or_not_at_all(cpus):
     spec = {"replicas": 3, "serviceName": "web", "template": template()}
     web = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "web"}, "spec": spec}
-    assert placed(run(web, LABELLED, node(cpus))) == (3 if cpus == 3 else 0)
+    assert placed(run(web, expanded.AUTO, node(cpus))) == (3 if cpus == 3 else 0)
 
 
 @pytest.mark.parametrize(
@@ -139,12 +133,12 @@ def test_pods_in_the_files_belong_to_the_job_there_whether_that_says_its_uid_or_
 def test_pods_whose_job_is_not_in_the_files_are_on_their_own_unless_their_namespace_is_labelled():
     pods = [pod_of(name) for name in ("train-x", "train-y")]
     assert placed(run(*pods, node(1))) == 1
-    [group] = run(*pods, LABELLED, node(3)).groups
+    [group] = run(*pods, expanded.AUTO, node(3)).groups
     assert group.reason == "OwnerUnknown"
 
 
 def test_where_jobsets_are_left_out_their_jobs_count():
-    outcome = run(*yaml.safe_load_all(manifest("JobSet", AUTO)), LABELLED, node(5), workloads=("job",))
+    outcome = run(*yaml.safe_load_all(manifest("JobSet", AUTO)), expanded.AUTO, node(5), workloads=("job",))
     assert set(bound(outcome)) == {"job.bert-leader-0", "job.bert-worker-0", "job.bert-worker-1"}
 
 
@@ -270,4 +264,4 @@ async def test_explain_with_a_configuration_that_leaves_a_kind_out_takes_its_pod
 
 def test_pods_that_really_have_no_group_are_told_beside_an_undeclared_gang():
     plain = {**template(), "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "alone", "namespace": "other"}}
-    assert sorted(told(run(LABELLED, node(8), job(), plain))) == [("alone", True), ("job.train", False)]
+    assert sorted(told(run(expanded.AUTO, node(8), job(), plain))) == [("alone", True), ("job.train", False)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gangsched.cli import main
+from tests.cli.test_rules import kubeconfig as written
 
 BODIES = {
     "cut JSON": b'{"kind": "List", "items": [{"metadata": {"name": "a"',
@@ -73,13 +73,7 @@ def server() -> Iterator[_Server]:
 
 @pytest.fixture
 def kubeconfig(server: _Server, tmp_path: Path) -> Path:
-    file = tmp_path / "kubeconfig"
-    cluster = {"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}
-    context = {"name": "x", "context": {"cluster": "c", "user": "u"}}
-    user = {"name": "u", "user": {"token": "t"}}
-    body = {"apiVersion": "v1", "kind": "Config", "current-context": "x"}
-    file.write_text(json.dumps({**body, "clusters": [cluster], "contexts": [context], "users": [user]}))
-    return file
+    return written(tmp_path, f"http://127.0.0.1:{server.server_port}")
 
 
 def told(command: list[str], kubeconfig: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[str]]:

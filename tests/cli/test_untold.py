@@ -16,12 +16,10 @@ from gangsched.config.settings import Settings
 from gangsched.kube.client.pages import all_pages
 from gangsched.kube.client.paths import PODS, within
 from tests.cli.test_events import cluster, pod
+from tests.cli.test_rules import kubeconfig
 from tests.kube.fake_api import page, serving
 
 SCHEDULERS = Settings().scheduler_names
-DEAD = """{apiVersion: v1, kind: Config, current-context: a, users: [{name: a, user: {token: x}}],
-clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}],
-contexts: [{name: a, context: {cluster: a, user: a}}]}"""
 MEMBER = pod("a", labels={GROUP_LABEL: "g"})
 
 
@@ -76,7 +74,7 @@ async def test_pods_that_nobody_waits_for_any_more_are_not_asked_for_to_the_end(
 def test_a_mistake_in_the_callers_file_is_told_before_anything_of_the_cluster(tmp_path, capsys):
     """Regression: it depended on which answer of the API server came first."""
     (tmp_path / "config.yaml").write_text("foo: bar\n")
-    (tmp_path / "kubeconfig").write_text(DEAD)
-    files = ["--kubeconfig", str(tmp_path / "kubeconfig"), "--config", str(tmp_path / "config.yaml")]
+    dead = kubeconfig(tmp_path, "https://127.0.0.1:1")
+    files = ["--kubeconfig", str(dead), "--config", str(tmp_path / "config.yaml")]
     assert main(["list", *files]) == 2
     assert "foo is not a known key" in capsys.readouterr().err
