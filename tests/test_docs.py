@@ -45,38 +45,6 @@ def test_every_module_that_a_page_or_a_docstring_names_exists() -> None:
     assert [name for name in sorted(named) if not any(f"/{path}".endswith(f"/{name}") for path in modules)] == []
 
 
-def test_every_decision_begins_with_problem_decision_and_price_in_a_sentence_each() -> None:
-    pages = {page.name: page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "adr").glob("[0-9]*.md")}
-    names = ("Problem", "Decision", "Price")
-
-    assert len(pages) > 40
-    for name, text in pages.items():
-        title, *begin = text.split("\n\n")[:4]
-        assert re.fullmatch(r"# \d+\. .+", title), name
-        for expected, line in zip(names, begin, strict=True):
-            said = " ".join(line.split())
-            assert re.fullmatch(rf"\*\*{expected}\.\*\* \S.*\.", said), f"{name}: {expected} is missing: {line}"
-            assert not re.search(r"[.?!] [A-Z]", said.partition("** ")[2]), f"{name}: {expected} is several sentences"
-
-
-def test_a_decision_that_supersedes_another_is_named_there() -> None:
-    pages = {int(page.name[:4]): page.read_text(encoding="utf-8") for page in (ROOT / "docs/adr").glob("[0-9]*.md")}
-    pattern = r"^\*{} \[ADR (\d+)\]"
-    newer = {
-        (number, int(old))
-        for number, text in pages.items()
-        for old in re.findall(pattern.format("Supersedes"), text, flags=re.MULTILINE)
-    }
-    older = {
-        (int(new), number)
-        for number, text in pages.items()
-        for new in re.findall(pattern.format("Superseded by"), text, flags=re.MULTILINE)
-    }
-
-    assert newer == older
-    assert newer
-
-
 def test_each_arrow_of_the_picture_of_phases_is_explained() -> None:
     page = (ROOT / "docs" / "concepts.md").read_text(encoding="utf-8")
     section = page.partition("## Phases")[2].partition("\n## ")[0]
@@ -93,12 +61,6 @@ def test_every_statement_of_the_appendix_is_in_its_page() -> None:
         text = _on_one_line((ROOT / "docs" / page).read_text(encoding="utf-8"))
         assert statements
         assert [said for said in statements if _on_one_line(said) not in text] == [], page
-
-
-def test_the_pages_with_an_appendix_leave_the_names_of_tests_to_it() -> None:
-    pages = {name: (ROOT / "docs" / name).read_text(encoding="utf-8") for name in evidence.read(ROOT)}
-    assert pages
-    assert [name for name, text in pages.items() if re.search(r"`tests/", text)] == []
 
 
 def test_every_cell_of_the_fault_matrix_that_claims_something_has_a_test() -> None:

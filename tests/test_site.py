@@ -9,20 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from documentation.site import INDEX, ROOT, SiteError, build, navigation
+from documentation.site import ROOT, SiteError, build
 
 STATES = "docs/states.html"
-SECTIONS = [
-    "Start",
-    "Concepts",
-    "Workloads",
-    "How-to",
-    "Reference",
-    "Operations",
-    "Comparison",
-    "Performance",
-    "Developers",
-]
 
 
 def made(root: Path, **pages: str) -> Path:
@@ -55,12 +44,6 @@ def test_the_site_builds_and_nothing_in_it_comes_from_another_host(tmp_path: Pat
     # Diagrams are tables, and no page shows a diagram's source.
     assert [page.name for page in pages if "language-mermaid" in page.read_text()] == []
     assert "<td><p>Running</p></td>\n<td><p>Degraded</p></td>\n<td><p>degraded</p></td>" in (out / STATES).read_text()
-
-
-def test_the_index_of_the_docs_has_the_sites_sections() -> None:
-    index = (ROOT / f"{INDEX}.md").read_text(encoding="utf-8")
-
-    assert list(navigation(index)) == SECTIONS
 
 
 @pytest.mark.slow

@@ -7,12 +7,11 @@ from collections import Counter
 import pytest
 
 from bench.quality.figures import TITLE
-from bench.quality.instances import ZONE, Gang, Instance, Kind, Rule, drawn
+from bench.quality.instances import Instance, drawn
 from bench.quality.outcomes import Outcome
 from bench.quality.planners import DEFAULT, FIRST_FIT, PLANNERS
 from gangsched.core.objects.pod import role_of
 from tests import naive
-from tests.builders import node
 
 _INSTANCES = 8
 
@@ -63,32 +62,3 @@ def test_pack_admits_nearly_as_many_members_as_the_optimum_and_no_fewer_than_fir
     assert lines[TITLE + DEFAULT]["members"] >= lines[TITLE + FIRST_FIT]["members"]
     assert lines[TITLE + DEFAULT]["members"] >= 0.9
     assert lines[TITLE + comparison.OPTIMUM]["members"] == 1.0
-
-
-@pytest.mark.slow
-def test_a_planner_that_finds_more_than_the_optimum_ends_the_comparison(monkeypatch):
-    from bench.quality import comparison
-
-    monkeypatch.setattr(comparison, "optimum", PLANNERS[FIRST_FIT])
-    with pytest.raises(RuntimeError, match="more than the optimum"):
-        comparison.compared(range(1, _INSTANCES + 1))
-
-
-def cpus(number: int, count: int, role: str = "worker") -> Kind:
-    return Kind(role, {"cpu": number * 1000}, count, count)
-
-
-def outcome(**placed: dict[str, int]) -> Outcome:
-    """Nodes of 4 and 6 CPUs, and two gangs that request 2 and 4 CPUs for each member."""
-    nodes = [node(name, cpu=cpu, labels={ZONE: "a"}) for name, cpu in (("n0", 4), ("n1", 6))]
-    gangs = [Gang(name, 0, 0.0, 1, [cpus(size, 2)], Rule.NONE) for name, size in (("small", 2), ("large", 4))]
-    instance = Instance(0, nodes, [], gangs)
-    found = {(name, "worker"): Counter(numbers) for name, numbers in placed.items()}
-    return Outcome(instance, found)
-
-
-def test_fragmentation_is_what_nodes_hold_of_the_sizes_against_one_node_with_all_their_room():
-    # 10 CPUs are free: a single node would take 5 and 2 members, these two nodes take 2 + 3 and 1 + 1.
-    assert outcome().fragmentation() == 0.0
-    assert outcome(small={"n0": 1, "n1": 1}).fragmentation() == pytest.approx(1 - (3 / 3 + 1 / 1) / 2)
-    assert outcome(small={"n0": 1, "n1": 2}).fragmentation() == pytest.approx(1 - (2 / 2 + 0 / 1) / 2)

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from gangsched.kube.client.contact import Contact, Problem, Right, right_of
+from gangsched.kube.client.contact import Contact, Problem, right_of
 from gangsched.kube.client.errors import ApiError
 
 PODS = "/api/v1/pods"
@@ -86,10 +86,6 @@ class World:
 )
 def test_a_request_needs_a_right(method: str, path: str, right: str, *, watch: bool) -> None:
     assert str(right_of(method, path, watch=watch)) == right
-
-
-def test_a_right_is_told_by_its_api_group() -> None:
-    assert right_of("POST", BINDING) == Right("create", "", "pods/binding")
 
 
 @pytest.mark.parametrize(

@@ -74,12 +74,6 @@ def test_the_api_group_of_an_owner_is_told(api_version: str, group: str) -> None
     assert owner.api_group == group
 
 
-def test_a_pod_that_its_kubelet_rejects_is_one_that_failed_on_its_node() -> None:
-    status = {"phase": "Failed", "reason": "OutOfcpu", "message": "Pod was rejected: Node didn't have enough resource"}
-    found = pod({"nodeName": "n1"}, status=status)
-    assert (found.phase, found.node, found.terminal) == (PodPhase.FAILED, "n1", True)
-
-
 def test_a_pod_of_which_nothing_is_said_has_the_defaults_of_the_api() -> None:
     found = pod_value(decode_pod(b'{"metadata": {}}'))
     assert found == Pod(uid="", namespace="default", name="", shape=Shape(), created=0.0, scheduler="default-scheduler")

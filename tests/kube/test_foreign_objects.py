@@ -293,19 +293,6 @@ def test_a_minimum_out_of_range_is_told(dialect: str, number: int) -> None:
     assert error(dialect, {"minMember": number}) == said
 
 
-@pytest.mark.parametrize("dialect", ["tenstack", "scheduler-plugins", "koordinator", "volcano", "kai"])
-def test_a_minimum_that_is_left_out_is_none(dialect: str) -> None:
-    assert error(dialect, {}).startswith("spec.minMember is 0: ")
-
-
-def test_an_object_without_a_spec_is_told():
-    version, found = DEFAULT.kinds["volcano"].read("volcano", b'{"metadata": {"name": "g"}}')
-    assert version is None
-    assert found.error == (
-        "podgroups.scheduling.volcano.sh g: spec.minMember is 0: write a whole number from 1 to 2147483647."
-    )
-
-
 @pytest.mark.parametrize("dialect", DEFAULT.kinds)
 @pytest.mark.parametrize("spec", ["text", [], None, 7, {"minMember": "three", "schedulingPolicy": "gang"}])
 def test_what_has_another_form_is_told_and_spoils_nothing_else(dialect: str, spec: object) -> None:
@@ -506,12 +493,7 @@ def test_two_groups_that_the_user_names_contradict_each_other_beside_a_native_on
     assert "Its group is 'ring'" in found.contradiction
 
 
-def test_a_native_group_beside_gangscheds_own_label_does_not_count():
-    """The Job controller makes a native group for every parallel Job."""
-    labels = {"gangsched.io/pod-group": "mine"}
-    found = declared(labels, {"gangsched.io/min-member": "3"}, "train-7fk2p")
-    assert (found.source, found.group, found.min_member, found.passed_over) == ("gangsched", "mine", 3, "train-7fk2p")
-    assert (found.contradiction, found.objects) == ("", ())
+def test_a_native_group_of_the_name_in_gangscheds_own_label_is_the_same_group():
     same = declared({"gangsched.io/pod-group": "train"}, {}, "train")
     assert (same.passed_over, same.objects) == ("", ("native",))
 

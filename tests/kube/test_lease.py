@@ -6,7 +6,7 @@ import pytest
 
 from gangsched.kube.client.errors import ApiError, ApiUnreachable, Garbled
 from gangsched.kube.client.lease import Lease, LeaseClient, LeaseSpec
-from tests.kube.fake_api import FakeApi, body, dropped, serving, status
+from tests.kube.fake_api import FakeApi, body, serving, status
 
 FOLDER = "/apis/coordination.k8s.io/v1/namespaces/sys/leases"
 PATH = f"{FOLDER}/gangsched"
@@ -92,12 +92,6 @@ async def test_a_refusal_is_raised_with_its_status(api, leases, code):
     with pytest.raises(ApiError) as refused:
         await leases.update(SPEC, version="6", timeout_s=5)
     assert refused.value.status == code
-
-
-async def test_an_answer_that_is_lost_is_no_answer(api, leases):
-    api.answer("PATCH", PATH, dropped())
-    with pytest.raises(ApiUnreachable):
-        await leases.update(SPEC, version="6", timeout_s=5)
 
 
 async def test_no_call_lasts_longer_than_it_may(api, leases):

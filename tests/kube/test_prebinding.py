@@ -72,30 +72,6 @@ def test_a_node_is_selected_on_condition_that_nothing_has_changed():
     }
 
 
-@pytest.mark.parametrize(
-    ("code", "result"),
-    [
-        (404, Outcome.GONE),
-        (403, Outcome.REFUSED),
-        (422, Outcome.REFUSED),
-        (429, Outcome.UNAVAILABLE),
-        (500, Outcome.UNAVAILABLE),
-        (503, Outcome.UNAVAILABLE),
-        (504, Outcome.UNAVAILABLE),
-    ],
-)
-@pytest.mark.parametrize("method", ["GET", "PATCH"])
-def test_what_a_refusal_means(method, code, result):
-    api = FakeApi()
-    for each in ("GET", "PATCH"):
-        api.answer(each, CLAIM, status(code, "so it is") if each == method else body(shown()))
-    answer = written(api, SELECT)
-    assert answer.result == result
-    assert isinstance(answer.event, PrebindRefused)
-    assert (answer.event.uid, answer.event.what) == ("p1", SELECT)
-    assert "so it is" in answer.event.message or result is Outcome.GONE
-
-
 def test_an_object_that_another_has_changed_is_read_again_at_once():
     api = FakeApi.answering("GET", CLAIM, body(shown()), body(shown(version="8")))
     api.answer("PATCH", CLAIM, status(409), body({}))
@@ -161,13 +137,6 @@ def test_devices_that_are_there_already_are_not_written_again():
     api = FakeApi.answering("GET", DEVICES, *[body(shown(state=HAD, **OURS))] * 2)
     assert written(api, USE).done
     assert patches(api) == []
-
-
-def test_devices_are_not_written_where_the_first_write_failed():
-    api = FakeApi.answering("GET", DEVICES, body(shown()))
-    api.answer("PATCH", DEVICES, status(503))
-    assert written(api, USE).passing
-    assert len(patches(api)) == 1
 
 
 ANSWERS = [
@@ -264,48 +233,6 @@ def test_a_reservation_that_another_makes_at_the_same_time_stays():
     _, second = patches(api)
     assert second.body["status"] == {"reservedFor": [other, *HAD["reservedFor"]]}
     assert second.body["metadata"]["resourceVersion"] == "9"
-
-
-def test_a_claim_that_another_allocates_at_the_same_time_keeps_its_devices():
-    rival = {"request": "gpu", "driver": "d", "pool": "pool", "device": "y"}
-    theirs = {"allocation": {"devices": {"results": [rival]}}}
-    api = FakeApi.answering("GET", DEVICES, *[body(shown(**OURS))] * 2, body(shown(state=theirs, version="9", **OURS)))
-    api.answer("PATCH", f"{DEVICES}/status", status(409))
-    assert written(api, USE).result is Outcome.STALE
-    assert len(patches(api)) == 1
-
-
-def test_the_last_reservation_alone_takes_the_devices_with_it():
-    """Another member reserves the claim while ours is released: devices, mark and finalizer stay."""
-    other = {"resource": "pods", "name": "w-1", "uid": "p2"}
-    both = HAD | {"reservedFor": [*HAD["reservedFor"], other]}
-    kept = HAD | {"reservedFor": [other]}
-    api = FakeApi()
-    found = [shown(state=state, version=version, **OURS) for state, version in ((HAD, "7"), (both, "8"), (kept, "9"))]
-    api.answer("GET", DEVICES, *map(body, found))
-    api.answer("PATCH", f"{DEVICES}/status", status(409), body({}))
-    assert undone(api, USE).done
-    first, second = patches(api)
-    assert first.body["status"] == {"reservedFor": None, "allocation": None}
-    assert second.body["status"] == {"reservedFor": [other]}
-
-
-def test_devices_are_taken_back_and_then_the_mark():
-    api = FakeApi.answering("GET", DEVICES, body(shown(state=HAD, **OURS)), body(shown(version="8", **OURS)))
-    api.answer("PATCH", f"{DEVICES}/status", body({}))
-    api.answer("PATCH", DEVICES, body({}))
-    assert undone(api, USE).done
-    first, second = patches(api)
-    assert first.body["status"] == {"reservedFor": None, "allocation": None}
-    assert second.body["metadata"]["annotations"] == {MARK: None}
-
-
-def test_a_mark_that_could_not_be_taken_off_is_tried_again():
-    api = FakeApi.answering("GET", DEVICES, body(shown(**OURS)), body(shown(**OURS)))
-    api.answer("PATCH", DEVICES, status(503, "too busy"))
-    answer = undone(api, USE)
-    assert answer.passing
-    assert "too busy" in answer.message
 
 
 @pytest.mark.parametrize(

@@ -429,17 +429,6 @@ async def test_a_quiet_watch_that_ends_in_its_time_is_no_failure() -> None:
     assert versions(api) == ["9"] * 6
 
 
-async def test_progress_ends_a_row_of_failures() -> None:
-    api = FakeApi.answering("GET", PODS.path, page([], 9))
-    for version in range(10, 20):
-        api.answer("WATCH", PODS.path, status(503), status(503), stream(event("ADDED", f"p{version}", version)))
-    api.answer("WATCH", PODS.path, HANG)
-    async with reflecting(api, timing=Timing(backoff_s=0.0, short_s=60.0)) as (_, inbox):
-        await inbox.until(lambda: len(inbox.seen) == 10)
-    assert inbox.relists == []
-    assert len(api.of("GET")) == 1
-
-
 async def test_what_came_before_an_unreadable_line_is_posted_and_not_asked_for_again() -> None:
     api = of_pods(
         [page([], 9)],
@@ -463,13 +452,6 @@ async def test_a_pod_of_an_unknown_form_is_neither_dropped_nor_an_obstacle() -> 
     assert first.pod.shape.unsupported == (
         "a field that cannot be read (Expected `array | null`, got `str` - at `$.spec.containers`)",
     )
-
-
-async def test_a_list_that_fails_is_tried_until_it_comes() -> None:
-    api = of_pods([status(500), status(503), status(429), status(500), page([pod("a", 1)], 9)], [HANG])
-    async with reflecting(api) as (_, inbox):
-        await inbox.until(lambda: bool(inbox.lists))
-    assert inbox.lists == [["a"]]
 
 
 async def test_the_pause_grows_with_every_failure_and_is_never_shorter_than_the_server_asks(

@@ -108,12 +108,6 @@ async def test_without_any_credentials_the_remedy_is_named(tmp_path: Path) -> No
         await connection(kubeconfig="/nowhere/at/all")
 
 
-async def test_an_unknown_context_is_named(tmp_path: Path) -> None:
-    path = kubeconfig(tmp_path / "config")
-    with pytest.raises(NoCredentials, match=rf"^The kubeconfig {path} has no context three: it has one, two\.$"):
-        await connection(kubeconfig=path, context="three")
-
-
 @pytest.mark.parametrize("text", ["", "a: [", "7", "[]", "contexts: 3", "current-context: x\ncontexts: [{}]", "\x00"])
 async def test_a_file_that_is_no_kubeconfig_is_named(tmp_path: Path, text: str) -> None:
     path = tmp_path / "config"
@@ -191,11 +185,6 @@ def test_the_namespace_is_the_pods_own_or_default_outside_of_one(tmp_path):
     assert token_files.own_namespace(file) == "default"
     file.write_text("gangsched-system\n")
     assert token_files.own_namespace(file) == "gangsched-system"
-
-
-async def test_a_directory_is_no_kubeconfig(tmp_path: Path) -> None:
-    with pytest.raises(NoCredentials, match="cannot be read as a kubeconfig"):
-        await connection(kubeconfig=str(tmp_path))
 
 
 async def test_a_user_that_is_a_list_is_no_kubeconfig(tmp_path: Path) -> None:
@@ -329,13 +318,6 @@ async def test_a_plugin_that_fails_after_a_refusal_leaves_the_refusal(
         session = await connect(kubeconfig=kubeconfig(tmp_path / "config", server=server.server, user=user))
         assert (await session.request("GET", "/x")).status == 401
         await session.close()
-
-
-async def test_a_plugin_that_fails_is_told(tmp_path: Path) -> None:
-    command = {"apiVersion": "v1", "command": sys.executable, "args": ["-c", "import sys; sys.exit('log in first')"]}
-    path = kubeconfig(tmp_path / "config", user={"exec": command})
-    with pytest.raises(NoCredentials, match="log in first"):
-        await connection(kubeconfig=path)
 
 
 async def test_a_plugin_that_is_not_installed_is_named_with_its_hint(tmp_path: Path) -> None:
@@ -581,14 +563,6 @@ async def test_a_stream_that_is_not_answered_is_given_up_before_it_counts_as_sil
         never.set()
 
 
-async def test_a_stream_that_is_refused_is_an_error_on_entering() -> None:
-    api = FakeApi.answering("GET", "/x", status(403, "no", reason="Forbidden"))
-    async with serving(api) as session:
-        with pytest.raises(ApiError, match="403 Forbidden: no"):
-            async with session.stream("/x", {}):
-                pytest.fail("the stream was opened")
-
-
 async def test_another_client_shares_connections_and_credentials_and_may_be_closed() -> None:
     api = FakeApi.answering("GET", "/x", body({}), body({}))
     async with serving(api) as session:
@@ -697,16 +671,6 @@ async def test_the_lease_is_renewed_though_no_connection_can_be_opened_any_more(
         await asyncio.wait(bindings)
 
     assert renewed.version == "2"
-
-
-async def test_connecting_sends_nothing(tmp_path: Path) -> None:
-    session = await connect(kubeconfig=kubeconfig(tmp_path / "config"))
-    assert isinstance(session, ApiSession)
-    assert session.server == "http://127.0.0.1:9/base"
-    where = r"The API server http://127\.0\.0\.1:9/base cannot be reached"
-    with pytest.raises(ApiUnreachable, match=rf"{where} \(ClientConnectorError\): Connect call failed"):
-        await session.request("GET", "/x")
-    await session.close()
 
 
 @pytest.mark.parametrize(

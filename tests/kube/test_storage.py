@@ -185,19 +185,17 @@ def test_a_storage_capacity(found, fields):
     assert known == StorageCapacity("team", "x", **fields)
 
 
-@pytest.mark.parametrize("told", [None, True, False])
-def test_a_driver_says_where_there_is_storage_or_does_not(told):
-    found = {"spec": {} if told is None else {"storageCapacity": told}}
-    assert storage_values.csi_driver(decoded(storage_wire.CsiDriver, found)) == CsiDriver("x", capacity=told is True)
+@pytest.mark.parametrize(
+    ("spec", "fields"),
+    [
+        ({}, {}),
+        ({"storageCapacity": True, "preventPodSchedulingIfMissing": False}, {"capacity": True}),
+        ({"storageCapacity": False, "preventPodSchedulingIfMissing": True}, {"demanding": True}),
+    ],
+)
+def test_a_driver_says_where_there_is_storage_and_demands_to_be_on_the_node_or_does_not(spec, fields):
+    assert storage_values.csi_driver(decoded(storage_wire.CsiDriver, {"spec": spec})) == CsiDriver("x", **fields)
     assert storage_values.csi_driver(decoded(storage_wire.CsiDriver, {})) == CsiDriver("x")
-
-
-@pytest.mark.parametrize("demands", [None, True, False])
-def test_a_driver_demands_to_be_on_the_node_or_does_not(demands):
-    found = {"spec": {} if demands is None else {"preventPodSchedulingIfMissing": demands}}
-    assert storage_values.csi_driver(decoded(storage_wire.CsiDriver, found)) == CsiDriver(
-        "x", demanding=demands is True
-    )
 
 
 @pytest.mark.parametrize(

@@ -2,31 +2,21 @@ from __future__ import annotations
 
 import time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gangsched.kube.client.line_splitter import LineSplitter
 
-STREAM = b'{"a":1}\n\n{"b":"\xc3\xa9"}\n{"unfinished'
-
-
-@pytest.mark.parametrize("cut", range(len(STREAM) + 1))
-def test_lines_come_out_whole_wherever_the_stream_is_cut(cut: int) -> None:
-    splitter = LineSplitter()
-    lines = splitter.feed(STREAM[:cut]) + splitter.feed(STREAM[cut:])
-    assert lines == [b'{"a":1}', b'{"b":"\xc3\xa9"}']
-
 
 @given(
-    lines=st.lists(st.binary(min_size=1, max_size=20).map(lambda text: text.replace(b"\n", b" ")), max_size=10),
+    lines=st.lists(st.binary(max_size=20).map(lambda text: text.replace(b"\n", b" ")), max_size=10),
     size=st.integers(1, 30),
 )
-def test_pieces_of_any_size_give_the_same_lines(lines: list[bytes], size: int) -> None:
+def test_pieces_of_any_size_give_the_same_lines_without_empty_ones(lines: list[bytes], size: int) -> None:
     whole = b"".join(line + b"\n" for line in lines)
     splitter = LineSplitter()
     found = [line for start in range(0, len(whole), size) for line in splitter.feed(whole[start : start + size])]
-    assert found == lines
+    assert found == [line for line in lines if line]
 
 
 def test_a_line_comes_out_with_the_piece_that_ends_it() -> None:

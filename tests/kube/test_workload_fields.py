@@ -58,6 +58,10 @@ def test_fields_that_are_honoured_are_never_called_ignored():
 MIN_AVAILABLE = {"runPolicy": {"schedulingPolicy": {"minAvailable": 2}}}
 ELASTIC = {"elasticPolicy": {"minReplicas": 2, "maxReplicas": 6}}
 TYPES = {"Master": {"replicas": 1}, "Worker": {"replicas": 4}}
+LATE_LAUNCHER = {
+    "mpiReplicaSpecs": {"Launcher": {"replicas": 1}, "Worker": {"replicas": 4}},
+    "launcherCreationPolicy": "WaitForWorkersReady",
+}
 
 
 @pytest.mark.parametrize(
@@ -75,6 +79,9 @@ TYPES = {"Master": {"replicas": 1}, "Worker": {"replicas": 4}}
         ("xgboostjob", {"xgbReplicaSpecs": TYPES, **MIN_AVAILABLE}, {}, 2, {}),
         ("jaxjob", {"jaxReplicaSpecs": TYPES, **MIN_AVAILABLE}, {}, 2, {}),
         ("mpijob", {"mpiReplicaSpecs": {"Launcher": {}, "Worker": {"replicas": 4}}, **MIN_AVAILABLE}, {}, 2, {}),
+        # A launcher that comes late has a place only where the stated minimum asks for it.
+        ("mpijob", LATE_LAUNCHER | MIN_AVAILABLE, {}, 2, {}),
+        ("mpijob", LATE_LAUNCHER, {"gangsched.io/min-member": "5"}, 5, {"launcher": 1}),
         ("job", {"parallelism": 5, "scheduling": {"schedulingPolicy": {"gang": {"minCount": 3}}}}, {}, 3, {}),
         ("job", {"parallelism": 5, "scheduling": {"schedulingPolicy": {"gang": {}}}}, {}, 5, {}),
         ("job", {"parallelism": 5, "scheduling": {"schedulingPolicy": {"basic": {}}}}, {}, 5, {}),
@@ -96,28 +103,6 @@ def test_a_gang_keeps_the_minimum_that_its_workload_states(kind, spec, annotatio
     assert found.spec.minimum == minimum
     if roles is not None:
         assert {role.name: role.min_member for role in found.spec.roles} == roles
-
-
-def test_a_launcher_that_comes_late_has_a_place_only_where_the_stated_minimum_asks_for_it():
-    types = {"Launcher": {"replicas": 1}, "Worker": {"replicas": 4}}
-    late = {"mpiReplicaSpecs": types, "launcherCreationPolicy": "WaitForWorkersReady"}
-    found = [
-        KINDS["mpijob"]
-        .read(
-            json.dumps(
-                {
-                    "metadata": {"name": "w", "namespace": "ns", "uid": "u"},
-                    "spec": {**late, "runPolicy": {"schedulingPolicy": {"minAvailable": number}}},
-                }
-            ).encode()
-        )[1]
-        .spec
-        for number in (5, 4)
-    ]
-    assert [(spec.minimum, [role.name for role in spec.roles]) for spec in found if spec] == [
-        (5, ["launcher"]),
-        (4, []),
-    ]
 
 
 def test_a_jobs_priorityclass_and_longest_wait_are_its_gangs():

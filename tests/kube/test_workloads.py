@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import pkgutil
-from importlib import import_module
 from typing import Any
 
 import msgspec
@@ -14,12 +12,12 @@ from hypothesis import strategies as st
 
 from gangsched.config.custom_workloads import Workloads as Chosen
 from gangsched.config.settings import Settings
-from gangsched.config.workload_registry import NAMES, WORKLOADS
+from gangsched.config.workload_registry import NAMES
 from gangsched.core.objects.declaration import OBJECT_NAME, Declaration
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.workload import Series, TopOwner, Workload, WorkloadFacts
-from gangsched.kube import wire, workloads
+from gangsched.kube import wire
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from gangsched.kube.reading.pod_values import pod_value
 from gangsched.kube.workloads.workload_kind import group_name
@@ -603,12 +601,6 @@ def test_each_workload_has_a_name_of_its_own_that_a_podgroup_can_have(names):
     made = [group_name(kind, name) for kind in NAMES for name in names]
     assert len(set(made)) == len(made)
     assert all(OBJECT_NAME.fullmatch(name) for name in made)
-
-
-def test_each_row_has_a_file_and_each_file_a_row():
-    modules = [import_module(f"{workloads.__name__}.{each.name}") for each in pkgutil.iter_modules(workloads.__path__)]
-    files = {module.__name__.rpartition(".")[2] for module in modules if hasattr(module, "kind") and module.kind}
-    assert files == {row.file for row in WORKLOADS.values()} | {"custom"}
 
 
 def test_a_jobset_with_two_billion_jobs_is_refused_before_they_are_counted_one_by_one():

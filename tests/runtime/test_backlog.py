@@ -212,13 +212,6 @@ class TestOrder:
         finish(queue, *few)
         assert taken(queue) == [event("2"), event("3")]
 
-    def test_of_the_statuses_of_a_group_that_wait_meanwhile_only_the_newest_is_sent(self):
-        queue = holding(*BURST_OF_BINDINGS, status("g", members=1))
-        taken(queue)
-        queue.add(job(status("g", members=2), 1.0))
-        finish(queue, *BURST_OF_BINDINGS, now=1.0)
-        assert taken(queue, 2.0) == [status("g", members=2)]
-
     def test_informing_that_has_waited_long_takes_a_quarter_of_the_slots_during_a_burst(self):
         queue = holding(*BURST_OF_BINDINGS, *(event(str(number)) for number in range(10)))
         assert taken(queue, PATIENCE_S - 0.1) == BURST_OF_BINDINGS
@@ -267,15 +260,6 @@ class TestOrder:
             queue.add(job(bind(str(number)), 0.0))
         assert event("e") not in taken(queue, 4.9, most=10)
         assert taken(queue, 5.0, most=1) == [event("e")]
-
-    def test_impatient_informing_takes_at_most_two_slots_from_waiting_bindings(self):
-        queue = backlog(patience_s=1.0)
-        for number in range(20):
-            queue.add(job(event(str(number)), 0.0))
-            queue.add(job(bind(str(number)), 0.0))
-        kinds = [type(effect) for effect in taken(queue, 100.0, most=8)]
-        assert kinds.count(EmitEvent) == 2
-        assert kinds.count(BindPod) == 6
 
     def test_evictions_and_look_ups_go_behind_bindings_and_before_what_only_tells_people(self):
         queue = holding(event("e"), look_up("j"), evict("p"), bind("b"))
@@ -341,9 +325,6 @@ class TestWithdrawing:
         taken(queue)
         assert not take_back(queue, withdraw("a"))
         assert queue.in_flight == 1
-
-    def test_one_that_was_never_decided_is_unknown(self):
-        assert not take_back(backlog(), withdraw("a"))
 
 
 class TestOnce:

@@ -1,13 +1,10 @@
 from __future__ import annotations
 
 import ast
-import asyncio
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from msgspec import Struct
 
 import gangsched
 from gangsched.core.objects.declaration import GroupKey
@@ -30,7 +27,6 @@ from gangsched.core.objects.effects import (
     UndoPrebinding,
     WithdrawBinding,
 )
-from gangsched.core.objects.events import Event, Synced
 from gangsched.core.objects.podgroup import ForeignPhase, GroupCondition, GroupSpec
 from gangsched.core.objects.prebindings import SelectNode
 from gangsched.core.objects.results import (
@@ -50,9 +46,7 @@ from gangsched.kube.client.session import ApiSession
 from gangsched.kube.writing.volcano_phases import Rival
 from gangsched.kube.writing.write_results import Outcome, WriteResult
 from gangsched.runtime.effect_table import table
-from gangsched.runtime.executor import Executor
-from gangsched.runtime.metrics import Metrics
-from gangsched.runtime.write import Lane, Retry, Table, Write
+from gangsched.runtime.write import Write
 from tests.runtime.fake_table import REAL, job
 
 KEY, DEMAND = GroupKey("ns", "g"), DemandKey("ns", "g")
@@ -130,61 +124,3 @@ async def test_a_server_that_is_not_there_makes_every_write_unavailable() -> Non
         EvictPod: EvictionRefused("u", Spared.UNAVAILABLE, said),
         PatchStatus: StatusRefused(KEY, stale=False),
     }
-
-
-class Ring(Struct, frozen=True):
-    """An effect that the core does not have."""
-
-    bell: str
-    times: int
-
-
-async def test_a_new_write_is_a_sender_and_a_row() -> None:
-    """It is queued, replaces an older one, is counted, retried and answered without a change anywhere else."""
-    answers = [WriteResult(Outcome.UNAVAILABLE, message="503"), WriteResult(Outcome.WRITTEN, Synced())]
-    rung: list[Ring] = []
-    posted: list[Event] = []
-    timers: list[Callable[[], None]] = []
-
-    async def ring(effect: Ring) -> WriteResult:
-        rung.append(effect)
-        return answers.pop(0)
-
-    def later(_: float, action: Callable[[], None]) -> Timer:
-        timers.append(action)
-        return Timer()
-
-    row = Write[Ring](
-        lane=lambda _: Lane.DETAIL,
-        key=lambda effect: ("bell", effect.bell),
-        send=ring,
-        retry=Retry.SOME,
-        about=lambda effect: effect.bell,
-    )
-    rows = cast("Table", {**REAL, Ring: row})
-    metrics = Metrics()
-    executor = Executor(rows, posted.extend, metrics=metrics, later=later)
-    submitted = cast("Iterable[Effect]", [Ring("door", 1), Ring("door", 2)])
-    executor.submit(submitted)
-    assert b'gangsched_effects_queued{kind="Ring"} 1.0' in metrics.render()
-    working = asyncio.create_task(executor.run())
-    await settle()
-    assert (rung, posted) == ([Ring("door", 2)], [])
-    [again] = timers
-    again()
-    await settle()
-    working.cancel()
-    await asyncio.gather(working, return_exceptions=True)
-    assert (rung, posted) == ([Ring("door", 2)] * 2, [Synced()])
-    for result in ("Unavailable", "Written"):
-        assert f'gangsched_writes_total{{kind="Ring",result="{result}"}} 1.0' in metrics.render().decode()
-
-
-class Timer:
-    def cancel(self) -> None:
-        raise AssertionError("nothing newer was decided")
-
-
-async def settle() -> None:
-    for _ in range(10):
-        await asyncio.sleep(0)

@@ -41,7 +41,7 @@ from gangsched.core.objects.status import GroupStatus
 from gangsched.core.objects.workload import Reference
 from gangsched.kube.writing.write_results import Outcome, WriteResult
 from gangsched.runtime.backlog import AT_FIRST, BURST, QUIET_S
-from gangsched.runtime.executor import INFORMING_PATIENCE_S, Executor
+from gangsched.runtime.executor import Executor
 from gangsched.runtime.metrics import Metrics
 from tests.runtime.fake_table import answer_with, table_of
 
@@ -337,19 +337,6 @@ class TestInforming:
             await rig.time_passes()
             assert (await rig.sent()).effect == status(1)
 
-    async def test_a_status_does_not_wait_longer_than_its_patience_for_bindings_that_are_not_answered(self):
-        async with running(slots=BURST + 1) as rig:
-            rig.executor.submit([*BURST_OF_BINDINGS, status(1)])
-            for _ in range(BURST):
-                await rig.sent()
-            rig.mono += QUIET_S
-            await rig.time_passes()
-            assert rig.calls.empty()
-            assert rig.timers[-1].delay_s == pytest.approx(INFORMING_PATIENCE_S - QUIET_S)
-            rig.mono += INFORMING_PATIENCE_S
-            await rig.time_passes()
-            assert (await rig.sent()).effect == status(1)
-
 
 class TestWithdrawing:
     async def test_a_binding_that_waits_is_answered_as_withdrawn_and_never_sent(self):
@@ -561,22 +548,6 @@ class TestDrain:
             assert {type(await rig.sent_and_answered(WRITTEN)) for _ in range(2)} == {PatchStatus, EmitEvent}
             assert await draining == 0
             assert rig.calls.empty()
-
-    async def test_evictions_and_look_ups_that_wait_are_not_sent(self):
-        async with running() as rig:
-            rig.executor.submit([evict(str(number)) for number in range(SLOTS)])
-            rig.executor.submit([LOOK_UP])
-            await rig.settle()
-            draining = asyncio.create_task(rig.executor.drain(10, informing_s=5))
-            for number in range(SLOTS // 4):
-                await rig.settle()
-                assert not draining.done()
-                await rig.sent_and_answered(PodEvicted(uid=str(number)))
-            assert await draining == 0
-            assert rig.calls.empty()
-            assert len(rig.posted) == SLOTS // 4
-            dropped = f'gangsched_evictions_total{{result="Dropped"}} {SLOTS - SLOTS // 4}.0'
-            assert dropped in rig.metrics.render().decode()
 
     async def test_a_look_up_in_flight_without_an_answer_is_not_tried_again(self, caplog):
         async with running() as rig:

@@ -103,11 +103,3 @@ class TestConfigure:
     def test_a_json_record_carries_the_exception(self):
         (line,) = _lines("json", "gangsched.x", "failed", failure=ValueError("broken"))
         assert "ValueError: broken" in json.loads(line)["exception"]
-
-    def test_our_information_is_shown_and_that_of_libraries_is_not(self):
-        stream = io.StringIO()
-        logs.configure("text", stream=stream)
-        logging.getLogger("gangsched.y").info("ours")
-        logging.getLogger("aiohttp").info("theirs")
-        logging.getLogger("aiohttp").warning("their warning")
-        assert [line.rpartition(": ")[2] for line in stream.getvalue().splitlines()] == ["ours", "their warning"]
