@@ -44,12 +44,6 @@ def preempt(harness: Playing, *names: str, reserved: bool = True, holder: str = 
     harness.judge.rest()
 
 
-def give_up(harness: Playing) -> None:
-    """Act as a machine that reserves nothing for the group any more."""
-    found = harness.group("default/h")
-    harness.judge.decided([PatchStatus(found.key, found.uid, replace(found.status, reservation=None))])
-
-
 def mark(harness: Playing) -> None:
     """Note in the status of `low` that it is to leave."""
     found = harness.group("default/low")
@@ -119,32 +113,6 @@ def test_a_group_that_is_left_in_part_is_found():
     mark(harness)
     with pytest.raises(AssertionError, match="left with 1 of 2"):
         preempt(harness, "low-0")
-
-
-def test_who_is_asked_again_for_the_same_plan_leaves_with_all_that_were_asked_for_it():
-    """A gang and a pod are told to leave at the moment at which the places are reserved, are refused, and are told once
-    more. Only the pod was taken for one that a later plan asks, so that it seemed to leave without the gang.
-    """
-    harness = there(*FULL, *low(1, 1), *on("n1", "a"))
-    harness.wait(2)
-    mark(harness)
-    preempt(harness, "low-0", "a")
-    harness.wait(1)
-    preempt(harness, "low-0", "a")
-    assert harness.judge.found["proven"] == 1
-
-
-def test_a_gang_that_goes_on_leaving_is_gone_for_a_later_plan():
-    """The group for which it is told to leave gives its places up, and another plan needs them and a pod more."""
-    harness = there(*FULL, *low(1, 1), *on("n1", "a", priority=20), asked=1)
-    harness.add(*gang("i", 1, priority_class="high", pods_with={"cpu": 2}))
-    harness.settle()
-    mark(harness)
-    preempt(harness, "low-0")
-    give_up(harness)
-    harness.wait(1)
-    preempt(harness, "low-0", "a", holder="i")
-    assert harness.judge.found["proven"] == 2
 
 
 @pytest.mark.parametrize("next_one", [False, True], ids=["alone", "with another plan on its node"])

@@ -183,41 +183,6 @@ def test_each_violation_is_found_and_nothing_else(pods: list[Json], seen: list[A
     assert told in only
 
 
-def test_a_member_of_an_unknown_role_keeps_its_group_waiting() -> None:
-    world = group("Pending", 1, of=1)
-
-    assert found([a_pod("a-0", "a", role="chief")], world) == []
-    assert len(found([a_pod("a-0", "a")], world)) == 1
-
-
-def test_members_whose_podgroup_was_deleted_may_stay() -> None:
-    pods = [a_driver("a", executors=5, node="n1"), an_executor("a", 1, node="n1")]
-
-    assert found(pods, stayed=["uid-a-driver", "uid-a-exec-1"]) == []
-    assert len(found(pods, stayed=["uid-a-driver"])) == 1
-
-
-def test_members_without_a_podgroup_of_whose_run_nothing_is_bound_any_more_are_a_new_quorum() -> None:
-    """A new leader cannot know that they were bound before."""
-    assert found(annotated("", "", cpu="3"), whole=True) == []
-    assert "its quorum, 2 of 2" in found(annotated("", "", cpu="2"), whole=True)[0]
-    assert "its waiting member" in found(annotated("n1", "", cpu="2"), whole=True)[0]
-
-
-def test_a_group_needs_no_more_members_than_its_job_still_owes() -> None:
-    lists = Lists(nodes=[a_node()], pods=members("a", "n1"), groups=[running(1, of=2, minimum=1)])
-
-    assert audit(lists, was_whole=lambda _: False, owed=lambda _: 1) == []
-    assert len(audit(lists, was_whole=lambda _: False, owed=lambda _: 2)) == 1
-
-
-def test_an_executor_above_what_its_driver_asks_for_rightly_waits() -> None:
-    waits = an_executor("a", 1, node="")
-
-    assert found([a_driver("a", executors=0, node="n1"), waits]) == []
-    assert len(found([a_driver("a", executors=1, node="n1"), waits], whole=True)) == 1
-
-
 def test_a_group_that_is_to_retry_has_not_failed_though_members_did_not_come() -> None:
     partly, phase = found([chief()], late(phase="Failed", reason="GangFailed", spec={"roles": LARGE}))
 

@@ -34,21 +34,6 @@ DENIED = {"authorization.k8s.io/decision": "forbid"}
 """Annotation of a request that the authorizer denied, so that the log has no body."""
 
 
-def nobody(_: str) -> str:
-    return ""
-
-
-def test_what_was_done_is_counted_and_what_was_refused_is_not() -> None:
-    entries = [binding("u1"), binding("u2"), binding("u1", code=409), binding("u3", agent="soak"), eviction("u1")]
-    entries += [eviction("u2", code=429), entry("update", "status"), entry("delete", agent="kwok")]
-    entries += [entry("create", what, code=403, annotations=DENIED) for what in ("binding", "eviction")]
-    found = examine(entries, spares=nobody)
-
-    assert found.wrong == []
-    assert found.bound == {"u1": 1, "u2": 1, "u3": 1}
-    assert found.evicted == {"u1": 1}
-
-
 @pytest.mark.parametrize(
     ("entries", "told"),
     [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from gangsched.core.objects.declaration import GroupKey
@@ -140,11 +138,3 @@ async def test_a_leader_that_appears_between_two_writes_stops_the_second():
     api.answer("PATCH", f"{PATH}/status", body({}))
     assert (await put(api, times=2, apart_s=LOOK_S)).result == Outcome.REFUSED
     assert len(api.of("PATCH")) == 1
-
-
-def test_the_settings_are_off_and_name_the_lease_that_volcano_uses_by_default() -> None:
-    from gangsched.config.settings import Settings
-
-    volcano: Any = Settings().volcano
-    assert volcano.write_phase == ()
-    assert (volcano.scheduler_lease.namespace, volcano.scheduler_lease.name) == ("volcano-system", "volcano")

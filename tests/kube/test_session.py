@@ -108,10 +108,15 @@ async def test_without_any_credentials_the_remedy_is_named(tmp_path: Path) -> No
         await connection(kubeconfig="/nowhere/at/all")
 
 
-@pytest.mark.parametrize("text", ["", "a: [", "7", "[]", "contexts: 3", "current-context: x\ncontexts: [{}]", "\x00"])
-async def test_a_file_that_is_no_kubeconfig_is_named(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    "text", [None, "", "a: [", "7", "[]", "contexts: 3", "current-context: x\ncontexts: [{}]", "\x00"]
+)
+async def test_a_folder_or_a_file_that_is_no_kubeconfig_is_named(tmp_path: Path, text: str | None) -> None:
     path = tmp_path / "config"
-    path.write_text(text)
+    if text is None:
+        path.mkdir()
+    else:
+        path.write_text(text)
     with pytest.raises(NoCredentials, match=f"The kubeconfig {path} cannot be"):
         await connection(kubeconfig=str(path))
 

@@ -418,20 +418,6 @@ class TestEvents:
         assert len(dropped) == 1
 
 
-class TestAgain:
-    @pytest.mark.parametrize(
-        "effect", [status("g"), condition("p"), event("e"), look_up("j"), status("g", resource_version="7")]
-    )
-    def test_a_job_put_back_counts_its_attempts(self, effect):
-        queue = holding(effect)
-        first = queue.next(0.0)
-        assert first is not None
-        queue.done(first, 0.0)
-        queue.add_again(first)
-        second = queue.next(0.0)
-        assert second == first._replace(attempt=1)
-
-
 def test_closing_keeps_statuses_and_events_and_forgets_everything_else():
     queue = holding(bind("b"), evict("x"), evict("y"), look_up("j"), condition("p"), put("d"), status("g"), event("e"))
     queue.add(job(status("r", resource_version="7"), 0.0))

@@ -549,17 +549,6 @@ class TestDrain:
             assert await draining == 0
             assert rig.calls.empty()
 
-    async def test_a_look_up_in_flight_without_an_answer_is_not_tried_again(self, caplog):
-        async with running() as rig:
-            rig.executor.submit([LOOK_UP])
-            call = await rig.sent()
-            draining = asyncio.create_task(rig.executor.drain(10, informing_s=5))
-            await rig.settle()
-            call.answer.set_result(UNAVAILABLE)
-            assert await draining == 0
-            assert rig.timers == []
-            assert caplog.records == []
-
     async def test_nothing_is_retried_or_accepted_any_more(self):
         async with running() as rig:
             rig.executor.submit([status(1)])
