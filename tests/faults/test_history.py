@@ -12,7 +12,7 @@ import pytest
 
 from tests.faults.history import CountedClock, History
 from tests.faults.manifests import CREATED, OWNED, a_driver, a_group, a_job, a_pod, an_executor, made_by, members
-from tests.faults.objects import Json, Key
+from tests.faults.objects import Json, Key, uid_of
 
 START = 1_800_000_000.0
 
@@ -24,7 +24,8 @@ class Watched:
         self.now = START
         self.clock = CountedClock(lambda: self.now)
         self.clock.run(True)
-        self.history = History(self.clock, wall=lambda: self.now)
+        self.told: list[str] = []
+        self.history = History(self.clock, wall=lambda: self.now, on_bound=lambda pod: self.told.append(uid_of(pod)))
         self.pod_seen = self.history.pod_seen
 
     def group(self, **fields) -> None:
@@ -105,6 +106,8 @@ def of_two_workers(held: Json) -> Json:
     return {"spec": TEMPLATED | {"roles": [chiefs, worker | {"minMember": 2}]}, **held}
 
 
+FAILED = {"phase": "Failed", "reason": "GangFailed"}
+FAILS = {"timeoutPolicy": "Fail"}
 ONE_OF_TWO = {"annotations": {"gangsched.io/min-member": "2"}}
 SCHEDULED_NOW = "2027-01-15T08:00:02Z"
 LOST_ONE: list[Step] = [said(), bound("n1", "n1", ""), went("n1")]
@@ -183,6 +186,13 @@ SCRIPTS: dict[str, tuple[list[Step], list[float]]] = {
         [4.0],
     ),
     "with too few places": ([said(**of_two_workers(places(1))), came(chief()), 3], [3.0]),
+    "by what is bound after the spec of a failed one has changed": (
+        [
+            *(came(chief()), said(spec=TEMPLATED | FAILS, **FAILED), 3),
+            *(said(spec=TEMPLATED), came(a_pod("a-1", "a", node="n1", role="worker")), 4),
+        ],
+        [4.0],
+    ),
     "by what a Spark driver says": ([*SPARK, 3], [3.0]),
 }
 
@@ -227,6 +237,7 @@ def test_a_binding_is_noted_once_with_what_stood_on_the_node_then(watched: Watch
     (bound,) = [each for each in watched.history.bindings if each.uid == "uid-new"]
     assert (bound.beside, bound.node, bound.at, bound.gap) == (("uid-there",), "n1", START, False)
     assert bound.requests == {"cpu": 1000, "pods": 1}
+    assert watched.told.count("uid-new") == 1
 
 
 def test_what_a_later_list_tells_is_marked(watched: Watched) -> None:
