@@ -348,21 +348,3 @@ async def test_a_version_that_replaces_another_is_watched_and_the_groups_are_nev
         assert watch.settled.is_set()
     assert inbox.said == ["all: a", "seen: b", "all: a, b"]
     assert warnings(caplog) == []
-
-
-async def test_the_first_version_that_is_served_is_watched():
-    api = FakeApi()
-    native = DEFAULT.kinds["native"]
-    api.answer("GET", "/apis/scheduling.k8s.io/v1beta1", body({"resources": [{"name": "priorityclasses"}]}))
-    api.answer("GET", "/apis/scheduling.k8s.io/v1alpha3", MISSING)
-    api.answer("GET", "/apis/scheduling.k8s.io/v1alpha2", SERVED)
-    api.answer("GET", "/apis/scheduling.k8s.io/v1alpha2/podgroups", page([], 5))
-    api.answer("WATCH", "/apis/scheduling.k8s.io/v1alpha2/podgroups", HANG)
-    async with serving(api) as session:
-        inbox = Said()
-        discovery = Discovery(session)
-        watch = ForeignWatch(session, groups("native", native), inbox.post, observer=inbox, discovery=discovery)
-        task = asyncio.create_task(watch.run())
-        await inbox.until(lambda: inbox.said == ["all: "])
-        task.cancel()
-        await asyncio.wait([task])
