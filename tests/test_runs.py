@@ -1,4 +1,4 @@
-"""How test runs pass or fail and how many cases they try: small runs of pytest, in separate processes."""
+"""How test runs pass or fail: small runs of pytest, in separate processes."""
 
 from __future__ import annotations
 

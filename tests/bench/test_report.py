@@ -1,4 +1,4 @@
-"""The benchmark's lines, bars and page, from given figures."""
+"""The bars of the benchmark, from given figures, and the longest call."""
 
 from __future__ import annotations
 

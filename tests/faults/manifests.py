@@ -43,14 +43,14 @@ def a_pod(
     return found
 
 
-def a_job(name: str, *, completions: int, succeeded: int = 0, failed: str = "", again: str = "") -> Json:
+def a_job(name: str, *, completions: int, again: str = "") -> Json:
     """A Job whose pods are created all at once and use its name as their group.
 
-    `failed` are the indexes that failed for good, and `again` distinguishes a Job that was created again.
+    `again` distinguishes a Job that was created again.
     """
     meta = {"name": name, "namespace": "default", "uid": f"uid-job-{name}{again}", "labels": {GROUP_LABEL: name}}
     spec = {"parallelism": completions, "completions": completions}
-    return {"metadata": meta, "spec": spec, "status": {"succeeded": succeeded, "failedIndexes": failed}}
+    return {"metadata": meta, "spec": spec, "status": {}}
 
 
 def made_by(job: Json) -> Json:
