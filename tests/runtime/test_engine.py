@@ -379,18 +379,6 @@ async def test_passes_are_measured_and_their_events_counted_by_type():
     assert 'gangsched_pass_budget_used_bucket{le="0.5"} 1.0' in page
 
 
-async def test_running_handles_what_is_posted_later():
-    rig = Rig(FakeMachine(effects=[BIND]))
-    running = asyncio.create_task(rig.engine.run())
-    await asyncio.sleep(0)
-    rig.inbox.post([GONE])
-    await asyncio.wait_for(rig.submitted.wait(), 10)
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    assert rig.sent == [BIND]
-
-
 async def test_between_passes_events_gather_but_one_that_comes_while_nothing_happens_does_not_wait(monkeypatch):
     rests: list[tuple[float, float]] = []
 

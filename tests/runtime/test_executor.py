@@ -618,13 +618,3 @@ class TestUnanswered:
                 await rig.sent_and_answered(refused)
                 await rig.settle()
             assert await rig.looked_up() == ["a", "c"]
-
-
-async def test_a_bug_in_a_write_ends_the_executor():
-    rig = Rig()
-    running_executor = asyncio.create_task(rig.executor.run())
-    rig.executor.submit([bind("a")])
-    (await rig.sent()).answer.set_exception(AssertionError("a bug"))
-    with pytest.raises(ExceptionGroup) as raised:
-        await running_executor
-    assert raised.group_contains(AssertionError, match="a bug")

@@ -130,17 +130,6 @@ async def keep_for(world: World, made: Leadership, seconds: float) -> None:
 
 
 class TestAcquire:
-    async def test_the_first_replica_creates_the_lease_and_leads(self, caplog):
-        caplog.set_level(logging.INFO, "gangsched")
-        world = World()
-        made = world.replica()
-        assert not made.held()
-        await made.acquire()
-        assert made.held()
-        assert world.calls == ["get", "create"]
-        assert not made.handed_over
-        assert [record.message for record in caplog.records] == ["leading"]
-
     async def test_a_standby_says_whom_it_waits_for_once_and_takes_over_when_the_lease_expires(self, caplog):
         caplog.set_level(logging.INFO, "gangsched")
         world = World()
@@ -153,14 +142,6 @@ class TestAcquire:
         assert vars(caplog.records[0])["leader"] == "other"
         assert set(world.sleeps[:-1]) == {2.0}
         assert world.metric("gangsched_lease_transitions") == 2
-
-    async def test_a_released_lease_is_taken_at_the_next_look(self):
-        world = World()
-        world.write(FREE)
-        made = world.replica()
-        await made.acquire()
-        assert world.now == 1000.0
-        assert made.handed_over
 
     async def test_of_two_that_try_at_once_the_slower_becomes_standby(self):
         world = World(written_after_reads=deque([OTHER]), ends_after_s=5)
@@ -231,29 +212,15 @@ class TestKeep:
     async def test_without_an_answer_the_right_to_act_ends_with_the_deadline_and_so_does_the_leader(self):
         world = World()
         made = await leading(world)
+        world.timeouts.clear()
         world.faults.extend([UNREACHABLE] * 100)
         assert await made.keep() == "the Lease sys/gangsched was not renewed for 10 s: the network is down"
         assert not made.held()
+        assert world.timeouts[0] == 5.0
+        assert sum(world.timeouts) <= 10.0
         assert world.now == pytest.approx(1010.0)
         assert world.metric("gangsched_lease_renewal_failures_total") >= 2
         assert world.metric("gangsched_leases_lost_total") == 1
-
-    async def test_no_request_is_given_more_time_than_is_left(self):
-        world = World()
-        made = await leading(world)
-        world.timeouts.clear()
-        world.faults.extend([UNREACHABLE] * 100)
-        await made.keep()
-        assert world.timeouts[0] == 5.0
-        assert sum(world.timeouts) <= 10.0
-
-    async def test_a_failure_that_passes_costs_nothing(self):
-        world = World()
-        made = await leading(world)
-        world.faults.extend([UNREACHABLE, None, None, ApiError(500, "InternalError", "etcd is slow")])
-        await keep_for(world, made, 30)
-        assert made.held()
-        assert world.metric("gangsched_lease_renewal_failures_total") == 2
 
     async def test_a_renewal_whose_answer_is_lost_is_read_and_compared(self):
         world = World()
@@ -308,11 +275,13 @@ class TestKeep:
     @pytest.mark.parametrize(
         "answers",
         [
+            [UNREACHABLE],
+            [ApiError(500, "InternalError", "etcd is slow")],
             [ApiError(403, "Forbidden", "no")] * 2,
             [ApiError(401, "Unauthorized", "no")] * 2,
             [ApiError(422, "Invalid", "no"), Garbled("half a Lease")],
         ],
-        ids=["denied", "wrong token", "refused"],
+        ids=["unreachable", "failing", "denied", "wrong token", "refused"],
     )
     async def test_no_answer_but_the_deadline_and_another_holder_depose_the_leader(self, answers):
         world = World()
@@ -320,7 +289,7 @@ class TestKeep:
         world.faults.extend(answers)
         await keep_for(world, made, 30)
         assert made.held()
-        assert world.metric("gangsched_lease_renewal_failures_total") == 2
+        assert world.metric("gangsched_lease_renewal_failures_total") == len(answers)
 
 
 class TestTheNextTerm:
