@@ -11,8 +11,6 @@ from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.effects import EvictPod, PatchStatus
 from gangsched.core.objects.events import GroupSeen, PodSeen
 from gangsched.core.objects.policy import Policy, Preemption
-from gangsched.core.objects.results import Spared
-from gangsched.core.objects.shape import Requirement
 from gangsched.core.objects.status import PREEMPTION, Place, Reservation
 from tests.builders import node
 from tests.plan_worlds import Playing
@@ -115,31 +113,6 @@ def test_a_group_that_is_left_in_part_is_found():
         preempt(harness, "low-0")
 
 
-@pytest.mark.parametrize("next_one", [False, True], ids=["alone", "with another plan on its node"])
-def test_who_is_told_to_leave_only_once_others_do_is_no_mistake(next_one):
-    """The eviction of `p` is refused, so that for a while nobody else is told to leave for `h`. One of `q` and `r` is
-    to, and the other leaves for `next`, so that with who is not told yet too much seemed to be reserved on their node.
-    """
-    harness = Playing(Policy())
-    harness.put_class("high", 100)
-    harness.put_class("mid", 50)
-    harness.put_budget(DisruptionBudget("default", "b", (Requirement("app", "In", ("p",)),), allowed=1))
-    harness.add(node("n1", cpu=1), node("n2", cpu=2), *on("n1", "p", ready=True, labels={"app": "p"}))
-    harness.add(*on("n2", "q", "r"))
-    harness.wait(2)
-    harness.moods["p"] = (Spared.BUDGET, harness.now + 30)
-    harness.judge.happened()
-    harness.add(*gang("h", 2, priority_class="high", pods_with={"host_ports": [80]}))
-    if next_one:
-        harness.add(*gang("next", 1, priority_class="mid"))
-    harness.wait(20)
-    assert len(harness.evicted) == next_one
-    harness.wait(100)
-    assert len(harness.bound("default/h-")) == 2
-    assert len(harness.bound("default/next-")) == next_one
-    harness.judge.end()
-
-
 def test_room_that_is_reserved_and_given_to_a_later_pod_is_found():
     harness = there(*FULL, *on("n1", "a", "b"))
     preempt(harness, "a", "b")
@@ -148,27 +121,6 @@ def test_room_that_is_reserved_and_given_to_a_later_pod_is_found():
     harness.now += 3
     with pytest.raises(AssertionError, match="too much for default/h"):
         harness.judge.rest()
-
-
-@pytest.mark.parametrize("how", ["its minimum was raised", "another is not created again"])
-def test_a_repair_after_which_the_group_is_still_short_is_not_in_vain(how):
-    """Whoever has left has made room for all replacements that there are."""
-    harness = Playing(Policy())
-    harness.put_class("high", 100)
-    harness.add(node("n1", cpu=1), node("n2", cpu=2), *gang("h", 3, priority_class="high"))
-    harness.wait(2)
-    lost = [pod for pod in harness.pods.values() if pod.node == "n2"]
-    if how == "its minimum was raised":
-        harness.change_spec("default/h", min_member=4)
-    else:
-        harness.add(replace(lost[0], owner=None))
-    harness.delete_node("n2")
-    harness.delete(*(f"default/{pod.name}" for pod in lost))
-    harness.judge.happened()
-    harness.add(node("n3", cpu=2), *on("n3", "q", "r"))
-    harness.wait(60)
-    assert len(harness.evicted) == len(harness.bound("default/h-")) - 1 > 0
-    harness.judge.end()
 
 
 def test_a_group_for_which_others_have_left_and_that_is_not_bound_is_found():

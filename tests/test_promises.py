@@ -10,12 +10,10 @@ from types import SimpleNamespace
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.objects.declaration import Role
 from gangsched.core.objects.effects import BindPod, Effect, EvictPod
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.results import BindRefused, Refused
 from tests.builders import group, node, pod, pods
-from tests.faulty import Faulty
 from tests.living import Living
 
 SET = Owner("StatefulSet", "a", "set-a", "apps")
@@ -147,36 +145,6 @@ def test_a_quorum_under_way_that_a_rival_completes_is_none_of_the_raised_minimum
     harness.add(node("n2", cpu=1), replace(harness.pod("default/a-1"), node="n2", bound_at=harness.now))
     harness.wait(40)
     assert harness.condition("default/a", "Degraded").message == "minMember was raised from 1 to 3; 1 is bound."
-
-
-def test_a_quorum_whose_bindings_wait_for_their_answers_ends_under_the_terms_it_was_begun_with() -> None:
-    harness = Living()
-    harness.withhold = lambda effect: effect.name in ("a-0", "a-1")
-    harness.add(node("n1", cpu=9), group("a", min_member=2), *pods("a", 2, owner=SET))
-    harness.wait(15)
-    harness.change_spec("default/a", min_member=2, roles=(Role("r", 1), Role("s", 1)))
-    harness.add(pod("a-2", role="r", owner=SET))
-    harness.settle()
-    harness.withhold = lambda _: False
-    harness.wait(5)
-    harness.send_withheld()
-    harness.wait(60)
-    harness.rule_one.look()
-    assert harness.status("default/a").bound == 3
-
-
-def test_a_quorum_that_a_rival_began_ends_under_the_terms_that_the_machine_knew_when_it_completed_it() -> None:
-    """The spec gets roles while the watch of PodGroups is silent: a quorum in progress keeps its terms (rule 9)."""
-    harness = Faulty()
-    harness.add(group("a", min_member=3), *pods("a", 3, owner=SET))
-    harness.settle()
-    harness.stall("groups", 20, gap=False)
-    harness.change_spec("default/a", min_member=3, roles=(Role("r", 1), Role("s", 1)))
-    rival = replace(harness.pod("default/a-0"), node="n1", bound_at=harness.now)
-    harness.add(node("n1", cpu=9), rival)
-    harness.wait(60)
-    harness.rule_one.look()
-    assert harness.status("default/a").bound == 3
 
 
 @pytest.mark.parametrize(
