@@ -520,9 +520,10 @@ def test_a_binding_drops_the_condition_that_waits_for_its_pod():
 
 
 def test_a_binding_waits_for_its_pods_condition_in_flight_which_is_not_tried_again():
-    """Steps: the condition is with the server, the binding is decided, the server answers 503."""
+    """Steps: the condition is with the server, a newer one and the binding are decided, the server answers 503."""
     queue = holding(condition("a"))
     sent = taken(queue)
+    queue.add(job(condition("a", "Newer"), 0.0))
     queue.add(job(bind("a"), 0.0))
     meanwhile = taken(queue)
     superseded = queue.superseded(job(condition("a")))
