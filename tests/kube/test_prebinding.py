@@ -27,6 +27,8 @@ DEVICES = "/apis/resource.k8s.io/v1/namespaces/team/resourceclaims/gpu"
 SELECT = SelectNode("team", "data", "u1", "n1")
 BIND = ClaimVolume("pv", "team", "data", "u1")
 USE = UseDevices("team", "gpu", "u1", Consumer("w-0", "p1"), Allocation((AllocatedDevice("gpu", ("d", "pool", "x")),)))
+MADE = msgspec.structs.replace(USE, uid="", making=Making((("gpu", "gpu", 1),)))
+"""The same for a claim that is made for the pod."""
 OURS: Json = {"annotations": {MARK: "p1"}, "finalizers": [FINALIZER]}
 HAD: Json = {
     "allocation": {"devices": {"results": [{"request": "gpu", "driver": "d", "pool": "pool", "device": "x"}]}},
@@ -156,26 +158,6 @@ ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize("step", range(4), ids=["look", "mark", "look again", "status"])
-@pytest.mark.parametrize(("failure", "result"), ANSWERS)
-def test_what_an_answer_means_at_each_step_of_an_allocation(failure, result, step):
-    """After any failure nothing more is written, and the group learns of it."""
-    api = FakeApi()
-    steps = [
-        ("GET", DEVICES, body(shown())),
-        ("PATCH", DEVICES, body({})),
-        ("GET", DEVICES, body(shown(version="8", **OURS))),
-        ("PATCH", f"{DEVICES}/status", body({})),
-    ]
-    for at, (method, path, found) in enumerate(steps):
-        api.answer(method, path, failure if at == step else found)
-    answer = written(api, USE)
-    assert answer.result is result
-    assert isinstance(answer.event, PrebindRefused)
-    assert (answer.event.uid, answer.event.what) == ("p1", USE)
-    assert [each.path for each in patches(api)] == [path for method, path, _ in steps[: step + 1] if method == "PATCH"]
-
-
 @pytest.mark.parametrize("step", range(4), ids=["look", "status", "look again", "mark"])
 @pytest.mark.parametrize(("failure", "result"), ANSWERS)
 def test_what_an_answer_means_at_each_step_of_taking_devices_back(failure, result, step):
@@ -196,7 +178,10 @@ def test_what_an_answer_means_at_each_step_of_taking_devices_back(failure, resul
 @pytest.mark.parametrize("step", range(8))
 @pytest.mark.parametrize(("failure", "result"), ANSWERS)
 def test_what_an_answer_means_at_each_step_for_a_claim_that_is_made(failure, result, step):
-    """The claim is made, marked, named in the pod's status and allocated, each step only after the one before."""
+    """The claim is made, marked, named in the pod's status and allocated, each step only after the one before.
+
+    After any failure nothing more is written, and the group learns of it.
+    """
     api = FakeApi()
     owner = {"uid": "p1", "controller": True}
     made = shown(**OURS | {"annotations": {MARK: "p1", EXTENDED: "true"}, "ownerReferences": [owner]})
@@ -214,13 +199,21 @@ def test_what_an_answer_means_at_each_step_for_a_claim_that_is_made(failure, res
         # The client itself repeats a read once if the connection is lost.
         asked_twice = 2 if result is Outcome.UNAVAILABLE else 1
         api.answer(method, path, *([failure] * asked_twice if at == step else [found]))
-    answer = written(api, msgspec.structs.replace(USE, uid="", making=Making((("gpu", "gpu", 1),))))
+    answer = written(api, MADE)
     if (step, result) == (0, Outcome.GONE):
         assert answer.done
         return
     assert answer.result is result
+    assert isinstance(answer.event, PrebindRefused)
+    assert (answer.event.uid, answer.event.what) == ("p1", MADE)
     asked = [(method, path) for method, path, _ in steps[: step + 1] if method != "GET"]
     assert [(each.method, each.path) for each in api.asked if each.method != "GET"] == asked
+
+
+def test_a_claim_that_another_makes_at_the_same_time_is_looked_for_later():
+    api = FakeApi.answering("GET", DEVICES, status(404))
+    api.answer("POST", DEVICES.rpartition("/")[0], status(409))
+    assert written(api, MADE).passing
 
 
 def test_a_reservation_that_another_makes_at_the_same_time_stays():
