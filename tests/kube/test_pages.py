@@ -31,12 +31,6 @@ async def names_of(api: FakeApi, *, resumes: bool = True) -> list[str]:
         ]
 
 
-async def test_all_pages_are_read():
-    api = FakeApi.answering("GET", PATH, body(page("a", "b", following="x")), body(page("c")))
-    assert await names_of(api) == ["a", "b", "c"]
-    assert [asked.query.get("continue") for asked in api.asked] == [None, "x"]
-
-
 async def test_the_next_page_is_asked_for_while_the_last_one_is_used():
     api = FakeApi.answering("GET", PATH, body(page("a", following="x")), body(page("b")))
     async with serving(api) as session:

@@ -178,12 +178,6 @@ class TestOrder:
             queue.add(job(bind(str(number)), 0.0))
         assert len(taken(queue)) == AT_FIRST
 
-    def test_informing_takes_at_most_half_of_the_slots(self):
-        queue = holding(*(event(str(number)) for number in range(10)))
-        assert len(taken(queue)) == SLOTS // 2
-        finish(queue, event("0"))
-        assert taken(queue) == [event(str(SLOTS // 2))]
-
     def test_informing_waits_during_a_burst_of_bindings_and_a_moment_longer(self):
         queue = holding(*BURST_OF_BINDINGS, *(event(str(number)) for number in range(10)))
         assert taken(queue) == BURST_OF_BINDINGS
@@ -193,17 +187,6 @@ class TestOrder:
         assert taken(queue, 1.0) == []
         assert queue.due(1.0) == 1.0 + QUIET_S
         assert taken(queue, 1.0 + QUIET_S) == [event(str(number)) for number in range(SLOTS // 2)]
-
-    def test_a_burst_in_the_meantime_prolongs_the_wait(self):
-        queue = holding(*BURST_OF_BINDINGS, event("e"))
-        taken(queue)
-        finish(queue, *BURST_OF_BINDINGS, now=1.0)
-        for binding in BURST_OF_BINDINGS:
-            queue.add(job(binding, 1.0))
-        assert taken(queue, 1.0 + QUIET_S) == BURST_OF_BINDINGS
-        finish(queue, *BURST_OF_BINDINGS, now=2.0)
-        assert taken(queue, 2.0) == []
-        assert taken(queue, 2.0 + QUIET_S) == [event("e")]
 
     def test_a_few_bindings_leave_informing_two_slots(self):
         few = BURST_OF_BINDINGS[1:]
@@ -217,14 +200,6 @@ class TestOrder:
         assert taken(queue, PATIENCE_S - 0.1) == BURST_OF_BINDINGS
         assert queue.due(PATIENCE_S - 0.05) == PATIENCE_S
         assert taken(queue, PATIENCE_S) == [event(str(number)) for number in range(SLOTS // 4)]
-
-    def test_the_pause_frees_more_slots_than_long_waiting(self):
-        queue = holding(*BURST_OF_BINDINGS, *(event(str(number)) for number in range(10)))
-        taken(queue)
-        taken(queue, PATIENCE_S)
-        finish(queue, *BURST_OF_BINDINGS, now=PATIENCE_S)
-        assert queue.due(PATIENCE_S) == PATIENCE_S + QUIET_S
-        assert len(taken(queue, PATIENCE_S + QUIET_S)) == SLOTS // 2 - SLOTS // 4
 
     @given(st.floats(0, 1e7))
     def test_what_is_due_can_be_taken_then_however_the_time_is_rounded(self, since):
@@ -245,21 +220,13 @@ class TestOrder:
     def test_nothing_is_due_without_a_write_that_yields(self):
         assert holding(bind("b"), evict("p")).due(0.0) == float("inf")
 
-    def test_reservations_are_not_limited_to_that_half(self):
+    def test_reservations_are_not_limited_to_half_of_the_slots(self):
         queue = holding(*(status(str(number), resource_version="1") for number in range(SLOTS)))
         assert len(taken(queue)) == SLOTS
         for number in range(SLOTS):
             finish(queue, status(str(number), resource_version="1"))
         queue.add(job(event("e"), 0.0))
         assert taken(queue) == [event("e")]
-
-    def test_informing_does_not_starve_while_bindings_never_end(self):
-        queue = backlog(patience_s=1.0)
-        queue.add(job(event("e"), 0.0))
-        for number in range(20):
-            queue.add(job(bind(str(number)), 0.0))
-        assert event("e") not in taken(queue, 4.9, most=10)
-        assert taken(queue, 5.0, most=1) == [event("e")]
 
     def test_evictions_and_look_ups_go_behind_bindings_and_before_what_only_tells_people(self):
         queue = holding(event("e"), look_up("j"), evict("p"), bind("b"))
@@ -291,13 +258,6 @@ class TestOrder:
 
 
 class TestWithdrawing:
-    def test_a_binding_that_waits_is_not_sent(self):
-        queue = backlog()
-        for uid in "abc":
-            queue.add(job(bind(uid), 0.0))
-        assert take_back(queue, withdraw("b"))
-        assert taken(queue) == [bind("a"), bind("c")]
-
     def test_a_binding_that_waits_for_its_pods_condition_is_not_sent(self):
         queue = holding(condition("a"))
         assert taken(queue) == [condition("a")]
@@ -319,12 +279,6 @@ class TestWithdrawing:
         if behind:
             finish(queue, condition("a"))
         assert taken(queue) == [bind("a", "n1")]
-
-    def test_one_that_was_sent_is_not_touched(self):
-        queue = holding(bind("a"))
-        taken(queue)
-        assert not take_back(queue, withdraw("a"))
-        assert queue.in_flight == 1
 
 
 class TestOnce:
@@ -348,15 +302,6 @@ class TestOnce:
         queue.add_again(first)
         queue.add(job(look_up("j"), 1.0))
         assert queue.next(1.0) == first._replace(attempt=1)
-
-    def test_each_kind_that_waits_is_counted_for_itself(self):
-        queue = holding(evict("p"), evict("q"), look_up("j"))
-        assert (queue.waiting(EvictPod), queue.waiting(LookUpOwner), queue.waiting(EmitEvent)) == (2, 1, 0)
-        queue.add(job(put("d"), 0.0))
-        queue.add(job(put("e"), 0.0))
-        queue.add(job(drop("e"), 0.0))
-        assert (queue.waiting(PutDemand), queue.waiting(DropDemand)) == (1, 1)
-        assert not queue.empty
 
 
 class TestNewestWins:
@@ -398,14 +343,6 @@ class TestNewestWins:
     def test_an_unconditional_status_takes_the_place_of_a_waiting_reservation(self):
         queue = holding(status("g", 1, resource_version="7"), status("g", 2), bind("b"))
         assert in_full(queue) == [bind("b"), status("g", 2)]
-
-    def test_a_reservation_behind_another_status_of_its_group_follows_at_once(self):
-        queue = holding(status("g", 1))
-        assert taken(queue) == [status("g", 1)]
-        queue.add(job(status("g", 2, resource_version="7"), 0.0))
-        queue.add(job(bind("b"), 0.0))
-        finish(queue, status("g", 1))
-        assert taken(queue) == [status("g", 2, resource_version="7"), bind("b")]
 
 
 class TestEvents:
