@@ -155,12 +155,6 @@ async def test_work_that_is_left_is_gone_on_with_at_once_though_nothing_happens(
     assert [events for events, _ in rig.machine.passes[1:]] == [[TimePassed()], [TimePassed()]]
 
 
-async def test_a_deadline_that_is_due_becomes_time_passed():
-    rig = Rig(FakeMachine(deadline=999.0))
-    await rig.engine.step()
-    assert rig.machine.passes == [([TimePassed()], 1000.0)]
-
-
 async def test_a_due_deadline_is_told_behind_what_happened_before_it():
     rig = Rig(FakeMachine(deadline=1000.0))
     rig.inbox.post([GONE])
