@@ -52,6 +52,8 @@ def test_without_a_lease_it_is_created():
         ),
         "",
     )
+    take(made, sent=100.0)
+    assert not made.handed_over
 
 
 def test_a_lease_of_another_is_taken_over_as_a_transition_that_names_the_version_seen():
