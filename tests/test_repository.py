@@ -30,6 +30,36 @@ def commands(workflow: str) -> str:
     return "\n".join(step.get("run", "") for job in jobs for step in job["steps"])
 
 
+def test_the_forges_ci_is_the_repositorys_and_nothing_is_released_without_it() -> None:
+    assert ".ci/run" in commands("ci.yaml")
+    assert ".ci/run" in commands("release.yaml")
+    jobs = read(".github/workflows/release.yaml")["jobs"]
+    assert (jobs["plugin"]["needs"], jobs["publish"]["needs"]) == ("test", ["test", "plugin"])
+
+
+def test_ci_tests_the_python_of_the_image_and_a_newer_one_and_the_night_what_takes_hours() -> None:
+    pythons = read(".github/workflows/ci.yaml")["jobs"]["test"]["strategy"]["matrix"]["python"]
+    assert re.findall(r"^FROM python:([\d.]+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE) == [pythons[0]] * 2
+    assert [int(python.removeprefix("3.")) for python in pythons] == [11, 14]
+    nightly = read(".github/workflows/nightly.yaml")
+    assert nightly[True]["schedule"], "`on` is a truth value in YAML 1.1"
+    assert nightly["jobs"]["explore"]["strategy"]["matrix"]["target"] == ["nightly", "versions", "workloads"]
+    assert {"make audit", "make coverage"} <= set(commands("ci.yaml").splitlines())
+
+
+def test_a_release_is_refused_whose_tag_is_not_the_version_of_package_and_chart() -> None:
+    chart = read("charts/gangsched/Chart.yaml")
+    assert f'version = "{chart["version"]}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8").splitlines()
+    assert f'appVersion: "{chart["version"]}"' in (ROOT / "charts/gangsched/Chart.yaml").read_text().splitlines()
+    for line in ('version = \\"$version\\"', "version: $version", 'appVersion: \\"$version\\"'):
+        assert f'grep -qx "{line}"' in commands("release.yaml")
+
+
+def test_what_a_workflow_may_do_is_said_and_no_more_than_reading_by_default() -> None:
+    for name in WORKFLOWS:
+        assert read(f".github/workflows/{name}")["permissions"] == {"contents": "read"}
+
+
 def test_krew_gets_an_archive_for_each_platform_and_a_manifest_without_gaps() -> None:
     """Runs the release step that fills in the manifest, on archives of one byte."""
     jobs = read(".github/workflows/release.yaml")["jobs"]
