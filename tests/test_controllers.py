@@ -159,7 +159,7 @@ def test_a_cell_says_what_must_be_known_beside_how_it_ended_and_where_recorded_p
         next(line for line in text.splitlines() if line.startswith(f"| [{kind}")) for kind in ("Cron", "Argo")
     )
     assert cron.endswith("| whole/whole, by the annotation `gangsched.io/group-by` |")
-    assert argo.endswith("| whole/whole with recorded pods ([test](../../tests/integration/test_argo.py)) |")
+    assert argo.endswith("| whole/whole with recorded pods ([test](../../tests/integration/test_recorded.py)) |")
     assert not any(line.startswith(("| CronJob |", "| Argo")) for line in text.splitlines())
 
 

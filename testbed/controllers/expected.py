@@ -269,7 +269,7 @@ _ROWS = (
         kind="Argo Workflow",
         page="../gangs.md",
         system="Argo 3.6",
-        recorded={BY_HAND: "tests/integration/test_argo.py"},
+        recorded={BY_HAND: "tests/integration/test_recorded.py"},
         not_declared=_nowhere(
             "its steps are scheduled one by one: each begins when those before it have ended", AUTO, ANNOTATION, OWN
         ),
@@ -279,7 +279,7 @@ _ROWS = (
         page="../dialects.md#spark",
         system="Spark",
         noted={BY_HAND: "by annotations on the driver"},
-        recorded={BY_HAND: "tests/integration/test_spark.py"},
+        recorded={BY_HAND: "tests/integration/test_recorded.py"},
         not_declared=_nowhere(
             "only the driver's image creates the executors and knows their number", AUTO, ANNOTATION, OWN
         ),
@@ -289,7 +289,7 @@ _ROWS = (
         page="../dialects.md#spark",
         system="Spark operator",
         noted={BY_HAND: "by annotations in `spec.driver`"},
-        recorded={BY_HAND: "tests/integration/test_spark.py"},
+        recorded={BY_HAND: "tests/integration/test_recorded.py"},
         not_declared=_nowhere(
             "only the driver's image creates the executors, in the same way as without the operator",
             AUTO,

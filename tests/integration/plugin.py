@@ -7,6 +7,7 @@ import io
 import os
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from unittest import mock
@@ -14,7 +15,8 @@ from unittest import mock
 from gangsched.cli import main, make_parser
 from testbed.control_plane import ControlPlane
 
-ENTRY_POINTS = {"kubectl-gang": "gangsched.cli:plugin", "kubectl_complete-gang": "gangsched.cli.completion:plugin"}
+SCRIPTS = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["scripts"]
+"""The programs that the package installs, with their entry points."""
 
 
 class Kubectl:
@@ -26,7 +28,7 @@ class Kubectl:
         self.binary = control_plane.binaries / "kubectl"
         self.kubeconfig = folder / "kubeconfig"
         self.kubeconfig.write_bytes(control_plane.kubeconfig.read_bytes())
-        for name, entry in ENTRY_POINTS.items():
+        for name, entry in SCRIPTS.items():
             module, _, function = entry.partition(":")
             script = folder / name
             script.write_text(

@@ -28,7 +28,7 @@ from tests.natives import native
 
 NATIVE = WORDS["native"]
 SIDES = ("default-scheduler", "gangsched")
-CHUNK = 25
+CHUNK = 10
 RESTS_S = 4.0
 pytestmark = pytest.mark.timeout(600)
 
@@ -72,7 +72,7 @@ def both() -> Iterator[ControlPlane]:
             yield running
 
 
-@in_turn("first", range(0, 200, CHUNK))
+@in_turn("first", range(0, 200, CHUNK), share=(0, 20))
 def test_what_kube_scheduler_admits_gangsched_admits_too(
     both: ControlPlane, first: int, show: Callable[[str], None]
 ) -> None:

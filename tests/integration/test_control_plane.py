@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +13,6 @@ import pytest
 
 from testbed import leftovers
 from testbed.api import ApiError
-from testbed.control_plane import ControlPlane
 from testbed.tether import RUN_VARIABLE
 from tests.integration.waiting import until
 
@@ -79,53 +79,45 @@ def test_kwok_runs_no_pod_without_a_node_and_none_that_has_ended(control_plane, 
     assert control_plane.api.get(f"{pods}/p")["status"]["phase"] == before
 
 
-def test_an_owner_that_is_killed_leaves_no_process_and_no_folder():
-    marker = f"killed-{os.getpid()}"
-    program = """
+PROGRAM = """
 import time
-from testbed.control_plane import ControlPlane
-with ControlPlane() as running:
-    running.spawn("bystander", ["sleep", "1000"])
+from testbed.tether import Tether
+with Tether() as tether:
+    tether.start("server", ["sleep", "1000"])
     print("up", flush=True)
     time.sleep(1000)
 """
-    owner = subprocess.Popen(
-        [sys.executable, "-c", program],
-        cwd=ROOT,
-        env=os.environ | {RUN_VARIABLE: marker},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with owner:
+
+
+@pytest.mark.parametrize("killed", ["owner", "tether"])
+def test_servers_end_when_their_owner_is_killed_or_its_tether(killed):
+    """The folder of a tether that was killed stays."""
+    marker = f"killed-{os.getpid()}-{killed}"
+    env = os.environ | {RUN_VARIABLE: marker}
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True
+    ) as owner:
         assert owner.stdout is not None
         assert owner.stdout.readline() == "up\n"
-        assert len(leftovers.processes(marker)) >= 6
-        assert len(leftovers.folders(marker)) == 1
+        found = leftovers.processes(marker)
+        [tether] = [pid for pid, command in found.items() if "tether.py" in command]
+        [server] = [pid for pid, command in found.items() if command.startswith("sleep")]
+        [folder] = leftovers.folders(marker)
+        os.kill(owner.pid if killed == "owner" else tether, signal.SIGKILL)
+        until(lambda: server not in leftovers.processes(marker))
         owner.kill()
-    assert owner.returncode == -signal.SIGKILL
+    if killed == "tether":
+        shutil.rmtree(folder)
     assert leftovers.report(marker, within_s=10) == []
 
 
-def test_every_listener_is_on_loopback_and_servers_die_with_a_tether_that_is_killed():
-    with ControlPlane(scheduler=True) as running:
-        folder = str(running.folder)
-        ours = leftovers.processes(os.environ[RUN_VARIABLE])
-        servers = {pid: command for pid, command in ours.items() if folder in command}
-        addresses = {
-            f"{command.split()[0].rsplit('/')[-1]} {address}"
-            for pid, command in servers.items()
-            for address in leftovers.listening(pid)
-        }
-        tethers = [pid for pid, command in ours.items() if "tether.py" in command and _holds(pid, running.folder)]
-        assert len(tethers) == 1
-        os.kill(tethers[0], signal.SIGKILL)
-        until(lambda: not any(folder in command for command in leftovers.processes(os.environ[RUN_VARIABLE]).values()))
-    subprocess.run(["rm", "-r", folder], check=True)
+def test_every_listener_is_on_loopback(control_plane):
+    folder = str(control_plane.folder)
+    addresses = {
+        f"{command.split()[0].rsplit('/')[-1]} {address}"
+        for pid, command in leftovers.processes(os.environ[RUN_VARIABLE]).items()
+        if folder in command
+        for address in leftovers.listening(pid)
+    }
     assert {address.split()[0] for address in addresses} >= {"etcd", "kube-apiserver"}
     assert [address for address in addresses if f" {LOOPBACK_V4}:" not in address] == []
-
-
-def _holds(tether, folder):
-    """Whether the process is the parent of the servers in that folder."""
-    children = Path(f"/proc/{tether}/task/{tether}/children").read_text().split()
-    return any(str(folder) in Path(f"/proc/{child}/cmdline").read_text() for child in children)

@@ -32,6 +32,8 @@ INSTALL = (
     "helm install gangsched charts/gangsched --namespace gangsched-system --create-namespace "
     "--set image.repository=REGISTRY/gangsched"
 )
+INSTALLED = f"helm status gangsched --namespace gangsched-system || {INSTALL}"
+"""A command that installs the chart unless an earlier page has."""
 
 
 def made(namespace: str) -> str:
@@ -46,11 +48,7 @@ LEASE = {
 }
 TRAINING = "kubectl apply --filename training.yaml"
 BEFORE = {
-    ("docs/dialects.md", "helm upgrade gangsched"): (
-        INSTALL,
-        made("team-a"),
-        made("team-b"),
-    ),
+    ("docs/dialects.md", "helm upgrade gangsched"): (INSTALLED, made("team-a"), made("team-b")),
     ("docs/autoscalers.md", "kubectl get podgroups.gangsched.io training"): (TRAINING,),
     ("docs/gangs.md", "kubectl label namespace training"): ("kubectl create namespace training",),
     ("docs/gangs.md", "kubectl annotate job train"): ("kubectl create job train --image none",),
@@ -59,13 +57,13 @@ BEFORE = {
         made("gangsched-system"),
         f"kubectl create --filename - <<< '{json.dumps(LEASE)}'",
     ),
-    ("docs/migrate/native.md", "helm upgrade gangsched"): (INSTALL,),
-    ("docs/migrate/palantir.md", "helm upgrade gangsched"): (INSTALL,),
-    ("docs/sizing.md", "helm upgrade gangsched"): (INSTALL,),
-    ("docs/uninstall.md", "helm uninstall gangsched"): (INSTALL,),
+    ("docs/migrate/native.md", "helm upgrade gangsched"): (INSTALLED,),
+    ("docs/migrate/palantir.md", "helm upgrade gangsched"): (INSTALLED,),
+    ("docs/sizing.md", "helm upgrade gangsched"): (INSTALLED,),
+    ("docs/uninstall.md", "helm uninstall gangsched"): (INSTALLED,),
     ("docs/uninstall.md", "kubectl delete -f manifests"): ("kubectl apply -f manifests/deployment.yaml",),
     ("docs/upgrade.md", "helm upgrade gangsched"): (
-        INSTALL,
+        INSTALLED,
         "helm get values gangsched -n gangsched-system -o yaml > my-values.yaml",
     ),
     ("docs/upgrade.md", "kubectl apply --server-side -f crds/ -f manifests"): (
@@ -93,6 +91,7 @@ SHOWN = {
 ENDLESS = {"gangsched dashboard": "http://127.0.0.1:", ".venv/bin/gangsched try": "The page: http://127.0.0.1:"}
 """Output of the commands that run until Ctrl-C, expected before it is pressed."""
 _WITHIN_S = 30
+_INSTALLS = re.compile("helm install|-f (crds|manifests)/|delete crd")
 _STATE = re.compile(r"(cd|export) |\w+=\S*$")
 
 pytestmark = pytest.mark.timeout(300)
@@ -184,12 +183,15 @@ def _no_nodes_left() -> None:
 
 
 @pytest.fixture
-def reader(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[Reader]:
-    yield reader_in(control_plane, namespace, tmp_path)
+def reader(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Reader:
+    return reader_in(control_plane, namespace, tmp_path)
+
+
+def uninstall(control_plane: ControlPlane) -> None:
+    """Remove what other pages have installed; the CRD is there."""
     for release in json.loads(control_plane.helm("list", "--all-namespaces", "--output", "json")):
         control_plane.helm("uninstall", release["name"], "--namespace", release["namespace"], "--wait")
-    if control_plane.kubectl("get", "deployments", "gangsched", "-n", "gangsched-system", "--ignore-not-found"):
-        control_plane.kubectl("delete", "-f", DEPLOYMENT)
+    control_plane.kubectl("delete", "--ignore-not-found", "--filename", DEPLOYMENT)
     crds.install(control_plane)
 
 
@@ -218,12 +220,14 @@ def reader_in(control_plane: ControlPlane, namespace: str, folder: Path) -> Read
 
 
 TO_RUN = [command for command in ALL if not command.run_by and not command.why_not_here]
-NOT_TO_RUN = [command for command in ALL if command.why_not_here]
+NOT_TO_RUN = list({command.text: command for command in ALL if command.why_not_here}.values())
 
 
 @pytest.mark.parametrize("page", dict.fromkeys(command.page for command in TO_RUN))
 def test_the_commands_of_a_page_do_what_it_says(reader: Reader, page: str) -> None:
     state: list[str] = []
+    if any(_INSTALLS.search(each.text) for each in TO_RUN if each.page == page):
+        uninstall(reader.control_plane)
     for each in TO_RUN:
         if each.page != page:
             continue

@@ -28,7 +28,7 @@ from tests.integration.waiting import until
 
 NAMESPACE = "gangsched-finished"
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:gangsched"
-MANY, TTL_S = 1000, 1.0
+MANY, TTL_S = 240, 1.0
 ELECTION = {"leaseDuration": "9s", "renewDeadline": "4s", "retryPeriod": "1s", "resourceNamespace": NAMESPACE}
 
 pytestmark = pytest.mark.timeout(300)
@@ -105,7 +105,7 @@ def resident_mb(operator: Operator) -> float:
     return int(statm.split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def test_a_thousand_are_gone_a_minute_after_their_time_to_live_across_a_change_of_leader(
+def test_hundreds_are_gone_a_minute_after_their_time_to_live_across_a_change_of_leader(
     cluster: Cluster, start: Start, show: Callable[[str], None]
 ) -> None:
     """They ended before the replicas started, which read their statuses; the leader ends in the middle of the work."""
@@ -123,7 +123,7 @@ def test_a_thousand_are_gone_a_minute_after_their_time_to_live_across_a_change_o
         cluster.add_group(name, min_member=1, ttlAfterFinished="1s", timeoutPolicy="Fail", maxScheduleTime="1s")
         cluster.add_pods(name, 1, requests={"cpu": "99"})
     cluster.until(lambda: all(cluster.phase(f"alive-{number}") == "Failed" for number in range(3)))
-    until(lambda: deleted_by(leader) >= 100)
+    until(lambda: deleted_by(leader) >= 24)
     assert leader.stop() == 0
     until(lambda: set(cluster.groups()) == spared, within_s=TTL_S + 60)
     took_s, own = time.monotonic() - led, deleted_by(standby)
@@ -134,7 +134,7 @@ def test_a_thousand_are_gone_a_minute_after_their_time_to_live_across_a_change_o
     show(f"a finished group cost {used_ms:.1f} ms of processor time in all of the operator")
     show(f"the operator's memory grew by {resident_mb(standby) - before_mb:.0f} MB meanwhile")
     assert cluster.control_plane.not_permitted(ACCOUNT) == []
-    time.sleep(5)
+    time.sleep(2 * TTL_S)
     assert set(cluster.groups()) == spared
     watched = [entry["requestURI"] for entry in cluster.control_plane.audited(ACCOUNT) if entry["verb"] == "watch"]
     limited = [uri for uri in watched if "podgroups?" in uri and "fieldSelector=status.phase" in uri]

@@ -98,6 +98,7 @@ def test_two_installations_of_one_name_bind_the_pods_of_their_own_scheduler_name
     notes = release("gangsched", "green", "config.schedulerNames={green}")
     assert "was left as it is: it belongs to the release gangsched in namespace blue" in " ".join(notes.split())
     assert owner(cluster) == ("gangsched", "blue")
+    cluster.helm("upgrade", "gangsched", CHART, "--namespace", "green", "--reuse-values", "--dry-run=server")
     cluster.add_node("worker", cpu="4")
     pods = "/api/v1/namespaces/default/pods"
     with operator(cluster, "blue", tmp_path) as blue, operator(cluster, "green", tmp_path) as green:
@@ -112,21 +113,12 @@ def test_two_installations_of_one_name_bind_the_pods_of_their_own_scheduler_name
         cluster.api.delete(f"{pods}/{name}", grace_s=0)
 
 
-def test_after_an_uninstall_the_chart_goes_into_another_namespace_beside_the_kept_crd(cluster, release):
-    disown(cluster, "first", "one")
-    release("first", "one")
-    cluster.helm("uninstall", "first", "--namespace", "one", "--wait")
-    notes = release("second", "two")
-    assert "it belongs to the release first in namespace one" in " ".join(notes.split())
-    assert owner(cluster) == ("first", "one")
-    cluster.helm("upgrade", "second", CHART, "--namespace", "two", *IMAGE)
-    assert cluster.api.get("/apis/apps/v1/namespaces/two/deployments/second-gangsched")["status"]["readyReplicas"] == 2
-
-
-def test_a_crd_that_kubectl_has_applied_is_left_to_it(cluster, release):
+def test_a_crd_that_kubectl_has_applied_is_left_to_it(cluster):
     disown(cluster)
-    notes = release("gangsched", "one")
-    assert "it was installed without helm" in " ".join(notes.split())
+    place = ("--namespace", "one", "--create-namespace", "--dry-run=server")
+    assert "it was installed without helm" in " ".join(
+        cluster.helm("install", "gangsched", CHART, *place, *IMAGE).split()
+    )
 
 
 def test_everything_that_can_be_switched_on_is_admitted(cluster, release):
@@ -227,7 +219,11 @@ class TestHelmTest:
             assert passed.returncode == 0, passed.stderr
             assert passed.stdout.splitlines()[-1].endswith("1 of them leads")
         with operator(cluster, "one", tmp_path, "--dry-run") as dry:
+            assert dry.get("/readyz") == (200, "ok: dry run\n")
+            assert dry.metric("gangsched_synced") == 1
             assert "0 replicas lead" in self.check(dry.address).stderr
+        lease = cluster.api.get("/apis/coordination.k8s.io/v1/namespaces/one/leases/gangsched")
+        assert lease["spec"]["holderIdentity"] == "", "a dry run touches no lease"
         assert "refused" in self.check(dry.address).stderr
 
     def test_the_pod_that_runs_it_is_admitted_where_pods_are_restricted(self, cluster):

@@ -16,8 +16,8 @@ from tests import effort
 from tests.effort import kills
 from tests.integration.cluster import Cluster
 
-GANGS, SIZE, ROOM_FOR = 8, 6, 5
-LATEST_KILL_S = 0.6
+GANGS, SIZE, ROOM_FOR = 6, 5, 4
+LATEST_KILL_S = 0.4
 """Latest kill, in seconds after the first pod was created; binding everything that fits takes less. Every second time
 the limit is a tenth of this, counted from the first observed binding."""
 
@@ -25,7 +25,7 @@ the limit is a tenth of this, counted from the first observed binding."""
 @pytest.mark.timeout(1200)
 @pytest.mark.explores
 def test_after_a_kill_at_any_instant_every_group_is_whole_or_wholly_unbound(with_crd: ControlPlane, cluster: Cluster):
-    """Eight gangs of six and room for five: after each kill exactly five are bound, whole, by the next process."""
+    """Six gangs of five and room for four: after each kill exactly four are bound, whole, by the next process."""
     random = Random(20 + effort.first_seed)
     cluster.add_node("n1", cpu=str(ROOM_FOR * SIZE))
     struck: list[int] = []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import secrets
-import tomllib
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,13 +15,11 @@ import yaml
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
 from tests.integration.cluster import Cluster
-from tests.integration.plugin import ENTRY_POINTS, Kubectl
+from tests.integration.plugin import Kubectl
 from tests.integration.waiting import until
 from tests.terminal import Terminal
 
 pytestmark = pytest.mark.usefixtures("operator")
-
-PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 
 @pytest.fixture(autouse=True)
@@ -182,6 +179,22 @@ class TestExplain:
         found = json.loads(kubectl.run("gang", "explain", "waiter", "-o", "json"))
         assert found == yaml.safe_load(kubectl.run("gang", "explain", "waiter", "-o", "yaml"))
         assert (found["namespace"], found["name"], found["reason"]) == (waiting.namespace, "waiter", "Unschedulable")
+        assert (found["shortfall"]["fits"], found["shortfall"]["lacks"]) == (1, {"cpu": "2"})
+
+    def test_without_a_name_all_that_wait_are_listed(self, waiting, kubectl):
+        told = json.loads(kubectl.run("gang", "explain", "-A", "--json"))
+        names = {each["name"] for each in told["waiting"] if each["namespace"] == waiting.namespace}
+        assert names == {"waiter", "few", "bare"}
+
+    def test_who_may_see_podgroups_alone_is_told_their_status_and_that_pods_are_unknown(self, waiting, kubectl):
+        grant(waiting, "viewer", ["podgroups"])
+        told = json.loads(kubectl.run("gang", "explain", "waiter", "--json", "--as", "viewer"))
+        assert (told["reason"], told["message"]) == ("Unschedulable", waiting.condition("waiter")["message"])
+        assert told["shortfall"] is None
+        assert "forbidden" in told["fromStatusAlone"]
+        status, out, err = kubectl.tried("gang", "explain", "none", "--as", "viewer")
+        assert (status, out) == (1, "")
+        assert "gangsched cannot see whether pods declare such a group" in err
 
 
 class TestEvents:
@@ -217,10 +230,6 @@ class TestEvents:
 
 
 class TestPlugin:
-    def test_the_entry_points_are_those_that_the_package_installs(self):
-        scripts = tomllib.loads(PYPROJECT.read_text())["project"]["scripts"]
-        assert {name: entry for name, entry in scripts.items() if name != "gangsched"} == ENTRY_POINTS
-
     def test_it_calls_itself_what_people_type_and_installs_no_operator(self, kubectl):
         status, told, err = kubectl.started("gang", "--help")
         assert (status, err) == (0, "")

@@ -100,10 +100,15 @@ def settings(tmp_path: Path) -> Callable[[str], str]:
 
 
 @beside_the_browser
-async def test_the_operator_serves_the_page_of_what_it_knows(
+async def test_the_operator_serves_the_page_of_what_it_knows_and_so_does_a_standby(
     tab: Tab, browser: Browser, with_crd: ControlPlane, cluster: Cluster, settings: Callable[[str], str]
 ) -> None:
-    with Operator(with_crd, "--config", settings(SETTINGS)) as operator:
+    election = f"leaderElection: {{resourceNamespace: {cluster.namespace}}}\n"
+    config = settings(SETTINGS + election)
+    with (
+        Operator(with_crd, "--config", config, leader_elect=True) as operator,
+        Operator(with_crd, "--config", config, leader_elect=True) as standby,
+    ):
         first = address_of_page(operator)
         await open_(tab, first)
         await open_tables(tab)
@@ -136,27 +141,10 @@ async def test_the_operator_serves_the_page_of_what_it_knows(
         # The next browser has a different address.
         assert address_of_page(operator) != first
         async with chromium.tab(browser) as other:
-            await open_(other, address_of_page(operator))
-            assert await other.page.evaluate(told("/waits")("#line"))
-        assert f"token={first.rpartition('=')[2]}" in operator.log
-
-
-@beside_the_browser
-async def test_a_standby_serves_the_page_too(
-    tab: Tab, with_crd: ControlPlane, cluster: Cluster, settings: Callable[[str], str]
-) -> None:
-    election = f"leaderElection: {{resourceNamespace: {cluster.namespace}}}\n"
-    with (
-        Operator(with_crd, "--config", settings(election), leader_elect=True),
-        Operator(with_crd, "--config", settings(SETTINGS + election), leader_elect=True) as standby,
-    ):
-        cluster.add_node("n1", cpu="2")
-        cluster.add_group("runs", min_member=2)
-        cluster.add_pods("runs", 2)
-        await open_(tab, address_of_page(standby))
-        await open_tables(tab)
-        await tab.until(told(f"{cluster.namespace}/runs (2)")("#nodes"))
+            await open_(other, address_of_page(standby))
+            await other.until(told("/waits")("#line"))
         assert "standby" in standby.get("/readyz")[1]
+        assert f"token={first.rpartition('=')[2]}" in operator.log
 
 
 def test_a_port_that_is_taken_is_told_in_a_sentence(with_crd: ControlPlane, settings: Callable[[str], str]) -> None:

@@ -51,12 +51,6 @@ def writing(cluster: Cluster, tmp_path: Path) -> Iterator[Operator]:
             yield running
 
 
-@pytest.fixture
-def operator(cluster: Cluster, tmp_path: Path) -> Iterator[Operator]:
-    with writing(cluster, tmp_path) as running:
-        yield running
-
-
 def declare(cluster: Cluster, name: str = "g", **more: object) -> None:
     cluster.api.post(WORDS_HERE.at(cluster.namespace), WORDS_HERE.body | {"metadata": {"name": name}} | more)
 
@@ -79,18 +73,26 @@ def write(cluster: Cluster, value: str | None, name: str = "g") -> None:
     cluster.api.merge(f"{WORDS_HERE.at(cluster.namespace)}/{name}/status", {"status": {"phase": value}})
 
 
-@pytest.mark.parametrize("stored", [nullcontext, as_before_1_11], ids=["now", "Volcano 1.10"])
+@pytest.mark.parametrize(("stored", "rivals"), [(nullcontext, 20), (as_before_1_11, 0)], ids=["now", "Volcano 1.10"])
 def test_a_podgroup_without_pods_is_inqueue_and_running_once_they_are_bound(
-    cluster: Cluster, tmp_path: Path, stored: Callable[[ControlPlane], AbstractContextManager[object]]
+    cluster: Cluster, tmp_path: Path, stored: Callable[[ControlPlane], AbstractContextManager[object]], rivals: int
 ) -> None:
-    """The controller waits for Inqueue, then makes two pods. Nothing but the phase of the object is changed."""
+    """The controller waits for Inqueue, then makes two pods. Nothing but the phase of the object is changed.
+
+    What another scheduler writes at the same time, as soon as an object exists, always stays.
+    """
+    names = [f"race-{number}" for number in range(rivals)]
     with stored(cluster.control_plane), writing(cluster, tmp_path):
+        for name in names:
+            declare(cluster, name)
+            write(cluster, "Pending", name)
         declare(cluster, status={})
         cluster.until(lambda: phase(cluster) == "Inqueue")
         add_pods(cluster, "one", "two")
         cluster.add_node("n1")
         cluster.until(lambda: phase(cluster) == "Running")
         assert len(cluster.bound()) == 2
+        assert [phase(cluster, name) for name in names] == ["Pending"] * len(names)
         seen = found(cluster)
         refused = cluster.control_plane.not_permitted(account(cluster))
         asked = {
@@ -99,7 +101,7 @@ def test_a_podgroup_without_pods_is_inqueue_and_running_once_they_are_bound(
             if (target := entry.get("objectRef", {})).get("resource") == "podgroups"
             and target.get("apiGroup") == "scheduling.volcano.sh"
         }
-        cluster.api.delete(f"{WORDS_HERE.at(cluster.namespace)}/g")
+        cluster.api.delete(WORDS_HERE.at(cluster.namespace))
 
     assert seen["spec"] == WORDS_HERE.body["spec"]
     [ours] = [entry for entry in seen["metadata"]["managedFields"] if entry["manager"] == "gangsched"]
@@ -127,19 +129,3 @@ def test_the_chart_grants_the_phase_in_the_named_namespaces_alone(cluster: Clust
 
         # The API server knows a new Role after a moment.
         cluster.until(lambda: granted() == expected, what=lambda: str(granted()))
-
-
-@pytest.mark.usefixtures("operator")
-def test_a_phase_that_another_scheduler_writes_at_the_same_time_always_stays(cluster: Cluster) -> None:
-    """It writes as soon as the object exists, so that both write at once, twenty times."""
-    names = [f"race-{number}" for number in range(20)]
-    for name in names:
-        declare(cluster, name)
-        write(cluster, "Pending", name)
-    declare(cluster)
-    cluster.until(lambda: phase(cluster) == "Inqueue")
-    cluster.add_node("n1")
-    add_pods(cluster, "one", "two")
-    cluster.until(lambda: phase(cluster) == "Running")
-
-    assert [phase(cluster, name) for name in names] == ["Pending"] * 20

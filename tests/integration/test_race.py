@@ -11,7 +11,7 @@ from demo.race import Race, RaceError
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
 
-ROUNDS = 8
+ROUNDS = 4
 
 
 @pytest.fixture

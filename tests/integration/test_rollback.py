@@ -8,7 +8,7 @@ from testbed.operator import Operator
 from testbed.workloads import pod_template
 from tests.integration.cluster import end_terminating
 
-SIZE = 20
+SIZE = 8
 IGNORES_DISRUPTION = {
     "rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
 }
@@ -31,10 +31,10 @@ def off_their_nodes(cluster, group: str, uids: set[str]) -> bool:
 
 def test_a_job_that_ignores_disruptions_survives_an_undo_and_ends_whole(cluster, refuse_bindings):
     cluster.add_node("n1", cpu=str(SIZE))
-    refuse_bindings("train-19-")
+    refuse_bindings(f"train-{SIZE - 1}-")
     cluster.add_group("train", min_member=SIZE)
     # Per index, so that the Job's controller waits 10 s before it makes the pods again. By Job it waits 10 s doubled
-    # for every failure, also for those it ignores, which is its longest back-off of 10 min for 19 at once.
+    # for every failure, also for those it ignores, up to 10 min for many at once.
     rules = {"completionMode": "Indexed", "backoffLimitPerIndex": 1, "podFailurePolicy": IGNORES_DISRUPTION}
     cluster.add_job("train", SIZE, "train", **rules)
     cluster.until_bound("train", SIZE - 1)

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
+from gangsched.cli import main
 from testbed.operator import Operator
+from tests.integration.access import may
 from tests.integration.cluster import Cluster
+from tests.integration.waiting import until
 
 
-def gangsched(*arguments, stdin=""):
-    return subprocess.run(
-        [sys.executable, "-m", "gangsched", *arguments],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        env=os.environ | {"NO_COLOR": "1"},
-    )
+@pytest.fixture
+def gangsched(monkeypatch, capsys):
+    """Calls a command that must succeed; what it prints, and what it says on standard error."""
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    def run(*arguments):
+        status = main(list(arguments))
+        shown = capsys.readouterr()
+        assert status == 0, shown.err
+        return shown.out, shown.err
+
+    return run
 
 
 def job(name, *, parallelism, cpu, annotations):
@@ -62,22 +64,23 @@ def waiting(with_crd, namespace):
         yield cluster
 
 
-def test_simulate_decides_by_a_snapshot_as_the_operator_does_and_no_secret_is_in_it(with_crd, waiting, tmp_path):
-    taken = gangsched("snapshot", "--kubeconfig", str(with_crd.kubeconfig))
-    assert (taken.returncode, taken.stderr) == (0, "")
-    assert "s3cr3t" not in taken.stdout
-    found = json.loads(taken.stdout)["items"]
+def test_simulate_decides_by_a_snapshot_as_the_operator_does_and_no_secret_is_in_it(
+    gangsched, with_crd, waiting, tmp_path
+):
+    taken, said = gangsched("snapshot", "--kubeconfig", str(with_crd.kubeconfig))
+    assert said == ""
+    assert "s3cr3t" not in taken
+    found = json.loads(taken)["items"]
     kinds = {each["kind"] for each in found}
     assert {"Node", "Pod", "Job", "Namespace", "PriorityClass"} <= kinds
     assert not kinds & {"Secret", "ConfigMap"}
     assert all("managedFields" not in each["metadata"] for each in found)
 
     file = tmp_path / "snapshot.json"
-    file.write_text(taken.stdout)
-    done = gangsched("simulate", str(file), "--json")
-    assert done.returncode == 0, done.stderr
-    simulated = json.loads(done.stdout)
-    mine = {each["name"]: each for each in simulated["groups"] if each["namespace"] == waiting.namespace}
+    file.write_text(taken)
+    simulated, _ = gangsched("simulate", str(file), "--json")
+    groups = json.loads(simulated)["groups"]
+    mine = {each["name"]: each for each in groups if each["namespace"] == waiting.namespace}
     assert {name: (each["phase"], each["bound"]) for name, each in mine.items()} == {
         "job.first": ("Running", 3),
         "job.second": ("TimedOut", 0),
@@ -85,21 +88,16 @@ def test_simulate_decides_by_a_snapshot_as_the_operator_does_and_no_secret_is_in
     assert "cpu 1" in mine["job.second"]["message"]
 
 
-def test_what_may_not_be_listed_is_left_out_and_said(with_crd, waiting):
-    name = f"nodes-{waiting.namespace}"
+def test_what_may_not_be_listed_is_left_out_and_said(gangsched, with_crd, namespace):
+    name = f"nodes-{namespace}"
+    account = f"{namespace}:default"
+    with_crd.add_node("n1")
     with_crd.kubectl("create", "clusterrole", name, "--verb=list", "--resource=nodes")
-    with_crd.kubectl(
-        "create", "clusterrolebinding", name, f"--clusterrole={name}", f"--serviceaccount={waiting.namespace}:default"
-    )
-    kubeconfig = with_crd.kubeconfig_of_service_account(waiting.namespace, "default")
-    try:
-        waiting.until(
-            lambda: "You may not list nodes" not in gangsched("snapshot", "--kubeconfig", str(kubeconfig)).stderr
-        )
-        taken = gangsched("snapshot", "--kubeconfig", str(kubeconfig))
-    finally:
-        with_crd.kubectl("delete", "clusterrolebinding,clusterrole", name)
-    assert taken.returncode == 0, taken.stderr
-    assert {each["kind"] for each in json.loads(taken.stdout)["items"]} == {"Node"}
+    with_crd.kubectl("create", "clusterrolebinding", name, f"--clusterrole={name}", f"--serviceaccount={account}")
+    until(lambda: may(with_crd.api, f"system:serviceaccount:{account}", "list", "nodes"))
+    kubeconfig = with_crd.kubeconfig_of_service_account(namespace, "default")
+    taken, said = gangsched("snapshot", "--kubeconfig", str(kubeconfig))
+    with_crd.kubectl("delete", "clusterrolebinding,clusterrole", name)
+    assert {each["kind"] for each in json.loads(taken)["items"]} == {"Node"}
     told = "gangsched snapshot: You may not list pods, so the snapshot has none: request the right to list them."
-    assert told in taken.stderr.splitlines()
+    assert told in said.splitlines()

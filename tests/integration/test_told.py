@@ -34,6 +34,7 @@ def crowd(cluster: Cluster) -> Cluster:
     cluster.until_reason("waits", "Unschedulable")
     cluster.until(lambda: cluster.phase("empty") == "Pending", what="the group without pods is seen")
     cluster.until(lambda: cluster.told("waits-undeclared-0"), what="the other gang waits")
+    cluster.until(lambda: cluster.events("waits-0"), what="a member has an Event")
     return cluster
 
 
@@ -43,46 +44,45 @@ def undeclared(cluster: Cluster, name: str, size: int) -> None:
     cluster.until_bound(name, size)
 
 
-def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main([*arguments]) == 0
-    return capsys.readouterr().out
-
-
-@pytest.mark.parametrize("everywhere", [False, True], ids=["own namespace", "all namespaces"])
-def test_the_list_is_the_same(
-    crowd: Cluster, with_crd: ControlPlane, capsys, monkeypatch: pytest.MonkeyPatch, *, everywhere: bool
+def test_lists_are_the_same_and_nobody_reads_more_pods_than_needed(
+    crowd: Cluster, with_crd: ControlPlane, capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with_crd.kubectl("create", "namespace", f"{crowd.namespace}-other")
     another = Cluster(with_crd, f"{crowd.namespace}-other")
+    with_crd.api.post("/api/v1/namespaces", {"metadata": {"name": another.namespace}})
     another.until(lambda: another.api.get(f"/api/v1/namespaces/{another.namespace}/serviceaccounts/default"))
     undeclared(another, "undeclared", 1)
-    where = ("--all-namespaces",) if everywhere else ("--namespace", crowd.namespace)
-    command = ("list", "--kubeconfig", str(with_crd.kubeconfig), *where)
-    asked = len(reads_of_pods(with_crd))
-    told = shown(capsys, *command)
-    requests = reads_of_pods(with_crd)[asked:]
-    assert any("notin" in each for each in requests)
+    commands = [
+        ("list", "--namespace", crowd.namespace),
+        ("list", "--all-namespaces"),
+        ("events", f"{crowd.namespace}/waits"),
+        ("explain", f"{crowd.namespace}/runs"),
+        ("explain", f"{crowd.namespace}/waits"),
+        ("explain", "--all-namespaces"),
+    ]
+
+    def shown(command: tuple[str, ...]) -> str:
+        assert main([*command, "--kubeconfig", str(with_crd.kubeconfig)]) == 0
+        return capsys.readouterr().out
+
+    told, reads = [], []
+    for command in commands:
+        asked = len(reads_of_pods(with_crd))
+        told.append(shown(command))
+        reads.append(reads_of_pods(with_crd)[asked:])
+    own, everywhere, events, running, waiting, all_that_wait = told
+    assert all(any("notin" in each for each in found) for found in reads[:2])
+    assert "pod/waits-0" in events
+    assert [each for each in reads[2] if "labelSelector" not in each] == []
+    assert running.startswith(f"{crowd.namespace}/runs: Running Scheduled")
+    assert reads[3] == []
+    assert "lacks" in waiting
+    assert "An operator leads: " in all_that_wait
+    for at, text in enumerate((own, everywhere)):
+        rows = [line.split()[at] for line in text.splitlines()[1:]]
+        assert {"runs", "waits", "empty", "undeclared", "waits-undeclared"} <= {*rows}
     monkeypatch.setattr("gangsched.cli.leaders.Leaders.tell", lambda *_: False)
-    assert cells(told) == cells(shown(capsys, *command))
-    rows = {line.split()[int(everywhere)]: line.split() for line in told.splitlines()[1:]}
-    assert {"runs", "waits", "empty", "undeclared", "waits-undeclared"} <= {*rows}
+    assert [cells(shown(command)) for command in commands[:2]] == [cells(own), cells(everywhere)]
     another.delete_pod("undeclared-0")
-
-
-def test_events_of_members_are_found_by_their_label(crowd: Cluster, with_crd: ControlPlane, capsys) -> None:
-    crowd.until(lambda: crowd.events("waits-0"), what="a member has an Event")
-    asked = len(reads_of_pods(with_crd))
-    out = shown(capsys, "events", f"{crowd.namespace}/waits", "--kubeconfig", str(with_crd.kubeconfig))
-    assert "pod/waits-0" in out
-    assert [each for each in reads_of_pods(with_crd)[asked:] if "labelSelector" not in each] == []
-
-
-def test_a_group_that_runs_is_explained_without_reading_pods(crowd: Cluster, with_crd: ControlPlane, capsys) -> None:
-    asked = len(reads_of_pods(with_crd))
-    out = shown(capsys, "explain", f"{crowd.namespace}/runs", "--kubeconfig", str(with_crd.kubeconfig))
-    assert out.startswith(f"{crowd.namespace}/runs: Running Scheduled")
-    assert reads_of_pods(with_crd)[asked:] == []
-    assert "lacks" in shown(capsys, "explain", f"{crowd.namespace}/waits", "--kubeconfig", str(with_crd.kubeconfig))
 
 
 def cells(table: str) -> list[list[str]]:

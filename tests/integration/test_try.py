@@ -52,6 +52,7 @@ def has_crd(cluster: ControlPlane) -> bool:
 
 
 def test_it_runs_a_gang_and_leaves_no_crd(cluster: ControlPlane) -> None:
+    """Beside it another one is refused."""
     child = tried(cluster)
     until(lambda: "explain first" in said(child))
     assert "install the CRD of PodGroups, and delete it at the end" in said(child)
@@ -61,6 +62,9 @@ def test_it_runs_a_gang_and_leaves_no_crd(cluster: ControlPlane) -> None:
     until(lambda: "Running" in cluster.kubectl("get", "podgroups.gangsched.io", "first"))
     bound = yaml.safe_load(cluster.kubectl("get", "pods", "--output=yaml"))["items"]
     assert [bool(pod["spec"].get("nodeName")) for pod in bound] == [True, True]
+    second = tried(cluster)
+    assert second.wait(timeout_s=20) == 1
+    assert "another gangsched try runs on this cluster" in said(second)
     assert end(child) == 0
     assert "The CRD of PodGroups is deleted again." in said(child)
     until(lambda: not has_crd(cluster))
@@ -68,32 +72,16 @@ def test_it_runs_a_gang_and_leaves_no_crd(cluster: ControlPlane) -> None:
     cluster.kubectl("delete", "job", "first")
 
 
-def test_a_second_trial_is_refused_and_a_closed_terminal_ends_the_first_one_cleanly(cluster: ControlPlane) -> None:
-    first = tried(cluster)
-    until(lambda: "explain first" in said(first))
-    second = tried(cluster)
-    assert second.wait(timeout_s=20) == 1
-    assert "another gangsched try runs on this cluster" in said(second)
-    assert end(first, by=signal.SIGHUP) == 0
-    until(lambda: not has_crd(cluster))
-
-
-def test_a_crd_that_others_have_written_since_stays(cluster: ControlPlane) -> None:
+def test_a_crd_that_others_have_written_since_or_that_was_there_stays(cluster: ControlPlane) -> None:
     child = tried(cluster)
     until(lambda: "explain first" in said(child))
     crds.install(cluster)
     assert end(child) == 0
     assert "stays, because others use it by now" in said(child)
-    assert has_crd(cluster)
-    cluster.kubectl("delete", CRD)
-
-
-def test_a_crd_that_was_there_stays(cluster: ControlPlane) -> None:
-    crds.install(cluster)
-    child = tried(cluster)
-    until(lambda: "explain first" in said(child))
-    assert "leave it as it is" in said(child)
-    assert end(child) == 0
+    again = tried(cluster)
+    until(lambda: "explain first" in said(again))
+    assert "leave it as it is" in said(again)
+    assert end(again) == 0
     assert has_crd(cluster)
     cluster.kubectl("delete", CRD)
 
@@ -107,6 +95,7 @@ def test_who_may_not_install_the_crd_is_told_what_to_ask_for(cluster: ControlPla
 def test_a_cluster_that_looks_like_production_is_left_alone_unless_it_is_meant(
     cluster: ControlPlane, tmp_path: Path
 ) -> None:
+    """A closed terminal ends it as cleanly as Ctrl-C."""
     content = yaml.safe_load(cluster.kubeconfig.read_text())
     content["contexts"][0]["name"] = content["current-context"] = "eu-prod-1"
     kubeconfig = tmp_path / "kubeconfig"
@@ -117,4 +106,5 @@ def test_a_cluster_that_looks_like_production_is_left_alone_unless_it_is_meant(
     assert not has_crd(cluster)
     meant = tried(cluster, "--yes", kubeconfig=kubeconfig)
     until(lambda: "explain first" in said(meant))
-    assert end(meant) == 0
+    assert end(meant, by=signal.SIGHUP) == 0
+    until(lambda: not has_crd(cluster))

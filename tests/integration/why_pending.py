@@ -81,9 +81,10 @@ def _play(cluster: Cluster, kind: Waiting, camera: Camera) -> Seen:
 
 def clear(control_plane: ControlPlane) -> None:
     """Delete the objects of a kind."""
-    control_plane.kubectl(
-        "delete", "podgroups.gangsched.io,pods", "--all", "--namespace", NAMESPACE, "--grace-period=0"
-    )
+    cluster = Cluster(control_plane, NAMESPACE)
+    cluster.api.delete(f"/api/v1/namespaces/{NAMESPACE}/pods", grace_s=0)
+    cluster.api.delete(f"/apis/gangsched.io/v1alpha1/namespaces/{NAMESPACE}/podgroups")
+    until(lambda: not cluster.pods() and not cluster.groups())
     control_plane.delete_nodes()
 
 

@@ -1,6 +1,6 @@
-"""ResourceClaims that a PodGroup of Kubernetes shares, also while the leader is killed that allocates them.
+"""Kubernetes' own groups beside its controllers: claims that a group shares, and groups that it makes for Jobs.
 
-No operator of the whole module may run on the control plane.
+Each test starts its own operator; no other one may run on the control plane.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from random import Random
 
 import pytest
 
+from testbed import crds
 from testbed.api import Json
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
@@ -21,13 +22,8 @@ from tests.faults.plan import Fault, Rates
 from tests.faults.proxy import ProxyProcess
 from tests.integration import devices
 from tests.integration.cluster import Cluster
-from tests.integration.test_native import (
-    ACCOUNT,
-    declare,
-    with_chart_rights,
-    with_gates,  # noqa: F401 - a fixture
-)
-from tests.natives import GROUP, native
+from tests.integration.test_native import ACCOUNT, declare, with_chart_rights
+from tests.natives import GROUP, JOBS, native
 
 pytestmark = pytest.mark.timeout(600)
 GANG: Json = {"gang": {"minCount": 3}}
@@ -36,8 +32,17 @@ NAMED: Json = {"name": "gpu", "resourceClaimName": "c"}
 LATE_S = 5.0
 
 
+@pytest.fixture(scope="module")
+def with_gates() -> Iterator[ControlPlane]:
+    known = native()
+    gates = known.feature_gates(JOBS)
+    with ControlPlane(audit=True, extra_apiserver_args=(*gates, *known.served), extra_controller_args=gates) as running:
+        crds.install(running)
+        yield running
+
+
 @pytest.fixture
-def gated(with_gates: ControlPlane) -> Iterator[Cluster]:  # noqa: F811 - the fixture
+def gated(with_gates: ControlPlane) -> Iterator[Cluster]:
     found = Cluster.fresh(with_gates)
     devices.add_class(found, "gpu")
     yield found
@@ -156,3 +161,41 @@ def test_wherever_the_leader_is_killed_the_claim_is_never_allocated_without_its_
                 delete_pod(gated, pod)
             delete_group(gated, group)
             gated.until(lambda: not devices.left(gated), within_s=60, what="the claim is as it was")
+
+
+# Groups of Jobs
+
+
+def policy_of(cluster: Cluster, job: str) -> Json:
+    """The policy of the group that the Job controller has made for the Job."""
+    groups = cluster.api.get(native().words.at(cluster.namespace))["items"]
+    [found] = [each for each in groups if each["metadata"]["name"].startswith(f"{job}-")]
+    policy: Json = found["spec"]["schedulingPolicy"]
+    return policy
+
+
+@pytest.mark.parametrize("shape", [{}, {"completionMode": "Indexed", "completions": 9}], ids=["plain", "waves"])
+def test_a_job_that_asks_for_a_gang_is_whole_or_waits_and_one_that_asks_for_nothing_does_not(
+    gated: Cluster, shape: Json
+) -> None:
+    gang = {**shape, "scheduling": {"schedulingPolicy": {"gang": {}}}}
+    gated.add_node("n1", cpu="5")
+    with Operator(gated.control_plane):
+        gated.add_job("whole", 3, **gang)
+        gated.until(lambda: len(gated.bound()) == 3)
+        gated.add_job("late", 3, **gang)
+        gated.until(lambda: len(gated.pods()) == 6)
+        waiting = next(pod["metadata"]["name"] for pod in gated.pods() if pod["metadata"]["name"].startswith("late"))
+        gated.until(lambda: gated.told(waiting).get("reason") == "Unschedulable")
+        assert len(gated.bound()) == 3
+        assert policy_of(gated, "late") == {"gang": {"minCount": 3}}
+        lowered = {"scheduling": {"schedulingPolicy": {"gang": {"minCount": 1}}}}
+        gated.api.merge(f"/apis/batch/v1/namespaces/{gated.namespace}/jobs/late", {"spec": lowered})
+        gated.until(lambda: len(gated.bound()) == 5, what="the changed minimum is followed while it waits")
+        gated.add_node("n2", cpu="2")
+        gated.until(lambda: len(gated.bound()) == 6)
+        gated.add_job("loose", 3, **shape)
+        gated.until(lambda: len(gated.bound()) == 7)
+        assert policy_of(gated, "loose") == {"basic": {}}
+        gated.api.delete(f"/apis/batch/v1/namespaces/{gated.namespace}/jobs")
+        gated.until(lambda: not gated.pods())

@@ -1,4 +1,4 @@
-"""Steps of Argo workflows, with pods as Argo 3.6 creates them; its controller would need running containers."""
+"""Pods as controllers create them that do not run here: the steps of Argo workflows, and Spark's drivers."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from tests.integration.cluster import Cluster
 
 Json = dict[str, Any]
 WORKFLOW = "workflows.argoproj.io"
+EXECUTORS = 4
 
 pytestmark = pytest.mark.usefixtures("operator")
 
 
 def add_steps(cluster: Cluster, workflow: str, count: int, *, group: str = "") -> None:
-    """Create `count` steps at once, as `withItems` does. `group` is the group in the template's metadata."""
+    """Create `count` steps at once, as Argo 3.6 does for `withItems`; the template may name a `group`."""
     owner = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "name": workflow, "uid": f"uid-of-{workflow}"}
     for number in range(count):
         name = f"{workflow}-step-{number}"
@@ -53,3 +54,23 @@ def test_of_two_workflows_whose_template_names_a_group_with_room_for_one_the_ste
         cluster.delete_pod(pod["metadata"]["name"])
     cluster.until_bound(second, 3)
     assert whole == (3, 0)
+
+
+def test_the_group_that_is_made_for_a_driver_belongs_to_it_and_goes_with_it(cluster: Cluster) -> None:
+    """A driver of 1 CPU with four executors of 2 CPU, as palantir's users write it."""
+    cluster.add_node("n1", cpu="9")
+    executors = {"spark-executor-cpu": "2", "spark-executor-mem": "1Gi", "spark-executor-count": str(EXECUTORS)}
+    cluster.add_pod(
+        "pi-driver",
+        labels={"spark-role": "driver", "spark-app-id": "pi"},
+        annotations={"spark-driver-cpu": "1", "spark-driver-mem": "1Gi", **executors},
+        requests={"cpu": "1", "memory": "1Gi"},
+    )
+    cluster.until(cluster.bound)
+    group = cluster.api.get(f"/apis/gangsched.io/v1alpha1/namespaces/{cluster.namespace}/podgroups/pi")
+    assert group["metadata"]["labels"] == {"gangsched.io/created-by": "gangsched"}
+    (owner,) = group["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["uid"]) == ("Pod", cluster.pod("pi-driver")["metadata"]["uid"])
+    assert group["spec"]["minMember"] == 1 + EXECUTORS
+    cluster.delete_pod("pi-driver")
+    cluster.until(lambda: not cluster.groups(), what="the PodGroup is collected with its owner")
