@@ -89,6 +89,8 @@ class Dice:
             spec["priorityClassName"] = "system-cluster-critical"
         if self._chance(0.5):
             spec["affinity"] = {self._one(["podAffinity", "podAntiAffinity"]): self._affinity()}
+        if self._chance(0.1):
+            spec["hostNetwork"] = True
         if self._chance(0.5):
             spec["topologySpreadConstraints"] = [
                 {

@@ -6,10 +6,13 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import Shape, Toleration
+from gangsched.kube.reading.watched_resources import PODS
 from gangsched.whatif.world.building import build
 from gangsched.whatif.world.contents import World
 from gangsched.whatif.world.manifests import ManifestError, manifests_of
@@ -17,20 +20,28 @@ from testbed.api import ApiError, unless_gone
 from tests.effort import seeded
 from tests.integration.admitted import MARK, TOPOLOGY, Dice
 from tests.integration.cluster import Cluster
-from tests.integration.test_simulate import decides, stored
 
 Json = dict[str, Any]
-PODS = 40
+NUMBER = 40
+
+
+def stored(pods: list[Json]) -> list[Pod]:
+    return [PODS.read(msgspec.Raw(msgspec.json.encode(pod)))[1] for pod in pods]
+
+
+def decides(pod: Pod) -> tuple[object, ...]:
+    """Everything about the pod that a decision depends on, except names, labels and times."""
+    return pod.shape, pod.priority, pod.scheduler, pod.gated, pod.phase, pod.declaration
 
 
 def world(cluster: Cluster, *manifests: Json) -> World:
     return build(manifests_of(manifests, "manifests", namespace=cluster.namespace))
 
 
-def tried(cluster: Cluster, pod: Json) -> Pod | None:
+def tried(cluster: Cluster, pod: Json) -> Json | None:
     """The pod as the API server would store it; None if it refuses it."""
     with contextlib.suppress(Refused):
-        return stored([posted(cluster, pod)])[0]
+        return posted(cluster, pod)
     return None
 
 
@@ -99,18 +110,26 @@ def in_force(cluster: Cluster, limit_range: Json) -> None:
 
 @seeded(16)
 def test_pods_are_changed_and_refused_as_by_the_api_server(cluster: Cluster, runtimes: list[str], seed: int) -> None:
-    """Neither LimitRanges nor RuntimeClasses nor label keys of pod affinity were applied."""
+    """Neither LimitRanges nor RuntimeClasses nor label keys of pod affinity were applied, nor default tolerations.
+
+    Pods that it has admitted are not changed again.
+    """
     dice = Dice(seed)
     limit_range = dice.limit_range()
     classes = [dice.runtime_class(name) for name in runtimes]
     in_force(cluster, limit_range)
     for each in classes:
         cluster.api.post("/apis/node.k8s.io/v1/runtimeclasses", each)
-    for number in range(PODS):
+    for number in range(NUMBER):
         pod = dice.pod(f"p{number}", runtimes)
-        expected, found = tried(cluster, pod), simulated(cluster, limit_range, *classes, pod)
-        assert (found and decides(found)) == (expected and decides(expected)), pod
-        if expected is not None:
+        admitted, found = tried(cluster, pod), simulated(cluster, limit_range, *classes, pod)
+        assert (found is None) == (admitted is None), pod
+        if found and admitted:
+            [expected] = stored([admitted])
+            assert decides(found) == decides(expected), pod
+            saved = simulated(cluster, limit_range, *classes, admitted | {"apiVersion": "v1", "kind": "Pod"})
+            assert saved is not None
+            assert decides(saved) == decides(expected), pod
             place = held(cluster, pod, limit_range, *classes)
             assert place.node_selector == expected.shape.node_selector, pod
             own, made = dict(place.requests), dict(expected.shape.requests)
@@ -161,6 +180,10 @@ def test_a_quota_admits_as_many_pods_of_a_job_as_in_the_cluster(
     assert bool(found.refused) == (number < 4)
 
 
+CLAIM = {
+    "metadata": {"name": "data"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
 SPREAD = {
     "maxSkew": 1,
     "topologyKey": TOPOLOGY,
@@ -177,10 +200,12 @@ KEYS = {
 
 
 @pytest.mark.parametrize("kind", KEYS)
-def test_the_labels_that_controllers_add_are_those_by_which_pods_spread(cluster: Cluster, kind: str) -> None:
+def test_pods_of_workloads_are_those_that_controllers_make_with_the_labels_by_which_they_spread(
+    cluster: Cluster, kind: str
+) -> None:
     """A hash that a controller computes may be another one, but it groups the same pods."""
     spec = {
-        "containers": [{"name": "c", "image": "x"}],
+        "containers": [{"name": "c", "image": "x", "resources": {"limits": {"cpu": "1"}}}],
         "topologySpreadConstraints": [{**SPREAD, "matchLabelKeys": [KEYS[kind]]}],
     }
     version, group = ("v1", "api/v1") if kind == "ReplicationController" else ("apps/v1", "apis/apps/v1")
@@ -193,14 +218,20 @@ def test_the_labels_that_controllers_add_are_those_by_which_pods_spread(cluster:
     elif kind == "ReplicationController":
         own = {"replicas": 2, "selector": {"app": "w"}}
     elif kind == "StatefulSet":
-        own |= {"serviceName": "w", "podManagementPolicy": "Parallel"}
+        own |= {"serviceName": "w", "podManagementPolicy": "Parallel", "volumeClaimTemplates": [CLAIM]}
     template = {"metadata": {"labels": labels}, "spec": spec}
     made = {"apiVersion": version, "kind": kind, "metadata": {"name": "w"}, "spec": {**own, "template": template}}
     cluster.api.post(f"/{group}/namespaces/{cluster.namespace}/{kind.lower()}s", made)
     cluster.until(lambda: len(cluster.pods()) == 2, what="its pods are there")
     real, here = stored(cluster.pods()), world(cluster, made).pods
+    assert [decides(spread_apart(pod)) for pod in here] == [decides(spread_apart(pod)) for pod in real]
     assert [set(dict(pod.labels)) for pod in here] == [set(dict(pod.labels)) for pod in real]
     assert [asked(pod) for pod in here] == [asked(pod) for pod in real]
+
+
+def spread_apart(pod: Pod) -> Pod:
+    """The pod without the constraints that `asked` compares."""
+    return replace(pod, shape=replace(pod.shape, spread=()))
 
 
 def asked(pod: Pod) -> list[tuple[str, bool]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from gangsched.config.workload_registry import WORKLOADS
 from gangsched.kube.client.session import connect
 from testbed.api import ApiError
 from testbed.control_plane import ControlPlane
+from testbed.operator import Operator
 from tests.integration.access import may
 from tests.integration.waiting import until
 
@@ -139,7 +141,7 @@ def test_the_deployment_is_admitted_and_locked_down(installed):
     assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
 
 
-def test_the_deployment_meets_the_restricted_pod_security_standard(installed):
+def test_the_deployment_and_the_pod_of_helm_test_meet_the_restricted_pod_security_standard(installed):
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     installed.api.post("/api/v1/namespaces", {"metadata": {"name": "restricted", "labels": labels}})
     template = installed.api.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/gangsched")["spec"]["template"]
@@ -148,6 +150,9 @@ def test_the_deployment_meets_the_restricted_pod_security_standard(installed):
     del template["spec"]["serviceAccount"]
     until(lambda: installed.api.get("/api/v1/namespaces/restricted/serviceaccounts")["items"])
     installed.api.post("/api/v1/namespaces/restricted/pods?dryRun=All", template)
+    only = ("-n", "restricted", "-s", "templates/tests/ready.yaml")
+    text = installed.helm("template", "gangsched", CHART, *only, *IMAGE)
+    assert "created" in installed.kubectl("create", "--dry-run=server", "-f", "-", stdin=text)
 
 
 def test_the_operators_account_may_do_what_it_needs_and_no_more(installed):
@@ -227,7 +232,15 @@ def test_a_namespaces_users_get_podgroups_through_the_standard_roles(installed):
     until(lambda: answered() == expected)
 
 
+def checked(address):
+    """The command of `helm test` beside a real replica: this control plane has no pod network."""
+    script = (CHART / "files" / "check.py").read_text().replace("WAIT_S = 60", "WAIT_S = 5")
+    command = [sys.executable, "-c", script, address.replace("127.0.0.1", "localhost")]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
 def test_the_operator_binds_a_group_with_the_charts_account_and_configuration(installed, tmp_path):
+    """`helm test` finds one replica that leads, and none of a dry run, which touches no Lease."""
     config = tmp_path / "config.yaml"
     config.write_text(installed.api.get(f"/api/v1/namespaces/{NAMESPACE}/configmaps/gangsched")["data"]["config.yaml"])
     assert yaml.safe_load(config.read_text()) == {
@@ -238,28 +251,34 @@ def test_the_operator_binds_a_group_with_the_charts_account_and_configuration(in
     }
     for name in ("one", "two"):
         installed.add_node(name, cpu="2")
-    operator = installed.spawn(
-        "operator",
-        [
-            *(sys.executable, "-m", "gangsched", "run", "--listen", "127.0.0.1:0"),
-            *("--kubeconfig", installed.kubeconfig_of_service_account(NAMESPACE, "gangsched"), "--config", config),
-        ],
-    )
-    installed.api.post(GROUPS, group("gang", members=3))
-    names = [f"gang-{ordinal}" for ordinal in range(3)]
-    for name in names:
-        installed.api.post(PODS, member("gang", name))
+    account = installed.kubeconfig_of_service_account(NAMESPACE, "gangsched")
 
     def running():
-        assert operator.poll() is None, operator.log_tail()
         return [installed.api.get(f"{PODS}/{name}")["status"]["phase"] for name in names] == ["Running"] * 3
 
-    until(running)
-    until(lambda: installed.api.get(f"{GROUPS}/gang").get("status", {}).get("phase") == "Running")
-    until(lambda: "Scheduled" in installed.kubectl("get", "events", "--field-selector=involvedObject.name=gang"))
-    assert installed.api.get(LEASE)["spec"]["holderIdentity"]
-    assert operator.stop(timeout_s=30) == 0, operator.log_tail()
-    assert installed.api.get(LEASE)["spec"]["holderIdentity"] == ""
+    def holder():
+        return installed.api.get(LEASE)["spec"]["holderIdentity"]
+
+    with Operator(installed, "--config", str(config), kubeconfig=account, leader_elect=True) as operator:
+        installed.api.post(GROUPS, group("gang", members=3))
+        names = [f"gang-{ordinal}" for ordinal in range(3)]
+        for name in names:
+            installed.api.post(PODS, member("gang", name))
+        until(running)
+        until(lambda: installed.api.get(f"{GROUPS}/gang").get("status", {}).get("phase") == "Running")
+        until(lambda: "Scheduled" in installed.kubectl("get", "events", "--field-selector=involvedObject.name=gang"))
+        assert holder()
+        passed = checked(operator.address)
+        assert passed.returncode == 0, passed.stderr
+        assert passed.stdout.splitlines()[-1].endswith("1 of them leads")
+    assert operator.stop() == 0, operator.child.log_tail()
+    assert holder() == ""
+    with Operator(installed, "--dry-run", "--config", str(config), kubeconfig=account, leader_elect=True) as dry:
+        assert dry.get("/readyz") == (200, "ok: dry run\n")
+        assert dry.metric("gangsched_synced") == 1
+        assert "0 replicas lead" in checked(dry.address).stderr
+    assert holder() == ""
+    assert "refused" in checked(dry.address).stderr
     assert installed.not_permitted(ACCOUNT) == []
     for name in names:
         installed.api.delete(f"{PODS}/{name}", grace_s=0)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,7 +9,6 @@ import pytest
 import yaml
 
 from documentation.manifests import CHART
-from testbed.api import ApiError
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
 from tests.integration.waiting import until
@@ -65,13 +62,13 @@ def owner(cluster) -> tuple[str, str]:
     return notes["meta.helm.sh/release-name"], notes["meta.helm.sh/release-namespace"]
 
 
-def operator(cluster, namespace: str, folder: Path, *flags: str) -> Operator:
+def operator(cluster, namespace: str, folder: Path) -> Operator:
     """The operator as the release `gangsched` in this namespace runs it."""
     settings = cluster.api.get(f"/api/v1/namespaces/{namespace}/configmaps/gangsched")["data"]
     config = folder / f"{namespace}.yaml"
     config.write_text(settings["config.yaml"])
     account = cluster.kubeconfig_of_service_account(namespace, "gangsched")
-    return Operator(cluster, "--config", str(config), *flags, kubeconfig=account, leader_elect=True)
+    return Operator(cluster, "--config", str(config), kubeconfig=account, leader_elect=True)
 
 
 def pod(name: str, scheduler: str) -> dict:
@@ -84,12 +81,11 @@ def pod(name: str, scheduler: str) -> dict:
     }
 
 
-def test_without_the_crd_none_is_installed_and_the_notes_say_so(cluster, release):
-    """Must be the first test here, before another installs it."""
-    notes = release("gangsched", "one", "crds.install=false")
-    assert "crds.install is false" in notes
-    with pytest.raises(ApiError, match="not found"):
-        cluster.api.get(CRD)
+def test_without_the_crd_none_is_installed_and_the_notes_say_so(cluster):
+    place = ("--namespace", "one", "--create-namespace", "--dry-run=server")
+    shown = cluster.helm("install", "gangsched", CHART, *place, *IMAGE, "--set", "crds.install=false")
+    assert "crds.install is false" in shown
+    assert "kind: CustomResourceDefinition" not in shown
 
 
 def test_two_installations_of_one_name_bind_the_pods_of_their_own_scheduler_names(cluster, release, tmp_path):
@@ -192,43 +188,9 @@ def definition(kind: str, plural: str) -> dict:
     }
 
 
-def test_an_account_and_rights_that_are_made_by_other_means_are_used(cluster, release):
-    cluster.kubectl("create", "namespace", "own")
-    cluster.kubectl("create", "serviceaccount", "mine", "-n", "own")
-    release("gangsched", "own", "serviceAccount.create=false", "serviceAccount.name=mine", "rbac.create=false")
-    deployment = cluster.api.get("/apis/apps/v1/namespaces/own/deployments/gangsched")
-    assert deployment["spec"]["template"]["spec"]["serviceAccountName"] == "mine"
-    for kind in ("serviceaccounts", "roles.rbac.authorization.k8s.io", "clusterroles"):
-        names = cluster.kubectl("get", kind, "-n", "own", "-o", "name", "-l", "app.kubernetes.io/name=gangsched")
-        assert names.strip() == ""
-
-
-class TestHelmTest:
-    """The command of `helm test`, beside real replicas: this control plane has no pod network."""
-
-    def check(self, *addresses: str) -> subprocess.CompletedProcess[str]:
-        script = (CHART / "files" / "check.py").read_text().replace("WAIT_S = 60", "WAIT_S = 5")
-        command = [sys.executable, "-c", script, *addresses]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-
-    def test_a_leader_that_is_ready_passes_and_a_dry_run_does_not(self, cluster, release, tmp_path):
-        release("gangsched", "one")
-        with operator(cluster, "one", tmp_path) as leads:
-            address = leads.address.replace("127.0.0.1", "localhost")
-            passed = self.check(address)
-            assert passed.returncode == 0, passed.stderr
-            assert passed.stdout.splitlines()[-1].endswith("1 of them leads")
-        with operator(cluster, "one", tmp_path, "--dry-run") as dry:
-            assert dry.get("/readyz") == (200, "ok: dry run\n")
-            assert dry.metric("gangsched_synced") == 1
-            assert "0 replicas lead" in self.check(dry.address).stderr
-        lease = cluster.api.get("/apis/coordination.k8s.io/v1/namespaces/one/leases/gangsched")
-        assert lease["spec"]["holderIdentity"] == "", "a dry run touches no lease"
-        assert "refused" in self.check(dry.address).stderr
-
-    def test_the_pod_that_runs_it_is_admitted_where_pods_are_restricted(self, cluster):
-        labels = {"pod-security.kubernetes.io/enforce": "restricted"}
-        cluster.api.post("/api/v1/namespaces", {"metadata": {"name": "strict", "labels": labels}})
-        text = cluster.helm("template", "gangsched", CHART, "-n", "strict", *IMAGE, "-s", "templates/tests/ready.yaml")
-        until(lambda: cluster.api.get("/api/v1/namespaces/strict/serviceaccounts")["items"])
-        assert "created" in cluster.kubectl("create", "--dry-run=server", "-f", "-", stdin=text)
+def test_an_account_and_rights_that_are_made_by_other_means_are_used(cluster):
+    values = ("serviceAccount.create=false", "serviceAccount.name=mine", "rbac.create=false")
+    text = cluster.helm("template", "gangsched", CHART, *IMAGE, *(f"--set={value}" for value in values))
+    objects = {each["kind"]: each for each in yaml.safe_load_all(text) if each}
+    assert objects["Deployment"]["spec"]["template"]["spec"]["serviceAccountName"] == "mine"
+    assert not {"ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"} & objects.keys()

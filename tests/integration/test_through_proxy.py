@@ -149,9 +149,7 @@ def test_no_outage_however_long_makes_the_operator_list_anything_again(storm: St
     assert behind.metric("gangsched_relists_total") == before
 
 
-def test_an_operator_that_has_many_statuses_to_write_ends_within_seconds(
-    cluster: Cluster, proxy: ProxyProcess
-) -> None:
+def test_an_operator_that_has_many_statuses_to_write_ends_within_seconds(cluster: Cluster, proxy: ProxyProcess) -> None:
     """Status writes are slow: purely informational ones are dropped, and bindings in flight are awaited."""
     proxy.next(fault=Fault.DELAY_BEFORE, method="PATCH", path_contains="/status", times=100_000)
     proxy.storm(Rates(of={}, delay_s=(60.0, 60.0)))
