@@ -142,7 +142,8 @@ async def test_the_operator_serves_the_page_of_what_it_knows_and_so_does_a_stand
         assert address_of_page(operator) != first
         async with chromium.tab(browser) as other:
             await open_(other, address_of_page(standby))
-            await other.until(told("/waits")("#line"))
+            await open_tables(other)
+            await other.until(told(f"{cluster.namespace}/runs (2)")("#nodes"))
         assert "standby" in standby.get("/readyz")[1]
         assert f"token={first.rpartition('=')[2]}" in operator.log
 
