@@ -125,11 +125,11 @@ def test_a_stateful_set_that_is_scaled_to_0_or_made_again_is_bound_whole_in_a_ne
     cluster.until(lambda: cluster.phase("web") == "Suspended" and not cluster.pods("web"))
     scale(cluster, "web", 3)
     until_running()
-    cluster.api.delete(f"{sets}/web?propagationPolicy=Background")
+    cluster.api.delete(f"{sets}/web")
     cluster.until(lambda: not cluster.pods("web"))
     cluster.add_stateful_set("web", 3)
     until_running()
-    cluster.api.delete(f"{sets}/web?propagationPolicy=Background")
+    cluster.api.delete(f"{sets}/web")
     cluster.until(lambda: cluster.status("web")["members"] == 0)
     assert len(uids) == 9
     assert not cluster.events("web", "GangFailed")

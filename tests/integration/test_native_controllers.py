@@ -197,5 +197,5 @@ def test_a_job_that_asks_for_a_gang_is_whole_or_waits_and_one_that_asks_for_noth
         gated.add_job("loose", 3, **shape)
         gated.until(lambda: len(gated.bound()) == 7)
         assert policy_of(gated, "loose") == {"basic": {}}
-        gated.api.delete(f"/apis/batch/v1/namespaces/{gated.namespace}/jobs?propagationPolicy=Background")
+        gated.control_plane.kubectl("delete", "jobs", "--all", "--namespace", gated.namespace)
         gated.until(lambda: not gated.pods())
