@@ -178,6 +178,13 @@ class TestEvictions:
         assert evicted(cluster, "a", earlier) == PodEvicted(uid=earlier)
         assert "deletionTimestamp" not in cluster.pod("a")["metadata"]
 
+    def test_without_the_right_to_evict_it_is_refused_for_good(self, cluster: Cluster) -> None:
+        uid = running_pod(cluster, "a")
+        account = cluster.control_plane.kubeconfig_of_service_account(cluster.namespace, "default")
+        found = sent(cluster, EvictPod(uid=uid, namespace=cluster.namespace, name="a"), account).event
+        assert isinstance(found, EvictionRefused)
+        assert (found.why, "cannot create resource" in found.message) == (Spared.FORBIDDEN, True)
+
     def test_two_disruption_budgets_on_one_pod_are_a_refusal_for_good(self, cluster: Cluster) -> None:
         uid = running_pod(cluster, "a", labels={"app": "kept"})
         for name in ("one", "two"):
