@@ -62,7 +62,7 @@ def test_lists_are_the_same_and_nobody_reads_more_pods_than_needed(
 
     def shown(command: tuple[str, ...]) -> str:
         assert main([*command, "--kubeconfig", str(with_crd.kubeconfig)]) == 0
-        return capsys.readouterr().out
+        return str(capsys.readouterr().out)
 
     told, reads = [], []
     for command in commands:
