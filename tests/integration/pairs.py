@@ -21,7 +21,7 @@ from tests.integration.volume_aims import VOLUME_AIMS, VolumeAims
 from tests.judge import Judge
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-WORLDS = 20
+WORLDS = 40
 """Number of worlds that `make test` judges."""
 FILTER_OF = {aim: plugin for aim, (plugin, _) in (AIMS | VOLUME_AIMS | DEVICE_AIMS).items()}
 """The filter that should decide, by aim; empty for any."""

@@ -46,7 +46,7 @@ _SHUT = (
     "node.kubernetes.io/disk-pressure:NoSchedule",
 )
 """Taints of nodes that are shut for now."""
-_OF_DEVICES = 10
+_OF_DEVICES = 20
 WITH_CLAIMS = [aim for aim in DEVICE_AIMS if aim != "resources of DeviceClasses"]
 """Pods that request resources have no claims before they are placed."""
 
