@@ -7,7 +7,7 @@ import pytest
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.effects import EvictPod, PatchStatus
 from gangsched.core.objects.results import StatusRefused
-from tests.builders import group, key, node, pod
+from tests.builders import group, node, pod
 from tests.preempting import SET, cluster, end, evicted, gang, holder, is_whole, names, record, victims
 
 ALL = names("low", range(4))
@@ -73,6 +73,7 @@ def test_a_group_preempts_only_if_all_members_of_its_priority_may():
 def test_a_pod_without_a_group_preempts_a_whole_group():
     harness = cluster(node(cpu=4), *gang("low", 4))
     assert victims(harness, pod("one", group="", priority=100)) == ALL
+    assert harness.pod("default/one").nominated_node == "n1"
     end(harness)
     assert harness.bound("default/one") == ["default/one"]
 
@@ -83,52 +84,32 @@ def test_members_above_the_minimum_preempt_nobody():
     assert is_whole(harness, "high", 2)
 
 
-def test_a_repair_of_a_quorum_preempts():
-    harness = cluster(node(cpu=2), *holder(2))
-    harness.delete("default/high-1")
-    harness.add(pod("filler", group="", owner=SET))
-    harness.wait(40)
-    assert harness.bound() == ["default/filler", "default/high-0"]
-    assert victims(harness, pod("high-2", group="high", owner=SET)) == ["filler"]
-    end(harness)
-    assert is_whole(harness, "high", 2)
-
-
 def test_nobody_is_preempted_where_it_is_switched_off():
     harness = cluster(node(cpu=4), *gang("low", 4), enabled=False)
     assert victims(harness, *holder(4)) == []
 
 
-def test_nobody_leaves_where_there_is_room_after_all():
-    harness = cluster(node("n1", cpu=4), node("n2", cpu=4), *gang("low", 4))
-    assert victims(harness, *holder(4)) == []
-    assert is_whole(harness, "high", 4)
+def said(name: str, size: int, **fields):
+    """Members that declare their group themselves, so that a PodGroup is made for what must be written."""
+    says = Declaration(group=name, min_member=size)
+    return [pod(f"{name}-{at}", declaration=says, owner=SET, **fields) for at in range(size)]
 
 
-def test_nobody_leaves_in_vain():
-    harness = cluster(node(cpu=4), *gang("low", 4))
-    assert victims(harness, *holder(5)) == []
-
-
-def test_a_group_that_loses_its_class_while_others_terminate_preempts_nobody_more():
-    harness = cluster(node(cpu=4), *gang("low", 4), delay_s=20)
-    assert victims(harness, *holder(4), wait_s=10) == []
-    harness.put_class("high", 100, preempts=False)
-    harness.wait(60)
-    assert evicted(harness) == []
-
-
-def test_the_order_of_writes_is_the_reservation_then_the_mark_then_the_evictions():
-    harness = cluster(node(cpu=4), *gang("low", 4))
-    seen: list[str] = []
+@pytest.mark.parametrize("victim", [gang("low", 4), said("low", 4)], ids=["a victim with a PodGroup", "without"])
+@pytest.mark.parametrize("asking", [holder(4), said("high", 4, priority=100)], ids=["a holder with one", "without"])
+def test_the_order_of_writes_is_the_reservation_then_the_mark_then_the_evictions(victim, asking):
+    harness = cluster(node(cpu=4), *victim)
+    seen: list[tuple[str, bool, str]] = []
 
     def looked(_: EvictPod) -> None:
         holding, leaving = harness.status("default/high").reservation, record(harness, "low")
-        seen.append(f"{holding.kind if holding else ''} {bool(leaving.preempted_at)} {leaving.preempted_by}")
+        seen.append((holding.kind if holding else "", bool(leaving.preempted_at), leaving.preempted_by))
 
     harness.refuse_eviction = looked
-    assert victims(harness, *holder(4)) == ALL
-    assert set(seen) == {"Preemption True Priority"}
+    assert victims(harness, *asking) == ALL
+    assert seen == [("Preemption", True, "Priority")] * 4
+    end(harness)
+    assert is_whole(harness, "high", 4)
 
 
 def test_nothing_is_evicted_while_the_reservation_or_the_mark_cannot_be_written():
@@ -146,48 +127,3 @@ def test_nothing_is_evicted_while_the_reservation_or_the_mark_cannot_be_written(
     refused = ""
     harness.wait(20)
     assert evicted(harness) == ALL
-
-
-def said(name: str, size: int, **fields):
-    """Members that declare their group themselves."""
-    says = Declaration(group=name, min_member=size)
-    return [pod(f"{name}-{at}", declaration=says, owner=SET, **fields) for at in range(size)]
-
-
-def test_a_victim_without_a_podgroup_gets_one_with_the_mark_before_its_first_eviction():
-    harness = cluster(node(cpu=4), *said("low", 4))
-    assert key("low") not in harness.groups
-    marked: list[float] = []
-
-    def look(_: EvictPod) -> None:
-        marked.append(record(harness, "low").preempted_at)
-
-    harness.refuse_eviction = look
-    assert victims(harness, *holder(4)) == ALL
-    assert len(marked) == 4
-    assert all(marked)
-
-
-def test_a_holder_without_a_podgroup_gets_one_with_the_reservation_before_the_first_eviction():
-    harness = cluster(node(cpu=4), *gang("low", 4))
-    kinds: list[str] = []
-
-    def look(_: EvictPod) -> None:
-        holding = harness.status("default/high").reservation
-        kinds.append(holding.kind if holding is not None else "")
-
-    harness.refuse_eviction = look
-    assert victims(harness, *said("high", 4, priority=100)) == ALL
-    assert kinds == ["Preemption"] * 4
-    end(harness)
-    assert is_whole(harness, "high", 4)
-
-
-def test_a_pod_without_a_group_is_nominated_to_the_node_that_others_leave_for_it():
-    harness = cluster(node(cpu=2), *gang("low", 2))
-    harness.add(pod("vip", group="", cpu=2, priority=100))
-    harness.wait(2)
-    assert harness.pod("default/vip").nominated_node == "n1"
-    harness.end_terminating()
-    harness.wait(1)
-    assert harness.bound("default/vip")

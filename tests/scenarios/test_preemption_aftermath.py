@@ -146,16 +146,6 @@ def test_room_that_victims_will_leave_is_not_kept_twice():
     assert is_whole(harness, "high", 4)
 
 
-def test_room_beside_the_reservation_is_for_everybody():
-    harness = cluster(node(cpu=8), *gang("low", 8))
-    assert len(victims(harness, *holder(4))) == 8
-    harness.delete(*(f"default/low-{at}" for at in range(6)))
-    harness.add(*gang("small", 2))
-    harness.wait(5)
-    assert is_whole(harness, "high", 4)
-    assert is_whole(harness, "small", 2)
-
-
 def test_a_group_of_more_importance_than_the_holder_takes_what_it_needs():
     harness = cluster(node(cpu=8), *gang("low", 8))
     assert len(victims(harness, *holder(8))) == 8

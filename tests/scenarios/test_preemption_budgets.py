@@ -31,17 +31,6 @@ def test_a_budget_that_allows_one_of_two_is_not_exceeded():
     assert evicted(harness) == ["p0", "p1"]
 
 
-def test_those_leave_whom_budgets_allow_though_more_work_is_lost():
-    harness = cluster(node(cpu=3), alone("old"))
-    harness.wait(1000)
-    harness.add(alone("p0", labels={"app": "p"}, **READY), alone("p1", labels={"app": "p"}, **READY))
-    harness.put_budget(budget(1))
-    harness.settle()
-    assert victims(harness, *holder(2)) in (["old", "p0"], ["old", "p1"])
-    end(harness)
-    assert is_whole(harness, "high", 2)
-
-
 @pytest.mark.parametrize(("allowed", "ready", "leave"), [(3, True, 0), (4, True, 4), (0, False, 4)])
 def test_a_budget_over_a_whole_group_allows_all_of_it_or_none(allowed, ready, leave):
     harness = cluster(node(cpu=4), *gang("low", 4, pods_with={"ready": ready}))

@@ -8,10 +8,8 @@ from gangsched.core.objects.declaration import GroupKey, Role, Topology
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.shape import PodTerm, Requirement
-from gangsched.core.objects.volumes import CsiNode
 from gangsched.core.objects.workload import SERIES_OF, WorkloadFacts
-from tests.builders import claim, group, node, pod, pods, volume
+from tests.builders import group, node, pod
 from tests.gadgets import GPUS, device_claim, gpus
 from tests.harness import Harness
 from tests.preempting import SET, alone, cluster, end, evicted, gang, holder, is_whole, names, record, victims
@@ -32,23 +30,6 @@ def bound_before(harness: Harness, name: str, seconds: float) -> None:
     for bare in harness.bound(f"default/{name}"):
         harness.change(bare, bound_at=harness.server_time - seconds)
     harness.settle()
-
-
-@pytest.mark.parametrize(
-    ("asked", "leave"),
-    [
-        (1, {("more-1",)}),
-        (2, {("alone", "more-1")}),
-        (3, {("alone", "more-1", "one-0"), ("alone", "more-0", "more-1")}),
-        (4, {("alone", "more-0", "more-1", "one-0")}),
-    ],
-)
-def test_surplus_leaves_before_a_plain_pod_and_that_before_a_group_at_equal_cost(asked, leave):
-    harness = cluster(node(cpu=4), *gang("more", 2, least=1), alone("alone"), *gang("one", 1))
-    assert len(harness.bound()) == 4
-    assert tuple(victims(harness, *holder(asked))) in leave
-    end(harness)
-    assert is_whole(harness, "high", asked)
 
 
 def test_surplus_of_a_group_leaves_before_the_group_itself():
@@ -88,23 +69,6 @@ def test_each_group_of_a_tree_keeps_its_minimum_and_the_tree_leaves_as_a_whole()
     assert victims(harness, *holder(1, name="next")) == [f"low{at}-{member}" for at in (1, 2, 3) for member in (0, 1)]
 
 
-def test_less_work_is_lost_rather_than_fewer_groups():
-    harness = cluster(node(cpu=4), *gang("old", 4))
-    bound_before(harness, "old", 3 * DAY_S)
-    harness.add(node("n2", cpu=4), *gang("young", 2), *gang("younger", 2))
-    harness.settle()
-    assert victims(harness, *holder(4)) == ["young-0", "young-1", "younger-0", "younger-1"]
-    end(harness)
-    assert is_whole(harness, "high", 4)
-
-
-def test_fewer_groups_leave_where_equally_much_work_is_lost():
-    harness = cluster(node("n1", cpu=4), *gang("big", 4))
-    harness.add(node("n2", cpu=4), *gang("a", 2), *gang("b", 2))
-    harness.settle()
-    assert victims(harness, *holder(4)) == names("big", range(4))
-
-
 def test_the_lowest_level_leaves_even_if_more_work_is_lost_there():
     harness = cluster(node("n1", cpu=4), *gang("low", 4))
     bound_before(harness, "low", 3 * DAY_S)
@@ -113,56 +77,11 @@ def test_the_lowest_level_leaves_even_if_more_work_is_lost_there():
     assert victims(harness, *holder(4)) == names("low", range(4))
 
 
-def test_two_levels_leave_where_one_does_not_suffice():
-    harness = cluster(node("n1", cpu=4), *gang("low", 4))
-    harness.add(node("n2", cpu=4), *gang("mid", 4, priority=20))
-    harness.settle()
-    assert len(victims(harness, *holder(6))) == 8
-    end(harness)
-    assert is_whole(harness, "high", 6)
-
-
-def test_room_is_made_on_two_nodes_at_once():
-    harness = cluster(node("n1", cpu=4), node("n2", cpu=4), *gang("a", 4), *gang("b", 4))
-    assert len(victims(harness, *holder(2, pods_with={"cpu": 4}))) == 8
-    end(harness)
-    assert {harness.pod(name).node for name in harness.bound("default/high-")} == {"n1", "n2"}
-
-
-def test_freed_room_that_is_scattered_over_nodes_is_no_place():
-    harness = cluster(*(node(f"n{at}", cpu=1) for at in range(8)), *gang("low", 8))
-    assert victims(harness, *holder(1, pods_with={"cpu": 8})) == []
-
-
-def test_nobody_leaves_whom_the_group_does_not_need():
-    harness = cluster(node(cpu=8))
-    for at in range(8):
-        harness.add(*gang(f"low{at}", 1))
-    harness.settle()
-    assert len(victims(harness, *holder(3))) == 3
-
-
 # Racks
 
 
 def racks(**cpus: int) -> list[object]:
     return [node(f"node-{rack}", cpu=cpu, labels={"rack": rack}) for rack, cpu in cpus.items()]
-
-
-def test_a_rack_with_victims_is_taken_where_a_rack_without_has_too_little_room():
-    harness = cluster(*racks(a=4, b=4), *gang("equal", 2, priority=100, pods_with={"node_selector": {"rack": "a"}}))
-    harness.add(*gang("low", 4, pods_with={"node_selector": {"rack": "b"}}))
-    harness.settle()
-    assert len(harness.bound()) == 6
-    assert victims(harness, *holder(3, topology=Topology("rack"))) == names("low", range(4))
-    end(harness)
-    assert {harness.pod(name).node for name in harness.bound("default/high-")} == {"node-b"}
-
-
-def test_a_rack_without_victims_is_taken_where_it_has_room():
-    harness = cluster(*racks(a=4, b=8), *gang("low", 4, pods_with={"node_selector": {"rack": "a"}}))
-    assert victims(harness, *holder(6, topology=Topology("rack"))) == []
-    assert is_whole(harness, "high", 6)
 
 
 def test_the_rack_in_which_least_work_is_lost_is_cleared_and_no_other():
@@ -177,37 +96,6 @@ def test_the_rack_in_which_least_work_is_lost_is_cleared_and_no_other():
 
 
 # Other constraints
-
-
-def test_a_host_port_is_freed():
-    port = {"cpu": "100m", "host_ports": [8080]}
-    harness = cluster(node(cpu=4), *gang("low", 1, pods_with=port), *gang("other", 1, pods_with={"cpu": "100m"}))
-    assert victims(harness, *holder(1, pods_with=port)) == ["low-0"]
-    end(harness)
-    assert is_whole(harness, "high", 1)
-
-
-def test_a_place_for_a_volume_is_freed():
-    harness = cluster(node(cpu=4))
-    harness.provide(CsiNode("n1", (("csi", 1),)), *(volume(f"v{at}") for at in range(2)))
-    harness.provide(claim("low", "v0"), claim("high", "v1"))
-    harness.add(*gang("other", 1, pods_with={"cpu": "100m"}))
-    harness.add(*gang("low", 1, pods_with={"cpu": "100m", "volume_claims": ["low"]}))
-    harness.settle()
-    assert len(harness.bound()) == 2
-    assert victims(harness, *holder(1, pods_with={"cpu": "100m", "volume_claims": ["high"]})) == ["low-0"]
-    end(harness)
-    assert is_whole(harness, "high", 1)
-
-
-def test_a_volume_for_a_single_pod_is_freed():
-    harness = cluster(node(cpu=4))
-    harness.provide(volume("v"), claim("c", "v", single_pod=True))
-    harness.add(*gang("low", 1, pods_with={"volume_claims": ["c"]}), *gang("other", 1))
-    harness.settle()
-    assert victims(harness, *holder(1, pods_with={"volume_claims": ["c"]})) == ["low-0"]
-    end(harness)
-    assert is_whole(harness, "high", 1)
 
 
 def test_a_device_is_freed():
@@ -239,45 +127,6 @@ def test_a_device_whose_claim_outlives_its_user_is_waited_for(after_s):
     harness.wait(5)
     assert is_whole(harness, "high", 1)
     assert evicted(harness) == [first]
-
-
-def near(app: str) -> PodTerm:
-    return PodTerm("kubernetes.io/hostname", (Requirement("app", "In", (app,)),), ("default",))
-
-
-def labelled(name: str, **fields):
-    return node(name, labels={"kubernetes.io/hostname": name}, **fields)
-
-
-def test_whom_required_anti_affinity_excludes_leaves():
-    loud = {"labels": {"app": "loud"}, "cpu": "100m"}
-    harness = cluster(labelled("n1"), *gang("other", 1, pods_with={"cpu": "100m"}), *gang("low", 1, pods_with=loud))
-    assert victims(harness, *holder(1, pods_with={"anti_affinity": [near("loud")]})) == ["low-0"]
-    end(harness)
-    assert is_whole(harness, "high", 1)
-
-
-def test_who_excludes_the_group_by_its_own_anti_affinity_leaves():
-    shy = {"anti_affinity": [near("high")], "cpu": "100m"}
-    harness = cluster(labelled("n1"), *gang("low", 1, pods_with=shy))
-    assert victims(harness, *holder(1, pods_with={"labels": {"app": "high"}})) == ["low-0"]
-    end(harness)
-    assert is_whole(harness, "high", 1)
-
-
-def test_whom_required_affinity_needs_stays():
-    harness = cluster(labelled("n1", cpu=2), *gang("data", 1, pods_with={"labels": {"app": "data"}}))
-    harness.add(*gang("low", 1))
-    harness.settle()
-    bound_before(harness, "low", DAY_S)
-    assert victims(harness, *holder(1, pods_with={"affinity": [near("data")]})) == ["low-0"]
-    end(harness)
-    assert is_whole(harness, "high", 1)
-
-
-def test_nobody_leaves_where_required_affinity_draws_the_group_to_the_only_victim():
-    harness = cluster(labelled("n1", cpu=1), *gang("data", 1, pods_with={"labels": {"app": "data"}}))
-    assert victims(harness, *holder(1, pods_with={"affinity": [near("data")]})) == []
 
 
 # Who never leaves
@@ -359,13 +208,3 @@ def test_a_group_whose_bindings_are_in_flight_is_waited_for():
     assert evicted(harness) == names("low", range(4))
     end(harness)
     assert is_whole(harness, "high", 4)
-
-
-def test_a_plain_group_of_another_size_leaves_as_a_whole_across_nodes():
-    harness = cluster(*(node(f"n{at}", cpu=2) for at in range(4)), *gang("low", 8))
-    assert victims(harness, *holder(1)) == names("low", range(8))
-    end(harness)
-    harness.add(*pods("low", 8, first=8, owner=SET))
-    harness.wait(5)
-    assert is_whole(harness, "high", 1)
-    assert not harness.bound("default/low-")
