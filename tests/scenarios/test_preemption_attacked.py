@@ -22,7 +22,7 @@ from gangsched.core.planning import budget as units
 from tests.builders import group, node, pod, shape
 from tests.harness import Harness
 from tests.installations import Installation
-from tests.preempting import SET, cluster, end, evicted, gang, holder, is_whole, victims
+from tests.preempting import SET, cluster, end, evicted, gang, holder, is_whole, record, victims
 
 
 def alone(name: str, **fields):
@@ -77,6 +77,22 @@ def test_a_member_whose_eviction_is_refused_only_after_its_plan_has_ended_stays(
     harness.refuse_eviction = lambda _: None
     harness.wait(60)
     assert evicted(harness) == []
+
+
+def test_a_plain_holder_that_vanishes_before_the_evictions_preempts_nobody():
+    """The pod for which a gang was marked is deleted before the mark could be written. Nobody spares the gang, because
+    the holder is dropped before its plan ends: the gang is evicted in vain as soon as its status can be written."""
+    harness = cluster(node("n1", cpu=4), *gang("low", 4))
+    harness.refuse_status = unmarked("low")
+    harness.add(important("vip", cpu=4))
+    harness.wait(5)
+    assert evicted(harness) == []
+    harness.delete("default/vip")
+    harness.wait(5)
+    harness.refuse_status = lambda _: None
+    harness.wait(60)
+    assert evicted(harness) == []
+    assert record(harness, "low").preempted_at == 0
 
 
 def test_a_group_with_podgroup_gone_starves_no_holder_though_others_could_leave():

@@ -8,8 +8,9 @@ from gangsched.core.objects.declaration import GroupKey, Role, Topology
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.volumes import CsiNode
 from gangsched.core.objects.workload import SERIES_OF, WorkloadFacts
-from tests.builders import group, node, pod
+from tests.builders import claim, group, node, pod, volume
 from tests.gadgets import GPUS, device_claim, gpus
 from tests.harness import Harness
 from tests.preempting import SET, alone, cluster, end, evicted, gang, holder, is_whole, names, record, victims
@@ -96,6 +97,29 @@ def test_the_rack_in_which_least_work_is_lost_is_cleared_and_no_other():
 
 
 # Other constraints
+
+
+def test_a_place_for_a_volume_is_freed():
+    harness = cluster(node(cpu=4))
+    harness.provide(CsiNode("n1", (("csi", 1),)), *(volume(f"v{at}") for at in range(2)))
+    harness.provide(claim("low", "v0"), claim("high", "v1"))
+    harness.add(*gang("other", 1, pods_with={"cpu": "100m"}))
+    harness.add(*gang("low", 1, pods_with={"cpu": "100m", "volume_claims": ["low"]}))
+    harness.settle()
+    assert len(harness.bound()) == 2
+    assert victims(harness, *holder(1, pods_with={"cpu": "100m", "volume_claims": ["high"]})) == ["low-0"]
+    end(harness)
+    assert is_whole(harness, "high", 1)
+
+
+def test_a_volume_for_a_single_pod_is_freed():
+    harness = cluster(node(cpu=4))
+    harness.provide(volume("v"), claim("c", "v", single_pod=True))
+    harness.add(*gang("low", 1, pods_with={"volume_claims": ["c"]}), *gang("other", 1))
+    harness.settle()
+    assert victims(harness, *holder(1, pods_with={"volume_claims": ["c"]})) == ["low-0"]
+    end(harness)
+    assert is_whole(harness, "high", 1)
 
 
 def test_a_device_is_freed():
