@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.events import PriorityClassesReplaced, PriorityClassSeen
 from gangsched.core.objects.policy import Aging, Policy
@@ -70,14 +69,6 @@ def test_the_configured_max_priority_caps_all_groups():
     assert contest({"member_priority": 10}, {"member_priority": 50}, policy=Policy(max_priority=10)) == "first"
 
 
-@pytest.mark.without("disorder", why="asserts what one order of events leads to")
-def test_a_plain_pod_stands_in_the_same_order_by_its_own_age():
-    harness = Harness()
-    harness.add(group("a", min_member=2, created=5.0), *pods("a", 2), pod("plain", group="", created=4.0), node(cpu=2))
-    harness.settle()
-    assert harness.bound() == ["default/plain"]
-
-
 def test_a_priority_class_that_changes_its_value_changes_the_order():
     harness = Harness()
     harness.machine.handle([PriorityClassSeen("c", PriorityClass(1))], harness.now)
@@ -99,15 +90,6 @@ def test_quorums_of_all_come_before_members_above_the_minimum():
     assert harness.bound("default/b-") == ["default/b-0", "default/b-1"]
 
 
-def test_a_group_that_does_not_fit_does_not_delay_the_one_behind_it():
-    harness = Harness.of(
-        group("big", min_member=5, priority=9), *pods("big", 5), group("small", min_member=2), *pods("small", 2)
-    )
-    harness.add(node(cpu=4), pod("busy", group="", node="n1", cpu=1, scheduler="other"))
-    harness.settle()
-    assert harness.bound("default/small-") == ["default/small-0", "default/small-1"]
-
-
 def test_a_group_that_can_never_fit_is_told_so_and_delays_nobody():
     harness = Harness.of(group("big", min_member=9, priority=9, max_schedule_time_s=3600.0), *pods("big", 9))
     harness.add(group("small", min_member=2), *pods("small", 2), node(cpu=8))
@@ -118,29 +100,6 @@ def test_a_group_that_can_never_fit_is_told_so_and_delays_nobody():
     assert "could not take them even if they were empty" in condition.message
     assert len(harness.events("NeverFits")) == 1
     assert harness.pod("default/big-0").condition_reason == "Unschedulable"
-
-
-def test_incomplete_groups_are_not_in_the_order():
-    harness = Harness.waited(
-        2, group("a", min_member=3, priority=9), *pods("a", 2), group("b", min_member=2), *pods("b", 2), node(cpu=2)
-    )
-    assert len(harness.bound("default/b-")) == 2
-
-
-def test_a_group_whose_age_is_that_of_its_oldest_member_when_it_has_no_podgroup():
-    says = Declaration(group="x", min_member=2)
-    harness = Harness.of(pod("x-0", declaration=says, created=1.0), pod("x-1", declaration=says, created=9.0))
-    harness.add(group("a", min_member=2, created=2.0), *pods("a", 2), node(cpu=2))
-    harness.settle()
-    assert harness.bound() == ["default/x-0", "default/x-1"]
-
-
-def test_the_configured_max_priority_caps_plain_pods_too():
-    harness = Harness(Policy(max_priority=10))
-    harness.add(pod("new", group="", priority=99, created=2.0), pod("old", group="", priority=10, created=1.0))
-    harness.add(node(cpu=1))
-    harness.settle()
-    assert harness.bound() == ["default/old"]
 
 
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
@@ -185,15 +144,3 @@ def test_waiting_raises_a_group_above_a_higher_priority_step_by_step_and_preempt
     harness.settle()
     assert harness.bound("default/old") == ["default/old-0"]
     assert harness.machine.assessments[key("new")].aged == 0
-
-
-def test_aging_ends_at_the_most_and_with_the_wait():
-    harness = Harness(Policy(aging=Aging(every_s=60.0, by=10, most=25)))
-    harness.add(node(cpu=1), pod("p", group=""))
-    harness.settle()
-    harness.add(group("a", min_member=1, max_schedule_time_s=9999.0), pod("a-0"))
-    harness.wait(500)
-    assert harness.machine.assessments[key("a")].aged == 25
-    harness.delete("default/p")
-    harness.settle()
-    assert harness.machine.assessments[key("a")].aged == 0

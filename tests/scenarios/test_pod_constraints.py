@@ -6,7 +6,6 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
@@ -34,12 +33,6 @@ def members(number: int, **fields: Any) -> list[Pod]:
     return pods("a", number, labels={"app": "a"}, **fields)
 
 
-def test_a_gang_whose_members_exclude_each_other_by_hostname_is_bound_whole_one_on_each_node():
-    harness = Harness.settled(*nodes(16, cpu=64), group("a", min_member=16), *members(16, anti_affinity=[term(HOST)]))
-    assert len(harness.bound("default/a-")) == 16
-    assert len({found.node for found in harness.pods.values()}) == 16
-
-
 def test_one_node_too_few_refuses_the_whole_gang_and_says_that_its_own_anti_affinity_does():
     harness = Harness.waited(5, *nodes(15, cpu=64), group("a", min_member=16), *members(16, anti_affinity=[term(HOST)]))
     assert harness.bound() == []
@@ -49,13 +42,6 @@ def test_one_node_too_few_refuses_the_whole_gang_and_says_that_its_own_anti_affi
     harness.add(*nodes(1, first=16))
     harness.settle()
     assert len(harness.bound("default/a-")) == 16
-
-
-def test_members_are_spread_evenly_over_zones_of_unequal_room():
-    harness = Harness.of(*nodes(4, zone="z1", cpu=16), *nodes(2, zone="z2", cpu=4), *nodes(1, zone="z3", cpu=4))
-    harness.add(group("a", min_member=12), *members(12, spread=[Spread(term(ZONE), 1)]))
-    harness.settle()
-    assert by_zone(harness) == {"z1": 4, "z2": 4, "z3": 4}
 
 
 def test_a_zone_without_room_keeps_the_others_from_taking_more_and_is_named():
@@ -73,22 +59,6 @@ def test_a_zone_without_room_keeps_the_others_from_taking_more_and_is_named():
     assert by_zone(harness) == {"z1": 4, "z2": 4, "z3": 4}
 
 
-@pytest.mark.without("disorder", why="the second gang may be placed before all old pods terminate")
-def test_terminating_pods_and_those_of_other_namespaces_do_not_count_for_spread():
-    harness = Harness.of(*nodes(1, zone="z1"), *nodes(1, zone="z2"))
-    old: dict[str, Any] = {"group": "", "scheduler": "x", "labels": {"app": "a"}, "cpu": 0}
-    harness.add(*(pod(f"old-{at}", node="z1-1", **old) for at in range(3)), pod("other/old", node="z2-1", **old))
-    harness.add(group("a", min_member=4, max_schedule_time_s=9999.0), *members(4, spread=[Spread(term(ZONE), 1)]))
-    harness.settle()
-    assert by_zone(harness) == {"z2": 4}
-    harness.add(group("b", min_member=4, max_schedule_time_s=9999.0))
-    harness.add(*pods("b", 4, labels={"app": "a"}, spread=[Spread(term(ZONE), 1)]))
-    for at in range(3):
-        harness.change(f"default/old-{at}", terminating=True)
-    harness.settle()
-    assert by_zone(harness, "default/b-") == {"z1": 4}
-
-
 def test_members_join_the_pods_of_another_gang_and_wait_until_these_are_bound():
     harness = Harness.of(*nodes(2, zone="z1"), *nodes(2, zone="z2"))
     harness.add(group("a", min_member=8, max_schedule_time_s=9999.0), *members(8, affinity=[term(ZONE, "data")]))
@@ -104,23 +74,6 @@ def test_members_join_the_pods_of_another_gang_and_wait_until_these_are_bound():
     assert by_zone(harness) == {"z2": 8}
 
 
-def test_members_that_must_be_together_go_to_the_one_zone_that_takes_them_all():
-    """The fullest node, which Pack prefers, is in a zone that has no room for the whole group."""
-    harness = Harness.of(*nodes(1, zone="z1", cpu=4), *nodes(3, zone="z2", cpu=4), *nodes(1, zone="z3", cpu=4))
-    harness.add(pod("there", group="", scheduler="x", node="z1-1", cpu=2), group("a", min_member=10))
-    harness.add(*members(10, affinity=[term(ZONE)]))
-    harness.settle()
-    assert by_zone(harness) == {"z2": 10}
-
-
-def test_workers_that_ask_for_their_launcher_are_placed_beside_it_in_one_plan():
-    harness = Harness.of(*nodes(1, zone="z1", cpu=64), *nodes(1, zone="z2", cpu=64))
-    launcher = pod("launcher", group="a", labels={"app": "l"}, node_selector={ZONE: "z2"})
-    harness.add(group("a", min_member=5), launcher, *members(4, affinity=[term(HOST, "l")]))
-    harness.settle()
-    assert {found.node for found in harness.pods.values()} == {"z2-1"}
-
-
 def test_a_pod_that_is_relabelled_lets_in_who_asked_for_it():
     harness = Harness.of(*nodes(1), pod("data", group="", scheduler="x", node="z1-1", labels={"app": "old"}))
     harness.add(group("a", min_member=2, max_schedule_time_s=9999.0), *members(2, affinity=[term(HOST, "data")]))
@@ -129,15 +82,6 @@ def test_a_pod_that_is_relabelled_lets_in_who_asked_for_it():
     harness.change("default/data", labels=(("app", "data"),))
     harness.settle()
     assert len(harness.bound("default/a-")) == 2
-
-
-def test_a_member_that_excludes_its_kind_is_placed_again_beside_the_others_after_it_was_lost():
-    harness = Harness.settled(*nodes(3), group("a", min_member=3), *members(3, anti_affinity=[term(HOST)]))
-    lost = harness.pod("default/a-1")
-    harness.delete("default/a-1")
-    harness.add(replace(lost, uid="another", node=""))
-    harness.settle()
-    assert len({found.node for found in harness.pods.values()}) == 3
 
 
 @pytest.mark.without("restarts", "standbys", why="counts what one leader does")

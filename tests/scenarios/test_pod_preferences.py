@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from gangsched.core.objects.declaration import Preference
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import PodTerm, Requirement, Spread
@@ -15,7 +14,6 @@ from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
-CHEAP = (Preference("cost", "Ascending"),)
 STRATEGIES = ["Pack", "Spread", "MinimalFragmentation", "BestFit", "MostUsed"]
 
 
@@ -44,14 +42,6 @@ def test_a_gang_prefers_to_be_beside_the_pods_of_another_gang(strategy):
     harness.add(group("a", min_member=2, strategy=strategy), *pods("a", 2, near={10: term("server")}))
     harness.settle()
     assert zones(harness) == {"y": 2}
-
-
-@pytest.mark.parametrize("strategy", ["Pack", "BestFit", "MostUsed"])
-def test_a_gang_prefers_to_be_far_from_other_pods_even_where_packing_says_otherwise(strategy):
-    harness = Harness.settled(*nodes("x"), *nodes("y"), old("noisy", "x-0", "noisy"))
-    harness.add(group("a", min_member=4, strategy=strategy), *pods("a", 4, near={-1: term("noisy")}))
-    harness.settle()
-    assert zones(harness) == {"y": 4}
 
 
 def test_pods_there_attract_and_repel_by_their_own_terms():
@@ -85,14 +75,6 @@ def test_each_member_sees_those_placed_before_it():
     assert Counter(harness.pod(name).node for name in harness.bound()) == dict.fromkeys(["x-0", "x-1", "y-0", "y-1"], 1)
 
 
-def test_a_gang_that_prefers_its_own_kind_stays_together_though_it_is_spread():
-    harness = Harness.settled(*nodes("x", 3), *nodes("y", 3))
-    members = pods("a", 3, labels={"app": "a"}, near={1: term("a")})
-    harness.add(group("a", min_member=3, strategy="BestFit"), *members)
-    harness.settle()
-    assert len(zones(harness)) == 1
-
-
 @pytest.mark.parametrize("strategy", ["Pack", "BestFit", "MostUsed"])
 def test_spread_if_possible_spreads_by_zone_inside_the_strategy(strategy):
     harness = Harness.settled(*nodes("x"), *nodes("y"), *nodes("z"), old("busy", "x-0", "busy"))
@@ -102,20 +84,3 @@ def test_spread_if_possible_spreads_by_zone_inside_the_strategy(strategy):
     harness.settle()
     assert zones(harness) == {"x": 2, "y": 2, "z": 2}
     assert {harness.pod(name).node for name in harness.bound() if harness.pod(name).node[0] == "x"} == {"x-0"}
-
-
-def test_the_wishes_of_the_group_come_before_what_its_pods_prefer_of_others():
-    harness = Harness.settled(*nodes("x", cost="1"), *nodes("y", cost="9"), old("server", "y-0", "server"))
-    harness.add(group("a", min_member=2, prefer=CHEAP), *pods("a", 2, near={100: term("server")}))
-    harness.settle()
-    assert zones(harness) == {"x": 2}
-
-
-def test_a_preference_about_pods_wakes_nobody_and_is_no_condition():
-    harness = Harness.settled(*nodes("x", 1, cpu=1), old("server", "x-0", "server"))
-    harness.add(group("a", min_member=1, max_schedule_time_s=9999.0), pod("a-0", cpu=4, near={1: term("server")}))
-    harness.wait(5)
-    assert harness.bound("default/a-") == []
-    harness.add(*nodes("y", 1))
-    harness.settle()
-    assert zones(harness) == {"y": 1}

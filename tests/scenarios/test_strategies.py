@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
-from gangsched.core.objects.declaration import Preference
+from gangsched.core.objects.declaration import Preference, Topology
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.shape import NodeTerm, Requirement
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 
 CHEAP = (Preference("cost", "Ascending"),)
+SSD = NodeTerm((Requirement("disk", "In", ("ssd",)),))
 
 
 def tight_and_busy(policy: Policy | None = None) -> Harness:
@@ -37,13 +41,6 @@ def test_a_gang_goes_where_its_strategy_says(strategy, chosen):
     assert harness.pod("default/a-0").node == chosen
 
 
-def test_minimal_fragmentation_leaves_the_nearly_empty_node_alone():
-    harness = Harness.of(node("n1", cpu=4), node("n2", cpu=2), node("n3", cpu=40))
-    harness.add(group("a", min_member=5, strategy="MinimalFragmentation"), *pods("a", 5))
-    harness.settle()
-    assert sorted(harness.pod(name).node for name in harness.bound("default/a-")) == ["n1"] * 4 + ["n2"]
-
-
 def test_quorum_further_members_and_a_replacement_all_go_to_preferred_nodes():
     harness = Harness.of(node("dear", cpu=8, labels={"cost": "9"}), pod("old", group="", cpu=4, node="dear"))
     harness.add(node("cheap", cpu=8, labels={"cost": "1"}))
@@ -54,3 +51,37 @@ def test_quorum_further_members_and_a_replacement_all_go_to_preferred_nodes():
     harness.add(*pods("a", 2, first=3))
     harness.settle()
     assert [harness.pod(f"default/a-{number}").node for number in (3, 4)] == ["cheap"] * 2
+
+
+# What members themselves prefer of nodes counts after the group's wishes and before its strategy.
+
+
+def test_spread_gives_each_node_its_turn_before_preferences_count():
+    harness = Harness.settled(node("n1"), node("n2", labels={"disk": "ssd"}), node("n3"))
+    harness.add(group("a", min_member=4, strategy="Spread"), *pods("a", 4, likes={1: SSD}))
+    harness.settle()
+    assert Counter(harness.pod(name).node for name in harness.bound()) == {"n1": 1, "n2": 2, "n3": 1}
+
+
+def test_the_wishes_of_the_group_come_before_those_of_its_pods():
+    harness = Harness.settled(
+        node("cheap", labels={"cost": "1"}),
+        node("cheap-fast", labels={"cost": "1", "disk": "ssd"}, cpu=1),
+        node("dear-fast", labels={"cost": "9", "disk": "ssd"}),
+    )
+    harness.add(group("a", min_member=2, prefer=CHEAP), *pods("a", 2, likes={100: SSD}))
+    harness.settle()
+    assert sorted([harness.pod("default/a-0").node, harness.pod("default/a-1").node]) == ["cheap", "cheap-fast"]
+
+
+def test_the_domain_is_chosen_before_preferences_count():
+    """The gang goes to the fuller zone; within it, the preferred node comes first."""
+    zones = [node(f"{zone}-{at}", cpu=4, labels={"zone": zone}) for zone in "ab" for at in range(2)]
+    harness = Harness.settled(
+        *zones, pod("old-0", group="", cpu=2, node="a-0"), pod("old-1", group="", cpu=2, node="a-1")
+    )
+    harness.add(node("b-0", cpu=4, labels={"zone": "b", "disk": "ssd"}))
+    harness.add(node("a-1", cpu=4, labels={"zone": "a", "disk": "ssd"}))
+    harness.add(group("a", min_member=1, topology=Topology("zone")), *pods("a", 1, likes={1: SSD}))
+    harness.settle()
+    assert harness.pod("default/a-0").node == "a-1"

@@ -68,14 +68,6 @@ def test_members_above_the_minimum_and_replacements_stay_in_the_domain():
     assert len(harness.bound("default/a-")) == 3
 
 
-def test_a_group_that_needs_one_domain_does_not_answer_for_an_equal_one_that_does_not():
-    harness = zones(a=2, b=2)
-    harness.add(group("a", min_member=4, topology=ZONE, created=1.0), *pods("a", 4))
-    harness.add(group("b", min_member=4, created=2.0), *pods("b", 4))
-    harness.settle()
-    assert len(harness.bound("default/b-")) == 4
-
-
 def test_a_node_that_moves_to_another_domain_wakes_the_groups_that_are_bound_to_one():
     harness = Harness.of(node("n1", cpu=2, labels={"zone": "a"}), node("n2", cpu=4, labels={"zone": "b"}))
     harness.add(pod("busy", group="", cpu=3, node="n2"))
@@ -88,49 +80,6 @@ def test_a_node_that_moves_to_another_domain_wakes_the_groups_that_are_bound_to_
     harness.add(node("n1", cpu=2, labels={"zone": "b"}))
     harness.settle()
     assert harness.pod("default/a-2").node == "n2"
-
-
-@pytest.mark.without("disorder", why="asserts what one order of events leads to")
-def test_holders_are_named_only_of_the_domain_that_was_looked_at():
-    harness = zones(a=5, b=9)
-    harness.add(pod("old-a", group="old-a", cpu=2, node="node-a"), pod("old-b", group="old-b", cpu=8, node="node-b"))
-    harness.add(group("a", min_member=4, topology=ZONE, max_schedule_time_s=999.0), *pods("a", 4))
-    harness.wait(2)
-    message = harness.condition("default/a").message
-    assert "a was tried" in message
-    assert "Held by default/old-a (cpu 2)" in message
-    assert "old-b" not in message
-
-
-def test_a_preferred_domain_is_left_by_those_for_whom_it_has_no_room():
-    harness = zones(a=3, b=2)
-    harness.add(group("a", min_member=3, topology=Topology("zone", required=False)), *pods("a", 4))
-    harness.settle()
-    assert zones_of(harness) == {"a", "b"}
-    assert len(harness.bound("default/a-")) == 4
-
-
-def test_a_group_whose_label_no_node_has_never_fits_and_is_told_so():
-    harness = Harness.of(node("n1"), group("a", min_member=1, topology=ZONE, max_schedule_time_s=999.0), *pods("a", 1))
-    harness.wait(2)
-    condition = harness.condition("default/a")
-    assert condition.reason == "NeverFits"
-    assert "No node has the label zone" in condition.message
-    harness.add(node("n1", labels={"zone": "a"}))
-    harness.settle()
-    assert harness.bound() == ["default/a-0"]
-
-
-@pytest.mark.without("disorder", why="whoever comes first is bound first")
-@pytest.mark.parametrize(("most", "zone"), [(None, "b"), (1, "a")])
-def test_the_domain_of_a_small_quorum_is_one_that_takes_the_members_above_the_minimum(most, zone):
-    """Zone a has room for the quorum of one, zone b for all three; maxMember may say that no more will come."""
-    harness = zones(a=1, b=3)
-    harness.add(group("a", min_member=1, max_member=most, topology=ZONE), *pods("a", 3))
-    harness.wait(5)
-
-    assert zones_of(harness) == {zone}
-    assert len(harness.bound("default/a-")) == (most or 3)
 
 
 # Members in two domains: bound by others, or on a node whose label was changed
@@ -175,16 +124,6 @@ def test_a_node_that_moves_to_another_domain_divides_the_group():
     harness.settle()
     assert harness.pod("default/a-3").node == "n2"
     assert len(harness.events(Reason.TOPOLOGY_BROKEN)) == 1
-
-
-@pytest.mark.without("disorder", why="asserts what one order of events leads to")
-def test_the_last_of_the_quorum_is_told_too():
-    harness = zones(a=9, b=9)
-    harness.add(pod("a-0", node="node-a"), pod("a-1", node="node-a"), pod("a-2", node="node-b"))
-    harness.add(group("a", min_member=4, topology=ZONE), *pods("a", 1, first=3))
-    harness.settle()
-    assert zones_of(harness, "default/a-3") == {"a"}
-    assert harness.events(Reason.TOPOLOGY_BROKEN)
 
 
 def test_nobody_is_told_of_a_topology_that_is_preferred_or_whole():

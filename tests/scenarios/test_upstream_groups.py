@@ -64,19 +64,6 @@ def harness() -> Harness:
 # podgroup_test.go: one node with 4 CPU, pods of 1 CPU
 
 
-def test_a_gang_is_bound_when_its_minimum_is_there_and_a_later_pod_joins_it(harness):
-    harness.add(node("n", cpu=4), declared("g", gang(3)), *of("g", "p1", "p2"))
-    harness.wait(2)
-    assert bound(harness) == {}
-    assert reasons(harness, "p1", "p2") == {"GangIncomplete"}
-    harness.add(*of("g", "p3"))
-    harness.wait(2)
-    assert len(bound(harness)) == 3
-    harness.add(*of("g", "p4"))
-    harness.wait(2)
-    assert len(bound(harness)) == 4
-
-
 def test_pods_wait_for_their_group_and_the_group_for_room(harness):
     harness.add(node("n", cpu=4), alone("blocker", cpu="2", node="n", scheduler="other"), *of("g", "p1", "p2", "p3"))
     harness.wait(2)
@@ -84,47 +71,6 @@ def test_pods_wait_for_their_group_and_the_group_for_room(harness):
     harness.add(declared("g", gang(3)))
     harness.wait(2)
     assert reasons(harness, "p1", "p2", "p3") == {"Unschedulable"}
-    harness.delete("default/blocker")
-    harness.wait(2)
-    assert len(bound(harness)) == 3
-
-
-def test_of_four_pods_the_minimum_is_bound_and_the_fourth_waits_for_room(harness):
-    harness.add(node("n", cpu=4), alone("blocker", node="n", scheduler="other"), declared("g", gang(3)))
-    harness.add(*of("g", "p1", "p2", "p3", "p4"))
-    harness.wait(2)
-    assert len(bound(harness, "p1", "p2", "p3", "p4")) == 3
-    [waits] = {"p1", "p2", "p3", "p4"} - set(bound(harness))
-    assert reasons(harness, waits) == {"Unschedulable"}
-    harness.delete("default/blocker")
-    harness.wait(2)
-    assert waits in bound(harness)
-
-
-def test_of_two_gangs_whose_pods_come_in_turn_one_is_whole_and_the_other_waits(harness):
-    harness.add(node("n", cpu=4), declared("g", gang(3)), declared("h", gang(3), created=1))
-    harness.add(*(each for number in range(3) for each in (*of("h", f"h{number}"), *of("g", f"g{number}"))))
-    harness.wait(2)
-    assert set(bound(harness)) == {"g0", "g1", "g2"}
-    assert reasons(harness, "h0", "h1", "h2") == {"Unschedulable"}
-
-
-@pytest.mark.without("disorder", why="the gang is bound if it is seen before the older pod")
-def test_an_older_pod_without_a_group_goes_before_a_gang(harness):
-    harness.add(node("n", cpu=4), alone("single", cpu="2", created=0.0), declared("g", gang(3), created=9))
-    harness.add(*of("g", "p1", "p2", "p3", created=1_000_009.0))
-    harness.wait(2)
-    assert set(bound(harness)) == {"single"}
-    assert reasons(harness, "p1", "p2", "p3") == {"Unschedulable"}
-
-
-def test_pods_of_a_basic_group_are_bound_one_by_one_as_room_comes(harness):
-    harness.add(node("n", cpu=4), alone("blocker", cpu="2", node="n", scheduler="other"), *of("g", "p1", "p2", "p3"))
-    harness.wait(2)
-    assert reasons(harness, "p1", "p2", "p3") == {"PodGroupNotFound"}
-    harness.add(declared("g", BASIC))
-    harness.wait(2)
-    assert len(bound(harness, "p1", "p2", "p3")) == 2
     harness.delete("default/blocker")
     harness.wait(2)
     assert len(bound(harness)) == 3
@@ -148,18 +94,6 @@ def test_a_changed_minimum_counts_from_then_on(harness, pods, changed, whole):
 # queueing_test.go: a node with 4 CPU and later another, pods of 2 CPU
 
 
-@pytest.mark.parametrize(("policy", "first"), [(gang(2), 2), (BASIC, 2)], ids=["gang", "basic"])
-def test_a_third_pod_waits_for_the_second_node(harness, policy, first):
-    """There, a gang's third pod that joins a waiting gang makes the whole gang wait; here the minimum goes ahead."""
-    harness.add(node("n1", cpu=4), alone("blocker", node="n1", scheduler="other"), declared("g", policy))
-    harness.add(*of("g", "p1", "p2", cpu="2"))
-    harness.wait(2)
-    assert len(bound(harness, "p1", "p2")) == (0 if policy != BASIC else 1)
-    harness.add(*of("g", "p3", cpu="2"), node("n2", cpu=4))
-    harness.wait(2)
-    assert len(bound(harness, "p1", "p2", "p3")) == first + 1
-
-
 @pytest.mark.parametrize(("policy", "before"), [(gang(3), 0), (BASIC, 2)], ids=["gang", "basic"])
 def test_a_gated_pod_is_not_counted_until_its_gate_is_gone(harness, policy, before):
     """There, a gated pod holds all of a group, also of a basic one, whose other pods here do not wait for it."""
@@ -181,16 +115,6 @@ def test_a_new_pod_of_a_group_that_is_gone_waits_for_it(harness, policy):
     harness.add(*of("g", "p3"))
     harness.wait(2)
     assert reasons(harness, "p3") == {"PodGroupNotFound"}
-
-
-@pytest.mark.parametrize("policy", [gang(2), BASIC], ids=["gang", "basic"])
-def test_pods_that_wait_for_room_wait_for_their_group_once_it_is_gone(harness, policy):
-    harness.add(node("n", cpu=4), declared("g", policy), *of("g", "p1", "p2", cpu="8"))
-    harness.wait(2)
-    assert reasons(harness, "p1", "p2") <= {"Unschedulable", "NeverFits"}
-    harness.delete_foreign("native", "default/g")
-    harness.wait(2)
-    assert reasons(harness, "p1", "p2") == {"PodGroupNotFound"}
 
 
 # podgroup_affinity_test.go

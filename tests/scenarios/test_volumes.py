@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gangsched.core.objects.shape import Disk
-from gangsched.core.objects.volumes import CsiDriver, CsiNode, StorageClass
+from gangsched.core.objects.volumes import CsiNode, StorageClass
 from tests.builders import claim, group, node, pod, pods, volume
 from tests.harness import Course, Harness
 
@@ -106,56 +106,6 @@ def test_a_claim_for_a_single_pod_waits_for_its_user_to_end(harness: Harness) ->
     harness.delete("default/user")
     harness.wait(3)
     assert harness.bound("default/a") == ["default/a-0", "default/a-1"]
-
-
-def test_a_gang_whose_members_share_a_claim_for_a_single_pod_is_never_placed(harness: Harness) -> None:
-    harness.add(node("n1"), node("n2"), group(min_member=2), *pods("a", 2, volume_claims=["c"]))
-    harness.provide(volume("v"), claim("c", "v", single_pod=True))
-    harness.wait(3)
-    assert harness.bound() == []
-
-
-def test_no_node_gets_more_volumes_than_it_can_attach(harness: Harness) -> None:
-    harness.add(*(node(f"n{at}", cpu="64") for at in range(2)))
-    harness.provide(CsiNode("n0", (("csi", 2),)), CsiNode("n1", (("csi", 1),)))
-    harness.provide(*(volume(f"v{at}") for at in range(4)), *(claim(f"a-{at}", f"v{at}") for at in range(4)))
-    harness.add(group(min_member=4), *with_claims(4))
-    harness.wait(3)
-    assert harness.bound() == []
-    assert (
-        "2 where one more member would exceed the volume limit of csi (1, 2)" in harness.condition("default/a").message
-    )
-    harness.provide(CsiNode("n1", (("csi", 2),)))
-    harness.wait(3)
-    assert sorted(nodes_of(harness)) == ["n0", "n0", "n1", "n1"]
-
-
-def test_a_gang_waits_for_the_driver_of_its_volumes_and_goes_where_it_is_installed(harness: Harness) -> None:
-    harness.add(*(node(f"n{at}") for at in range(2)))
-    harness.provide(CsiDriver("csi", demanding=True), CsiNode("n0"))
-    harness.provide(*(volume(f"v{at}") for at in range(2)), *(claim(f"a-{at}", f"v{at}") for at in range(2)))
-    harness.add(group(min_member=2), *with_claims(2))
-    harness.wait(3)
-    assert harness.bound() == []
-    assert "2 without the CSI driver csi" in harness.condition("default/a").message
-    assert harness.condition("default/a").reason == "Unschedulable"
-    harness.provide(CsiNode("n0", drivers=frozenset({"csi"})))
-    harness.wait(3)
-    assert nodes_of(harness) == ["n0", "n0"]
-
-
-def test_a_volume_that_all_members_share_is_attached_once_per_node(harness: Harness) -> None:
-    harness.add(node(cpu="64"), group(min_member=4), *pods("a", 4, volume_claims=["shared"]))
-    harness.provide(CsiNode("n1", (("csi", 1),)), volume("v"), claim("shared", "v"))
-    harness.wait(3)
-    assert len(harness.bound()) == 4
-
-
-def test_a_disk_that_members_name_themselves_is_used_once_per_node(harness: Harness) -> None:
-    disk = Disk("iscsi", ("iqn",))
-    harness.add(node("n1"), node("n2"), group(min_member=2), *pods("a", 2, disks=[disk]))
-    harness.wait(3)
-    assert sorted(nodes_of(harness)) == ["n1", "n2"]
 
 
 def test_what_is_known_of_volumes_outlives_the_lease(harness: Harness) -> None:
