@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from gangsched.config.settings import Settings
 from gangsched.core.membership import restarts
@@ -101,18 +100,6 @@ def test_members_that_are_made_again_have_their_room_before_a_group_that_waits(k
         race.make(1)
         race.harness.wait(1)
     assert (len(race.bound), race.rival) == (SIZE, False)
-
-
-def test_new_members_of_a_gang_that_was_lost_are_bound_as_a_whole():
-    race = Race()
-    race.lose()
-    race.harness.wait(1)
-    race.make(SIZE - 1)
-    race.harness.wait(SLOWLY_S)
-    before = race.bound
-    race.make(1)
-    race.harness.wait(1)
-    assert (before, len(race.bound)) == ([], SIZE)
 
 
 @pytest.mark.parametrize("made", ["while they terminate", "then"])
@@ -269,14 +256,6 @@ def test_a_new_leader_is_not_bound_beside_workers_that_still_terminate(policy: s
     assert len(harness.bound("default/s-")) == 3
 
 
-def test_all_members_lost_and_made_again_at_one_moment_go_first():
-    race = Race()
-    race.lose()
-    race.make(SIZE)
-    race.harness.settle()
-    assert (len(race.bound), race.rival) == (SIZE, False)
-
-
 @pytest.mark.parametrize(("policy", "held_s"), [(None, HOLD_S), (Policy(restart_hold_s=3.0), 3.0)])
 def test_what_is_not_made_again_is_held_for_no_longer_than_the_time(policy: Policy | None, held_s: float):
     race = Race(policy=policy)
@@ -312,16 +291,6 @@ def test_nothing_is_held_for_a_workload_that_makes_no_pods(end: str, when: str):
     assert race.rival
 
 
-@pytest.mark.parametrize("order", ["object first", "pods first"])
-def test_the_rival_of_a_deleted_workload_runs_at_once(order: str):
-    race = Race("statefulset")
-    deeds = [lambda: race.harness.delete_foreign("statefulset", "default/t"), race.lose]
-    for deed in deeds if order == "object first" else reversed(deeds):
-        deed()
-        race.harness.settle()
-    assert race.rival
-
-
 def test_only_what_the_workload_still_wants_is_held():
     race = Race("statefulset")
     race.tell(replicas=SIZE - 1)
@@ -332,18 +301,6 @@ def test_only_what_the_workload_still_wants_is_held():
     race.make(1)
     race.harness.settle()
     assert len(race.bound) == SIZE - 1
-
-
-def test_a_gang_that_was_never_scheduled_holds_nothing():
-    harness = Harness.of(node(cpu="1"))
-    owner = Owner("Job", "t", "uid-t", "batch")
-    found = Workload("job", "t", None, "uid-t")
-    harness.add(replace(pod("t-0", owner=owner, workload=found, declaration=SAID["job"]), node="n1"))
-    harness.add(group("default/b", min_member=1), *pods("b", 1))
-    harness.settle()
-    harness.delete("default/t-0")
-    harness.settle()
-    assert harness.bound("default/b-")
 
 
 def test_no_more_is_held_than_the_namespace_may():
