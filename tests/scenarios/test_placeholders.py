@@ -298,3 +298,44 @@ def test_a_group_that_times_out_again_and_again_behind_another_says_once_that_it
     harness.wait(1000)
     assert len(harness.events("Unschedulable")) == 1
     assert [event.name for event in harness.events("NotItsTurn")] == ["b"]
+
+
+# States that the soak test produced
+
+
+def worker(number: int, **fields: Any) -> Pod:
+    return pod(f"worker-{number}", role="worker", **fields)
+
+
+def test_a_role_that_is_lost_while_nobody_looks_is_degraded_and_holds_no_further_member_up():
+    roles = (Role("chief", 1), Role("worker", 1))
+    harness = Harness.settled(
+        node("n1", cpu=8), group("a", min_member=1, roles=roles), pod("chief", role="chief"), worker(1), worker(2)
+    )
+    harness.run_pods()
+    harness.wait(3)
+    assert harness.status("default/a").phase == "Running"
+    del harness.pods[harness.pod("default/chief").uid]
+    harness.add(worker(3))
+    harness.restart()
+    harness.wait(4)
+    assert "default/worker-3" in harness.bound()
+    assert harness.status("default/a").phase == "Degraded"
+    assert harness.condition("default/a", "Degraded").reason == "MembersMissing"
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_members_with_gates_are_of_the_next_run_when_the_last_member_without_goes(restarted):
+    harness = Harness()
+    gated = [pod(f"worker-{number}", gated=True) for number in (1, 2)]
+    harness.add(node("n1", cpu=8), group("a", min_member=2), pod("first"), *gated)
+    harness.wait(2)
+    harness.delete("default/first")
+    harness.wait(2)
+    if restarted:
+        harness.restart()
+        harness.wait(2)
+    for each in gated:
+        harness.change(f"default/{each.name}", gated=False)
+    harness.settle()
+    assert harness.bound() == ["default/worker-1", "default/worker-2"]

@@ -89,15 +89,6 @@ def test_a_gang_with_too_few_volumes_writes_nothing_and_says_so(harness: Harness
     assert len(harness.bound()) == 3
 
 
-def test_the_smallest_volume_that_suffices_is_taken(harness: Harness) -> None:
-    harness.add(node("n1"), group(min_member=2), *members(2))
-    harness.provide(LOCAL, *waiting(1, storage_class="local", size=2 * GI))
-    harness.provide(claim("default/a-1", storage_class="local", size=GI, uid="claim-a-1"))
-    harness.provide(free("large", size=9 * GI), free("mid", size=3 * GI), free("small", size=GI))
-    harness.wait(3)
-    assert [harness.disks.claim(f"default/a-{at}").volume for at in range(2)] == ["mid", "small"]
-
-
 def test_two_gangs_that_race_for_the_last_volumes_leave_one_whole(harness: Harness) -> None:
     harness.add(node(cpu="64"))
     harness.provide(LOCAL, *(free(f"v{at}") for at in range(3)))
@@ -125,20 +116,6 @@ def test_what_was_written_is_taken_back_at_the_time_out(harness: Harness) -> Non
     harness.disks.busy = False
     harness.wait(60)
     assert len(harness.bound()) == 3
-
-
-def test_what_was_written_is_taken_back_if_a_member_is_deleted(harness: Harness) -> None:
-    harness.add(node("n1", cpu="8"), group(min_member=3))
-    harness.provide(FAST, *waiting(3))
-    harness.disks.busy = True
-    harness.add(*members(3))
-    harness.wait(3)
-    harness.disks.provision(harness.disks.claim("default/a-0"))
-    harness.delete("default/a-2")
-    harness.wait(5)
-    assert harness.disks.left() == []
-    assert harness.bound() == []
-    assert harness.disks.claim("default/a-0").bound
 
 
 @pytest.mark.without("all", why="A new leader does not know which nodes to avoid.")
@@ -188,39 +165,12 @@ def test_a_pre_binding_that_is_refused_is_sent_again_when_the_server_asks_for_it
     assert len(harness.bound()) == 1
 
 
-def test_a_member_above_the_minimum_waits_for_its_own_volume_alone(harness: Harness) -> None:
-    harness.add(node("n1", cpu="8"), group(min_member=2))
-    harness.provide(FAST, LOCAL, *waiting(2), claim("default/a-2", storage_class="local", size=GI, uid="c2"))
-    harness.add(*members(3))
-    harness.wait(3)
-    assert len(harness.bound()) == 2
-    harness.provide(free("v0"))
-    harness.wait(3)
-    assert len(harness.bound()) == 3
-
-
-def test_a_plain_pod_gets_its_volume(harness: Harness) -> None:
-    harness.add(node(), pod("p", group="", volume_claims=["a-0"]))
-    harness.provide(FAST, *waiting(1))
-    harness.wait(3)
-    assert harness.bound() == ["default/p"]
-
-
 def sharing(number: int, **fields):
     return [pod(f"default/a-{at}", volume_claims=["shared"], **fields) for at in range(number)]
 
 
 def shared(mode: str, **fields):
     return claim("default/shared", **{"storage_class": "fast"} | fields, size=GI, uid="claim-shared", modes=(mode,))
-
-
-def test_members_that_share_a_volume_for_one_node_go_to_one_node(harness: Harness) -> None:
-    harness.add(*(node(f"n{at}", cpu="3") for at in range(2)), group(min_member=3))
-    harness.provide(FAST, shared("ReadWriteOnce"))
-    harness.add(*sharing(3))
-    harness.wait(3)
-    assert len(harness.bound()) == 3
-    assert len({each.node for each in harness.pods.values()}) == 1
 
 
 def test_members_that_share_a_volume_for_several_nodes_go_to_several_and_all_wait_for_it(harness: Harness) -> None:

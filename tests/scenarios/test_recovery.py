@@ -341,18 +341,6 @@ def test_a_group_without_a_record_is_taken_over_with_the_minimum_of_each_role(wa
     assert harness.bound() == ["default/left-0", "default/right-1"]
 
 
-def test_a_failed_group_whose_members_were_all_replaced_while_nobody_led_begins_anew():
-    harness = waiting_under_fail()
-    harness.wait(20)
-    assert harness.status("default/a").phase == "Failed"
-    fresh: list[Pod] = [replace(pod(f"a-{at}"), uid=f"new-{at}", created=harness.now) for at in range(2)]
-    harness.pods = {found.uid: found for found in fresh}
-    harness.nodes["n1"] = node("n1", cpu=2)
-    harness.restart()
-    harness.wait(5)
-    assert harness.status("default/a").phase == "Scheduled"
-
-
 def test_a_failed_group_stays_failed_though_its_members_were_not_told_so_before_the_leader_died():
     harness = waiting_under_fail()
     harness.wait(5)
@@ -416,16 +404,6 @@ def test_an_application_taken_over_without_room_still_has_places_held_after_anot
     harness.add(node("n2", cpu=20))
     harness.wait(5)
     assert len(harness.gang("default/app").operations.placeholders()) == 2
-
-
-def test_a_restart_is_no_attempt_of_a_late_group():
-    harness = holding()
-    harness.wait(TIME_S + 5)
-    before = harness.status("default/a").attempts
-    for _ in range(3):
-        harness.restart()
-        harness.wait(5)
-    assert harness.status("default/a").attempts == before
 
 
 def test_a_group_in_back_off_is_tried_again_when_its_podgroup_is_replaced_at_once():

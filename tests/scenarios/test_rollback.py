@@ -230,14 +230,6 @@ def test_an_incomplete_group_of_which_a_part_is_bound_is_undone():
     assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
 
 
-def test_each_undo_counts_as_an_attempt():
-    harness = half_bound()
-    assert harness.status("default/a").attempts == 1
-    harness.add(pod("a-9", owner=SET, gated=True))
-    harness.wait(10)
-    assert harness.gang("default/a").record.timeouts == 1
-
-
 def test_after_a_restart_a_group_found_partly_bound_is_completed_first_or_undone():
     harness = half_bound()
     harness.restart()
@@ -305,9 +297,9 @@ def test_a_podgroup_that_is_deleted_in_mid_flight_and_cannot_be_finished_is_undo
     assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
 
 
-def running(owner: Owner | None = SET, **spec: Any) -> Harness:
-    harness = Harness.of(node("n1", cpu=3), group("a", min_member=3, on_degraded=OnDegraded.RESTART, **spec))
-    harness.add(*pods("a", 3, owner=owner))
+def running(on_degraded: OnDegraded = OnDegraded.RESTART) -> Harness:
+    harness = Harness.of(node("n1", cpu=3), group("a", min_member=3, on_degraded=on_degraded))
+    harness.add(*pods("a", 3, owner=SET))
     harness.settle()
     harness.run_pods()
     harness.wait(2)

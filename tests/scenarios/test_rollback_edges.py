@@ -3,51 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from gangsched.core.objects.declaration import Declaration, Role
 from gangsched.core.objects.effects import BindPod, EvictPod, LookUpOwner
-from gangsched.core.objects.pod import Owner, PodPhase
+from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.podgroup import OnDegraded
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, EvictionRefused, OwnerSeen, Refused, Spared
 from tests.builders import group, node, pod, pods
 from tests.harness import START, Harness
-
-SET = Owner("StatefulSet", "a", "set-a", "apps")
-JOB = Owner("Job", "a", "job-a", "batch")
-
-
-def never(*names: str, why: Refused = Refused.UNAVAILABLE) -> Callable[[BindPod], BindRefused | None]:
-    return lambda effect: BindRefused(effect.uid, effect.node, why, "no luck") if effect.name in names else None
+from tests.scenarios.test_rollback import JOB, SET, half_bound, never, running
 
 
 def forbidden_by_a_budget(effect: EvictPod) -> EvictionRefused:
     return EvictionRefused(effect.uid, Spared.BUDGET, "the budget forbids it")
 
 
-def half_bound(**spec: Any) -> Harness:
-    harness = Harness()
-    harness.refuse_bind = never("a-2")
-    harness.add(node("n1", cpu=3), group("a", min_member=3, **spec), *pods("a", 3, owner=SET))
-    harness.wait(15)
-    assert len(harness.bound()) == 2
-    return harness
-
-
-def running(**spec: Any) -> Harness:
-    harness = Harness.settled(node("n1", cpu=3), group("a", min_member=3, **spec), *pods("a", 3, owner=SET))
-    harness.run_pods()
-    harness.wait(2)
-    return harness
-
-
 def restarting() -> Harness:
     """A member is lost under onDegraded Restart, and a budget refuses the evictions of the others."""
-    harness = running(on_degraded=OnDegraded.RESTART)
+    harness = running()
     harness.refuse_eviction = forbidden_by_a_budget
     harness.delete("default/a-1")
     harness.wait(5)
@@ -114,39 +91,26 @@ def test_a_restart_of_the_operator_does_not_take_shifted_roles_for_a_loss(policy
     assert harness.status("default/a").phase == "Running"
 
 
-def test_a_restart_that_nobody_asks_for_any_more_is_called_off_by_the_policy():
-    """While a budget refuses the evictions, onDegraded is changed to Repair; then the budget allows them."""
+CALLED_OFF: dict[str, Callable[[Harness], None]] = {
+    "its policy is changed": lambda harness: harness.change_spec("default/a", on_degraded=OnDegraded.REPAIR),
+    "its PodGroup is deleted": lambda harness: harness.delete_group("default/a"),
+    "it is whole by a lowered minimum": lambda harness: harness.change_spec("default/a", min_member=2),
+}
+
+
+@pytest.mark.parametrize("change", CALLED_OFF.values(), ids=CALLED_OFF)
+def test_a_restart_of_a_group_of_which_nobody_has_left_is_called_off_if(change: Callable[[Harness], None]):
     harness = restarting()
-    harness.change_spec("default/a", on_degraded=OnDegraded.REPAIR)
-    harness.add(pod("a-1", owner=SET, uid="again"))
+    change(harness)
     harness.wait(20)
-    assert len(harness.bound()) == 3
     harness.refuse_eviction = lambda _: None
     harness.wait(60)
     assert harness.evicted == []
-
-
-def test_a_restart_is_called_off_when_its_podgroup_is_deleted():
-    """Rule 10: bound members stay."""
-    harness = restarting()
-    harness.delete_group("default/a")
-    harness.refuse_eviction = lambda _: None
-    harness.wait(60)
-    assert harness.evicted == []
-
-
-def test_a_restart_is_called_off_when_the_group_is_whole_by_a_lowered_minimum_and_nobody_has_left():
-    harness = restarting()
-    harness.change_spec("default/a", min_member=2)
-    harness.refuse_eviction = lambda _: None
-    harness.wait(60)
-    assert harness.evicted == []
-    assert harness.condition("default/a", "Degraded").reason == "Healthy"
 
 
 def test_a_restart_goes_on_under_a_new_leader_though_replacements_wait():
     """One of two is evicted, a budget keeps the other; replacements exist; the operator is restarted."""
-    harness = running(on_degraded=OnDegraded.RESTART)
+    harness = running()
     harness.refuse_eviction = lambda effect: forbidden_by_a_budget(effect) if effect.name == "a-2" else None
     harness.delete("default/a-1")
     harness.wait(3)
@@ -310,22 +274,6 @@ def test_an_undo_long_ago_is_not_told_of_a_later_time_out():
 
 
 @pytest.mark.without("leaderless", why="a new leader has the whole time to complete a part")
-@pytest.mark.without("restarts", why="each leader goes before it has written the rollback")
-def test_spared_members_that_have_gone_are_not_counted():
-    harness = Harness()
-    harness.refuse_bind = never("a-3")
-    harness.refuse_eviction = forbidden_by_a_budget
-    harness.add(node("n1", cpu=4), group("a", min_member=4))
-    harness.add(pod("a-0"), pod("a-1", owner=SET), pod("a-2", owner=SET), pod("a-3", owner=SET))
-    harness.wait(24)
-    assert "2 members are still to be evicted" in harness.condition("default/a", "Degraded").message
-    assert "1 member is left in place" in harness.condition("default/a", "Degraded").message
-    harness.delete("default/a-0")
-    harness.wait(40)
-    assert "left in place" not in harness.condition("default/a", "Degraded").message
-
-
-@pytest.mark.without("leaderless", why="a new leader has the whole time to complete a part")
 @pytest.mark.without("restarts", why="each new leader asks about the Job")
 def test_a_job_that_is_resumed_is_asked_about_again():
     """A suspended Job would recreate no pod; there is no room, so no other plan causes a new rollback."""
@@ -359,7 +307,7 @@ def test_a_group_without_a_podgroup_is_known_to_have_been_scheduled_after_a_fail
 
 def test_a_group_that_nothing_declares_is_not_taken_for_scheduled_after_a_failover():
     """Two members run, their PodGroup is deleted, another process leads, a PodGroup of three is created."""
-    harness = running()
+    harness = running(on_degraded=OnDegraded.REPAIR)
     harness.delete("default/a-2")
     harness.delete_group("default/a")
     harness.restart()

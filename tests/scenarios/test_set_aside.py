@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.cluster.device_index import Devices
 from gangsched.core.cluster.volume_index import Volumes
 from gangsched.core.constraints.dynamic_resources import DynamicResources
 from gangsched.core.constraints.inter_pod_affinity import InterPodAffinity
@@ -95,34 +94,6 @@ def test_a_node_that_is_set_aside_is_tried_again_when_it_changes_and_not_before(
     harness.wait(2)
     assert harness.machine.set_aside() == []
     assert len(harness.bound("default/a")) == 4
-
-
-def test_pods_on_a_node_stay_when_it_is_set_aside_and_count_when_it_is_back(injector):
-    harness = Harness.waited(2, node("evil", cpu=4), group("a", min_member=2), *pods("a", 2))
-    amid_the_constraints(injector)
-    harness.add(node("evil", cpu=4, labels=EVIL), group("b", min_member=3, created=1.0), *pods("b", 3))
-    harness.wait(10)
-    assert set_aside(harness) == ["Node evil"]
-    assert len(harness.bound("default/a")) == 2
-    assert harness.evicted == []
-    harness.add(node("evil", cpu=4))
-    harness.wait(2)
-    assert harness.bound("default/b") == []
-    assert "2 of 3 members fit" in harness.condition("default/b").message
-    assert harness.condition("default/a").reason == "Scheduled"
-
-
-def test_a_node_that_is_set_aside_and_deleted_is_forgotten(injector):
-    amid_the_constraints(injector)
-    harness = Harness.settled(node("evil", labels=EVIL), node("other", labels=EVIL), node("good"))
-    assert harness.machine.stats().set_aside == {"Node": 2}
-    harness.delete_node("evil")
-    harness.settle()
-    assert harness.machine.set_aside() == ["Node other (EvilError)"]
-    del harness.nodes["other"]
-    harness.inbox = harness.lists()
-    harness.settle()
-    assert harness.machine.set_aside() == []
 
 
 @pytest.mark.parametrize(("fails", "faults"), [(1, [Rebuilt]), (99, [Rebuilt, SetAside])])
@@ -236,24 +207,6 @@ def test_a_volume_or_claim_that_cannot_be_digested_counts_as_not_there(injector,
     harness.provide(claim("evil-claim", volume="v1"))
     harness.wait(2)
     assert "default/a-0" in harness.bound()
-
-
-@pytest.mark.parametrize("after", [False, True])
-def test_a_device_slice_that_cannot_be_digested_counts_as_not_there(injector, after):
-    injector.into(
-        Devices,
-        "set",
-        after=after,
-        when=lambda _devices, _kind, _key, found: found is not None and "evil" in found.key[1],
-    )
-    harness = Harness.of(node(cpu=8), group("b", min_member=2), *pods("b", 2))
-    harness.offer(SLICE)
-    harness.wait(2)
-    assert harness.bound() == ["default/b-0", "default/b-1"]
-    assert harness.machine.set_aside() == ["ResourceSlice evil (EvilError)"]
-    harness.retract(SLICE)
-    harness.settle()
-    assert harness.machine.set_aside() == []
 
 
 def test_a_device_slice_over_which_every_snapshot_fails_is_found_and_set_aside(injector):

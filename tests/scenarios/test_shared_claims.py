@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from gangsched.core.objects.devices import AllocatedDevice, Allocation, Consumer, DeviceKind, ResourceClaim
 from gangsched.core.objects.effects import Prebind, UndoPrebinding
-from gangsched.core.objects.offered_devices import DeviceTaint, DeviceTaintRule, ResourceSlice
+from gangsched.core.objects.offered_devices import ResourceSlice
 from gangsched.core.objects.pod import DeviceUse, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.results import BindRefused, Refused
@@ -285,16 +285,6 @@ def test_a_claim_that_another_has_allocated_for_the_group_stays_as_it_is(harness
 # Upstream: test/e2e/dra/dra.go, device taints with group claims
 
 
-def test_e2e_2963_a_tainted_device_is_not_for_the_group(harness: Harness) -> None:
-    rule = DeviceTaintRule("rule", DeviceTaint("broken", "", "NoSchedule"), pool="n0")
-    harness.add(*(node(name, cpu="8") for name in ("n0", "n1")), native(NAMED, least=2))
-    harness.offer(GPUS, gpus("n0", 1), gpus("n1", 1), rule, device_claim("c"))
-    harness.add(*members(2))
-    harness.settle()
-    assert {harness.pod(name).node for name in harness.bound()} == {"n1"}
-    assert len(harness.bound()) == 2
-
-
 # What a group's claim needs before its members are placed
 
 
@@ -382,16 +372,6 @@ def test_more_than_256_members_share_it_because_only_the_group_reserves_it(harne
     assert len(harness.bound()) == 300
 
 
-def test_two_groups_share_a_claim_and_each_reserves_it_once(harness: Harness) -> None:
-    other = Consumer("h", "uid-h", group=True)
-    harness.add(node("n", cpu="8"), native(NAMED, least=3), native(NAMED, least=2, name="h", uid="uid-h"))
-    harness.offer(GPUS, gpus("n", 1), device_claim("c"))
-    harness.add(*members(3), *(member(f"h-{at}", shared(group="h"), group="h") for at in range(2)))
-    harness.settle()
-    assert len(harness.bound()) == 5
-    assert set(harness.gadgets.claim("c").sharing) == {GROUP, other}
-
-
 @pytest.mark.parametrize(("room", "bound"), [(254, 5), (255, 3)])
 def test_of_two_groups_only_one_gets_the_last_reservation(harness: Harness, room: int, bound: int) -> None:
     harness.add(node("n", cpu="8"), native(NAMED, least=3), native(NAMED, least=2, name="h", uid="uid-h"))
@@ -408,40 +388,6 @@ def of_zone(zone: str, number: int = 1) -> ResourceSlice:
     inside = NodeTerm((Requirement("zone", "In", (zone,)),))
     devices = tuple(gpu(f"gpu-{at}") for at in range(number))
     return ResourceSlice(zone, DRIVER, zone, node_affinity=(inside,), devices=devices)
-
-
-def test_all_members_are_on_nodes_that_can_use_its_devices(harness: Harness) -> None:
-    """Zone a comes first by name, but has room for one member only."""
-    harness.add(*(node(name, cpu="1", labels={"zone": name[0]}) for name in ("a1", "b1", "b2", "b3")))
-    harness.add(native(NAMED, least=3))
-    harness.offer(GPUS, of_zone("a"), of_zone("b"), device_claim("c"))
-    harness.add(*members(3))
-    harness.settle()
-    assert sorted(harness.pod(name).node for name in harness.bound()) == ["b1", "b2", "b3"]
-    assert harness.gadgets.allocated() == {"c": [(DRIVER, "b", "gpu-0")]}
-
-
-def test_later_members_follow_its_devices_too(harness: Harness) -> None:
-    harness.add(*(node(name, cpu="2", labels={"zone": name[0]}) for name in ("a1", "b1", "b2")), native(NAMED, least=2))
-    harness.offer(GPUS, of_zone("b"), device_claim("c"))
-    harness.add(*members(2))
-    harness.settle()
-    harness.add(*members(3, first=2))
-    harness.wait(10)
-    assert len(harness.bound()) == 4
-    assert {harness.pod(name).node[0] for name in harness.bound()} == {"b"}
-
-
-def test_a_group_without_room_near_the_device_takes_none(harness: Harness) -> None:
-    harness.add(node("n0", cpu="2"), node("n1", cpu="8"), native(NAMED, least=3))
-    harness.offer(GPUS, gpus("n0", 1), device_claim("c"))
-    harness.add(*members(3))
-    harness.wait(5)
-    assert harness.bound() == []
-    assert harness.gadgets.allocated() == {}
-    harness.add(node("n0", cpu="3"))
-    harness.wait(31)
-    assert len(harness.bound()) == 3
 
 
 def test_no_member_is_bound_before_the_claim_is_allocated_and_it_is_taken_back_with_the_hope_for_the_group(
@@ -504,16 +450,6 @@ def test_a_device_that_another_scheduler_has_allocated_too_withdraws_the_groups(
     harness.wait(30)
     assert harness.bound() == []
     assert list(harness.gadgets.allocated()) == ["else"]
-
-
-def test_two_groups_never_take_one_device(harness: Harness) -> None:
-    second = {"name": "shared", "resourceClaimName": "d"}
-    harness.add(node("n", cpu="8"), native(NAMED, least=2), native(second, least=2, name="h", uid="uid-h"))
-    harness.offer(GPUS, gpus("n", 1), device_claim("c"), device_claim("d"))
-    harness.add(*members(2), *(member(f"h-{at}", shared("d", group="h"), group="h") for at in range(2)))
-    harness.settle()
-    assert len(harness.bound()) == 2
-    assert len(harness.gadgets.allocated()) == 1
 
 
 def test_a_group_keeps_its_claim_between_two_runs(harness: Harness) -> None:

@@ -15,7 +15,7 @@ from gangsched.core.objects.policy import FifoRules, Policy
 from gangsched.core.objects.results import GroupNotMade
 from gangsched.core.objects.shape import NodeTerm, Requirement
 from gangsched.kube.dialects.dialect_table import DEFAULT, chosen
-from tests.builders import GPU, node, pod
+from tests.builders import node, pod
 from tests.harness import Harness
 
 
@@ -95,22 +95,6 @@ def test_nothing_is_bound_while_the_group_cannot_be_made_and_people_are_told():
     assert harness.bound() == ["default/app-driver"]
 
 
-def test_a_restart_between_the_making_and_the_binding_begins_where_it_was():
-    harness = Harness()
-    harness.refuse_bind = lambda _: None
-    harness.add(node("n1", cpu=9), driver())
-    for _ in range(6):
-        harness.step()
-        if harness.groups:
-            break
-    assert harness.groups
-    assert not harness.bound()
-    harness.restart()
-    harness.settle()
-    assert harness.bound() == ["default/app-driver"]
-    assert len(harness.groups) == 1
-
-
 def test_executors_without_a_driver_wait_and_say_so():
     harness = Harness.waited(2, node("n1", cpu=9), *executors(count=1))
     executor = harness.pod("default/app-exec-0")
@@ -146,18 +130,6 @@ def test_the_end_of_the_driver_is_that_of_the_application(end):
     assert harness.status("default/app").phase == end.value
 
 
-@pytest.mark.without("all", why="it changes leaders itself")
-def test_a_new_leader_knows_that_the_driver_had_succeeded():
-    """The process dies after the driver succeeded but before that is written; then the executors are deleted."""
-    harness = running()
-    harness.change("default/app-driver", phase=PodPhase.SUCCEEDED)
-    harness.settle()
-    harness.restart()
-    harness.delete(*(f"default/app-exec-{at}" for at in range(4)))
-    harness.wait(2)
-    assert harness.status("default/app").phase == "Succeeded"
-
-
 def test_executors_above_the_minimum_are_bound_when_there_is_room_up_to_the_maximum():
     harness = running(cpu=7, least=1, most=3)
     harness.add(*executors(count=3, first=1))
@@ -177,31 +149,6 @@ def test_an_executor_above_the_maximum_is_told_who_says_how_many_there_are():
         "Group app: The group already has as many members as its driver asks for: this pod is bound once another one "
         "has ended."
     )
-
-
-def test_executors_above_the_minimum_have_nothing_held_for_them():
-    harness = Harness.settled(node("n1", cpu=7), driver(executors=1, most=3))
-    harness.add(*plain(9))
-    harness.settle()
-    assert len(harness.bound("default/plain")) == 4
-    assert "default/app-driver" in harness.bound()
-
-
-def test_an_application_without_executors_needs_no_places_and_no_group():
-    harness = Harness.settled(node("n1", cpu=1), driver(executors=0, most=0))
-    assert harness.bound() == ["default/app-driver"]
-    assert not harness.groups
-
-
-def test_places_have_the_selectors_and_tolerations_of_the_driver():
-    harness = Harness()
-    pool = {"resource_channel": "batch"}
-    harness.add(node("open", cpu=64), node("batch", cpu=9, labels=pool, taints=["batch=yes:NoSchedule"]))
-    harness.add(driver(node_selector=pool, tolerations=["batch=yes:NoSchedule"]))
-    harness.wait(2)
-    reservation = harness.status("default/app").reservation
-    assert reservation is not None
-    assert {place.node for place in reservation.placements} == {"batch"}
 
 
 def test_places_are_held_where_the_driver_prefers_nodes_and_need_none_of_its_features():
@@ -280,13 +227,6 @@ def test_cosmins_driver_is_deducted_before_its_executors():
     assert not harness.bound("default/plain")
 
 
-def test_cosmins_cheaper_node_is_taken_first():
-    harness = Harness()
-    harness.add(node("dear", cpu=8, labels={"cost": "5"}), node("cheap", cpu=8, labels={"cost": "1"}), cosmin_driver())
-    harness.settle()
-    assert harness.pod("default/job-driver").node == "cheap"
-
-
 POOL = {"resource_channel": "batch"}
 
 
@@ -321,15 +261,6 @@ def test_a_small_application_does_not_overtake_an_earlier_one_of_its_instance_gr
     assert "default/small-driver" in harness.bound(), "its turn has come"
 
 
-def test_the_line_goes_on_when_its_first_application_is_withdrawn():
-    harness = queueing()
-    harness.add(in_pool("large", 4, 1.0), in_pool("small", 1, 2.0))
-    harness.wait(3)
-    harness.delete("default/large-driver")
-    harness.settle()
-    assert harness.bound("default/small") == ["default/small-driver"]
-
-
 def test_an_application_that_can_never_fit_is_flagged_at_once_and_holds_nobody_up():
     harness = queueing()
     harness.add(in_pool("huge", 40, 1.0), in_pool("small", 1, 2.0))
@@ -354,16 +285,6 @@ def test_applications_of_another_instance_group_or_of_none_wait_for_nobody(other
     assert harness.bound("default/small") == ["default/small-driver"]
 
 
-def test_a_plain_pod_and_executors_wait_for_nobody():
-    harness = queueing()
-    harness.add(in_pool("first", 1, 0.5))
-    harness.settle()
-    harness.add(in_pool("large", 4, 1.0), *plain(1, node_selector=POOL), *executors("first", 1))
-    harness.settle()
-    assert harness.bound("default/first") == ["default/first-driver", "default/first-exec-0"]
-    assert harness.bound("default/plain") == ["default/plain-0"]
-
-
 def test_a_younger_application_than_the_age_of_enforcement_is_overtaken():
     rules = FifoRules(after_s=60.0)
     harness = queueing(policy=Policy(fifo=rules))
@@ -377,14 +298,6 @@ def test_a_younger_application_than_the_age_of_enforcement_is_overtaken():
     assert harness.pod("default/later-driver").condition_reason == "NotItsTurn"
 
 
-def test_the_age_of_enforcement_may_differ_by_instance_group():
-    rules = FifoRules(after_s=0.0, after_s_by_group={"batch": 60.0})
-    harness = queueing(policy=Policy(fifo=rules))
-    harness.add(in_pool("large", 4, harness.now - 10), in_pool("small", 1, harness.now - 5))
-    harness.settle()
-    assert harness.bound("default/small") == ["default/small-driver"]
-
-
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 def test_executors_of_earlier_applications_count_each_however_many_share_a_node():
     """palantir's own accounting counts the executors on one node once, so later drivers jump ahead."""
@@ -396,11 +309,6 @@ def test_executors_of_earlier_applications_count_each_however_many_share_a_node(
     assert harness.bound("default/one") + harness.bound("default/two") == ["default/one-driver", "default/two-driver"]
     assert not harness.bound("default/three")
     assert harness.pod("default/three-driver").condition_reason == "Unschedulable"
-
-
-def test_a_gpu_of_the_driver_is_not_one_of_its_executors():
-    harness = Harness.settled(node("n1", cpu=9, gpu=1), driver(requests={"cpu": "1", "memory": "1Gi", GPU: 1}))
-    assert harness.bound() == ["default/app-driver"]
 
 
 def test_an_application_that_a_move_of_its_own_node_takes_to_a_zone_with_room_is_woken():

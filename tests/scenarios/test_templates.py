@@ -162,38 +162,6 @@ def test_a_member_that_does_not_fit_its_place_is_placed_elsewhere_and_an_event_s
     assert harness.status("default/a").reservation is None
 
 
-@pytest.mark.without("restarts", "leaderless", why="a new leader tells anew or not at all")
-def test_a_member_that_fits_nowhere_keeps_a_place_until_it_does():
-    harness = holding()
-    harness.add(pod("exec-0", role="executor", cpu=8), *plain(3))
-    harness.wait(5)
-    assert harness.bound() == ["default/driver"]
-    assert sum(places(harness).values()) == 4
-    assert harness.pod("default/exec-0").condition_reason == "Unschedulable"
-    assert len(harness.events("TemplateMismatch")) == 1
-    harness.add(*executors(4, first=1))
-    harness.settle()
-    assert len(harness.bound("default/exec-")) == 4
-    assert harness.status("default/a").phase == "Scheduled"
-
-
-def test_a_restart_holds_the_places_that_nobody_has_taken_until_they_expire():
-    harness = holding()
-    harness.add(*executors(1))
-    harness.settle()
-    harness.add(*plain(20))
-    harness.wait(30)
-    before = places(harness)
-    harness.restart()
-    harness.settle()
-    assert len(harness.bound()) == 2
-    assert places(harness) == before
-    assert sum(before.values()) == 3
-    harness.add(*executors(3, first=1))
-    harness.settle()
-    assert len(harness.bound("default/exec-")) == 4
-
-
 def test_a_restart_does_not_hold_a_place_for_a_member_that_came_while_nobody_looked():
     harness = holding()
     (first,) = executors(1)
@@ -226,24 +194,6 @@ def test_places_that_ran_out_while_nobody_led_are_not_held_again_and_nobody_is_e
     assert "default/driver" in harness.bound()
     assert not harness.evicted
     assert len(harness.bound("default/plain-")) == 8
-
-
-def test_a_driver_that_is_gone_takes_its_places_with_it():
-    harness = holding()
-    harness.add(*plain(9))
-    harness.delete("default/driver")
-    harness.settle()
-    assert len(harness.bound("default/plain-")) == 9
-
-
-def test_a_deleted_group_releases_its_places_and_leaves_who_is_bound():
-    harness = holding()
-    harness.delete_group("default/a")
-    harness.add(*plain(8))
-    harness.wait(60)
-    assert len(harness.bound("default/plain-")) == 8
-    assert "default/driver" in harness.bound()
-    assert not harness.evicted
 
 
 @pytest.mark.without("all", why="it changes leaders itself")
@@ -332,19 +282,6 @@ def test_the_place_of_a_lost_executor_is_held_for_its_replacement(end):
     harness.settle()
     assert "default/exec-4" in harness.bound()
     assert harness.status("default/a").reservation is None
-
-
-def test_the_place_of_a_lost_executor_is_released_when_none_comes_in_time():
-    harness = scheduled()
-    harness.add(*plain(20))
-    harness.delete("default/exec-2")
-    harness.wait(TIME_S - 1)
-    assert not harness.bound("default/plain-")
-    harness.wait(2)
-    assert len(harness.bound("default/plain-")) == 2
-    assert (harness.status("default/a").phase, places(harness)) == ("Degraded", {})
-    harness.wait(3 * TIME_S)
-    assert places(harness) == {}
 
 
 @pytest.mark.parametrize("policy", [OnDegraded.IGNORE, OnDegraded.RESTART])
