@@ -71,16 +71,6 @@ def test_a_scheduled_group_whose_replacements_fail_is_degraded_and_says_why() ->
     assert 0 < loop.most() <= 5
 
 
-@pytest.mark.without("disorder", "leaderless", why=f"{LATE}; {STOPS}")
-@pytest.mark.parametrize(("number", "fate"), [(1, Fate.REJECTED), (2, Fate.ENDS)])
-def test_pods_without_a_group_pause_with_their_controller(number: int, fate: Fate) -> None:
-    harness = Harness.of(node("n1", cpu=8))
-    loop = Loop(harness, plain, number, fate=on("n1", fate=fate))
-    loop.run_for(900)
-    assert 3 <= loop.most() <= 5
-    assert {found.condition_reason for found in loop.pods()} == {"PodsFailAtOnce"}
-
-
 @pytest.mark.without("all", why="a StatefulSet deletes what failed, so a new process learns it anew")
 @pytest.mark.parametrize("made", [member, plain])
 def test_pods_that_are_made_again_under_their_names_pause_too(made) -> None:
@@ -107,41 +97,7 @@ def test_after_a_pause_many_pods_without_a_group_are_tried_one_by_one() -> None:
     assert all(found.node for found in loop.pods())
 
 
-@pytest.mark.without("disorder", "leaderless", why=f"{LATE}; {STOPS}")
-def test_members_of_several_templates_that_all_fail_pause_together() -> None:
-    """A launcher and its worker, of different size: each failure made those of the other forgotten."""
-    harness = Harness.of(node("n1", cpu=8), group("a", min_member=2))
-    sizes = iter(["1", "2"] * 100)
-    loop = Loop(harness, lambda number: member(number, cpu=next(sizes)), 2)
-    loop.run_for(900)
-    assert 0 < loop.most() <= 5
-
-
 # Who is paused where
-
-
-def test_another_node_is_used_at_once_and_other_pods_use_the_node() -> None:
-    harness = Harness.of(node("n1", cpu=8), group("a", min_member=2), group("b", min_member=2))
-    loop = Loop(harness, member, 2, fate=on("n1"))
-    loop.run_for(2)
-    harness.add(node("n2", cpu=2))
-    loop.run_for(1)
-    assert {found.node for found in loop.pods()} == {"n2"}
-    harness.add(*(pod(f"b-{number}", group="b", owner=Owner("Job", "b", "b")) for number in range(2)))
-    harness.settle()
-    assert harness.pod("default/b-0").node == "n1"
-
-
-@pytest.mark.without("disorder", why="a pod is made again before the failure of the last one is seen")
-def test_a_pod_without_a_group_goes_where_none_has_failed_once_the_pause_everywhere_ends() -> None:
-    """Regression: it went back to the first node that had rejected it, again and again."""
-    harness = Harness()
-    fates = {"n0": Fate.REJECTED, "n1": Fate.REJECTED, "n2": Fate.RUNS}
-    harness.add(*(node(name, cpu=15) for name in fates))
-    loop = Loop(harness, plain, 1, fate=lambda found: fates[found.node])
-    loop.run_for(30)
-    assert len(loop.failed) <= 3
-    assert [found.node for found in loop.pods()] == ["n2"]
 
 
 @pytest.mark.without("disorder", "restarts", "standbys", "leaderless", why="when it restarts is what is asked")
@@ -173,17 +129,7 @@ def test_room_on_another_node_ends_the_wait_before_the_pause_does() -> None:
     assert len(loop.failed) == failed
 
 
-@pytest.mark.without("disorder", "leaderless", why=f"{LATE}; {STOPS}")
-@pytest.mark.parametrize("made", [member, plain])
-def test_pods_that_end_at_once_wherever_they_run_pause_everywhere(made) -> None:
-    nodes = [f"n{number:02}" for number in range(20)]
-    harness = Harness.of(*(node(name, cpu=1) for name in nodes), group("a", min_member=1))
-    loop = Loop(harness, made, 1, fate=on(*nodes, fate=Fate.ENDS))
-    loop.run_for(1800)
-    assert 4 <= loop.most() <= 5
-    [waits] = loop.pods()
-    assert waits.condition_reason == "PodsFailAtOnce" or made is member, "a group times out after a while"
-    assert made is plain or "exit code 1" in harness.condition("default/a").message
+# What ends a pause
 
 
 def test_a_few_nodes_that_reject_do_not_stop_a_controller_whose_pods_run_elsewhere() -> None:
@@ -191,9 +137,6 @@ def test_a_few_nodes_that_reject_do_not_stop_a_controller_whose_pods_run_elsewhe
     loop = Loop(harness, plain, 100, fate=on("n00", "n07", "n13"))
     loop.run_for(60)
     assert all(found.node for found in loop.pods())
-
-
-# What ends a pause
 
 
 def paused(harness: Harness) -> Loop:

@@ -192,21 +192,6 @@ def test_holders_are_named_at_most_three_of_the_own_namespace_and_others_counted
     assert "secret" not in message
 
 
-def test_groups_ahead_are_named_at_most_three_of_the_own_namespace_and_others_counted():
-    harness = Harness.of(node("n1", cpu=2), pod("busy", group="", node="n1"))
-    for number in range(4):
-        harness.add(group(f"g{number}", min_member=2, created=float(number)), *pods(f"g{number}", 2))
-    harness.add(group("other/secret", min_member=2), *pods("secret", 2, namespace="other"))
-    harness.add(group("late", min_member=2, created=99.0), *pods("late", 2))
-    harness.add(group("done", min_member=1, created=-9.0), pod("done-0", group="done", cpu=0))
-    harness.add(pod("done-1", group="done", cpu=9, created=-9.0))
-    harness.wait(2)
-    message = harness.condition("default/late").message
-    assert "Ahead of it: default/g0, default/g1, default/g2 and 2 others" in message
-    assert "secret" not in message
-    assert "Ahead" not in harness.condition("default/g0").message
-
-
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 def test_binding_is_written_only_if_it_lasts_over_a_second():
     harness = Harness()

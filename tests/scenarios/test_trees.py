@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from gangsched.core.objects.declaration import COMPOSITE, GroupKey
-from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
@@ -57,43 +56,6 @@ class TestTheCasesOfKubeScheduler:
         assert bound(harness) == {"pg1": 3, "pg2": 3, "pg4": 3, "pg5": 3}
         assert {told(harness, f"{group}-0")[0] for group in ("pg3", "pg6", "pg7")} == {"Unschedulable"}
 
-    def test_205_a_part_with_a_pod_too_large_is_left_out_whole(self):
-        harness = Harness.of(node(cpu=20), inner("root"), *(leaf(f"pg{number}", "root") for number in (1, 2, 3)))
-        harness.add(*members_of("pg1", 3), *members_of("pg2", 3))
-        harness.add(*members_of("pg3", 2), *members_of("pg3", 1, first=2, cpu=100))
-        harness.wait(3)
-        assert bound(harness) == {"pg1": 3, "pg2": 3}
-
-    @pytest.mark.parametrize("large", ["pg1", "pg2"])
-    def test_274_a_basic_root_needs_one_part(self, large):
-        harness = Harness.of(node(cpu=20), inner("root", least=None), leaf("pg1", "root"), leaf("pg2", "root"))
-        harness.add(*members_of("pg1", 3, cpu=100 if large == "pg1" else 1))
-        harness.add(*members_of("pg2", 3, cpu=100 if large == "pg2" else 1))
-        harness.wait(3)
-        assert bound(harness) == {"pg2" if large == "pg1" else "pg1": 3}
-
-    def test_337_basic_groups_below_a_basic_root_are_all_bound(self):
-        harness = Harness.of(node(cpu=20), inner("root", least=None))
-        harness.add(leaf("pg1", "root", least=None), leaf("pg2", "root", least=None))
-        harness.add(*members_of("pg1", 3), *members_of("pg2", 3))
-        harness.wait(3)
-        assert bound(harness) == {"pg1": 3, "pg2": 3}
-
-    def test_394_two_of_three_basic_groups_are_enough(self):
-        harness = Harness()
-        harness.add(node(cpu=8), inner("root"), *(leaf(f"pg{number}", "root", least=None) for number in (1, 2, 3)))
-        harness.add(*members_of("pg1", 3), *members_of("pg2", 3), *members_of("pg3", 3, cpu=10))
-        harness.wait(3)
-        assert bound(harness) == {"pg1": 3, "pg2": 3}
-
-    def test_463_nothing_is_bound_if_no_group_fits(self):
-        harness = Harness.of(node(cpu=8), inner("root", least=None))
-        harness.add(leaf("pg1", "root", least=None), leaf("pg2", "root", least=None))
-        harness.add(*members_of("pg1", 3, cpu=10), *members_of("pg2", 3, cpu=10))
-        harness.wait(3)
-        assert bound(harness) == {}
-        assert told(harness, "pg1-0")[0] == told(harness, "pg2-2")[0] == "Unschedulable"
-
     def test_520_a_tree_grows_by_a_group_and_by_a_tree(self):
         harness = Harness.waited(3, node(cpu=20), inner("root", least=None), leaf("pg1", "root"), *members_of("pg1", 3))
         assert bound(harness) == {"pg1": 3}
@@ -108,56 +70,50 @@ class TestTheCasesOfKubeScheduler:
         harness.wait(3)
         assert bound(harness) == {"pg1": 3, "pg2": 3, "pg3": 3, "pg4": 3}
 
-    def test_queueing_56_a_tree_without_its_root_waits(self):
-        harness = Harness()
-        harness.add(node(cpu=4), leaf("pg1", "mid", least=2), inner("mid", "root", least=1), *members_of("pg1", 2))
-        harness.wait(3)
-        assert bound(harness) == {}
-        reason, message = told(harness, "pg1-0")
-        assert reason == "PodGroupNotFound"
-        assert message.startswith("CompositePodGroup root: There is no CompositePodGroup root in namespace default: ")
-        harness.add(inner("root", least=1))
-        harness.wait(3)
-        assert bound(harness) == {"pg1": 2}
 
-    def test_queueing_89_a_whole_tree_waits_for_a_node(self):
-        harness = Harness.of(inner("root", least=1), inner("mid", "root", least=1), leaf("pg1", "mid", least=2))
-        harness.add(*members_of("pg1", 2))
-        harness.wait(3)
-        assert told(harness, "pg1-0")[0] == "Unschedulable"
-        harness.add(node(cpu=4))
-        harness.wait(3)
-        assert bound(harness) == {"pg1": 2}
+def pair(name: str) -> list[Pod]:
+    return members_of(name, 2)
 
-    def test_queueing_122_a_tree_waits_for_a_group(self):
-        harness = Harness.of(node(cpu=4), inner("root"), leaf("pg1", "root", least=2))
-        harness.add(*members_of("pg1", 2), *members_of("pg2", 2))
-        harness.wait(3)
-        assert bound(harness) == {}
-        assert (told(harness, "pg1-0")[0], told(harness, "pg2-0")[0]) == ("GangIncomplete", "PodGroupNotFound")
-        harness.add(leaf("pg2", "root", least=2))
-        harness.wait(3)
-        assert bound(harness) == {"pg1": 2, "pg2": 2}
 
-    def test_queueing_159_a_tree_waits_for_its_last_pod(self):
-        harness = Harness.of(node(cpu=4), inner("root"), leaf("pg1", "root", least=2), leaf("pg2", "root", least=2))
-        harness.add(*members_of("pg1", 2), *members_of("pg2", 1))
-        harness.wait(3)
-        assert bound(harness) == {}
-        assert told(harness, "pg2-0")[0] == "GangIncomplete"
-        harness.add(*members_of("pg2", 1, first=1))
-        harness.wait(3)
-        assert bound(harness) == {"pg1": 2, "pg2": 2}
+CHAIN = inner("root", least=1), inner("mid", "root", least=1)
+BOTH = inner("root"), leaf("pg1", "root", least=2)
+WAITS: dict[str, tuple[list[ForeignGroup | Pod | Node], ForeignGroup | Pod | Node, dict[str, str]]] = {
+    "queueing 56: its root": (
+        [node(cpu=4), CHAIN[1], leaf("pg1", "mid", least=2), *pair("pg1")],
+        CHAIN[0],
+        {"pg1-0": "PodGroupNotFound"},
+    ),
+    "queueing 89: a node": (
+        [*CHAIN, leaf("pg1", "mid", least=2), *pair("pg1")],
+        node(cpu=4),
+        {"pg1-0": "Unschedulable"},
+    ),
+    "queueing 122: a group": (
+        [node(cpu=4), *BOTH, *pair("pg1"), *pair("pg2")],
+        leaf("pg2", "root", least=2),
+        {"pg1-0": "GangIncomplete", "pg2-0": "PodGroupNotFound"},
+    ),
+    "queueing 159: its last pod": (
+        [node(cpu=4), *BOTH, leaf("pg2", "root", least=2), *pair("pg1"), pair("pg2")[0]],
+        pair("pg2")[1],
+        {"pg2-0": "GangIncomplete"},
+    ),
+    "queueing 196: a lower minimum": (
+        [node(cpu=4), *CHAIN, leaf("pg1", "mid", least=3), *pair("pg1")],
+        leaf("pg1", "mid", least=2),
+        {"pg1-0": "GangIncomplete"},
+    ),
+}
 
-    def test_queueing_196_a_lowered_minimum_of_a_group_applies(self):
-        harness = Harness()
-        harness.add(node(cpu=4), inner("root", least=1), inner("mid", "root", least=1), leaf("pg1", "mid", least=2))
-        harness.add(*members_of("pg1", 1))
-        harness.wait(3)
-        assert bound(harness) == {}
-        harness.add(leaf("pg1", "mid", least=1))
-        harness.wait(3)
-        assert bound(harness) == {"pg1": 1}
+
+@pytest.mark.parametrize(("there", "comes", "reasons"), WAITS.values(), ids=WAITS)
+def test_a_tree_waits_for(there, comes, reasons):
+    harness = Harness.waited(3, *there)
+    assert bound(harness) == {}
+    assert {name: told(harness, name)[0] for name in reasons} == reasons
+    harness.add(comes)
+    harness.wait(3)
+    assert set(bound(harness).values()) == {2}
 
 
 class TestTheTree:
@@ -198,13 +154,6 @@ class TestTheTree:
             reason, message = told(harness, "pg1-0")
             assert (reason, "more than 4 levels" in message) == ("InvalidDeclaration", True)
 
-    def test_members_above_the_minimum_of_a_group_are_bound_one_by_one(self):
-        harness = Harness.of(node(cpu=7), inner("root"), leaf("pg1", "root"), leaf("pg2", "root", least=2))
-        harness.add(*members_of("pg1", 5), *members_of("pg2", 3))
-        harness.wait(3)
-        assert sum(bound(harness).values()) == 7
-        assert min(bound(harness).values()) >= 2
-
     def test_a_part_above_the_minimum_is_bound_whole_or_not_at_all(self):
         harness = Harness.of(node(cpu=8), inner("root"), *(leaf(f"pg{number}", "root") for number in (1, 2, 3)))
         harness.add(*(pod for number in (1, 2, 3) for pod in members_of(f"pg{number}", 3)))
@@ -214,12 +163,6 @@ class TestTheTree:
         harness.add(node("n2", cpu=1))
         harness.wait(3)
         assert bound(harness) == {"pg1": 3, "pg2": 3, "pg3": 3}
-
-    def test_a_part_that_is_bound_already_counts(self):
-        harness = Harness.of(node(cpu=8), inner("root"), *(leaf(f"pg{number}", "root") for number in (1, 2, 3)))
-        harness.add(*members_of("pg3", 3, node="n1"), *members_of("pg2", 3))
-        harness.wait(3)
-        assert bound(harness) == {"pg2": 3, "pg3": 3}
 
     def test_a_part_of_which_a_member_is_bound_is_chosen_before_others(self):
         harness = Harness.of(node(cpu=4), inner("root", least=1), *(leaf(f"pg{number}", "root") for number in (1, 2)))
@@ -300,21 +243,6 @@ class TestTheTree:
         assert bound(harness) == {"pg1": 2, "pg2": 3, "pg3": 3}
         assert not harness.machine.assessments[ROOT].facts.degraded
 
-    def test_a_refused_binding_of_a_part_above_the_minimum_is_tried_again(self):
-        harness = Harness.of(node(cpu=9), inner("root"), *(leaf(f"pg{number}", "root") for number in (1, 2, 3)))
-        harness.add(*(pod for number in (1, 2) for pod in members_of(f"pg{number}", 3)))
-        harness.wait(3)
-        refused = iter(["pg3-1"])
-
-        def refuse(effect: BindPod) -> BindRefused | None:
-            again = effect.name == "pg3-1" and next(refused, None) is not None
-            return BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no") if again else None
-
-        harness.refuse_bind = refuse
-        harness.add(*members_of("pg3", 3))
-        harness.wait(10)
-        assert bound(harness) == {"pg1": 3, "pg2": 3, "pg3": 3}
-
     def test_the_root_says_the_priority(self):
         harness = Harness()
         harness.add(inner("low", least=1, priority=1), leaf("a", "low", least=2, priority=9), *members_of("a", 2))
@@ -387,46 +315,6 @@ class TestTheCasesOfKubeSchedulerWithTopology:
 
     Left out are those that preempt (950 to 1908), because gangsched preempts nothing.
     """
-
-    def test_107_the_root_has_a_key_and_its_groups_have_none(self):
-        harness = Harness.of(*racks(z1_r1=4, z1_r2=2))
-        harness.add(inner("root", **under("rack")), *two("pg1", "root"), *two("pg2", "root"))
-        harness.wait(3)
-        assert where(harness) == {"pg1": {"z1_r1"}, "pg2": {"z1_r1"}}
-
-    def test_159_a_bound_pod_decides_the_domain_of_the_tree(self):
-        harness = Harness.of(*racks(z1_r1=4, z1_r2=4))
-        harness.add(inner("root", **under("rack")), leaf("pg1", "root", least=2), *two("pg2", "root"))
-        harness.add(*members_of("pg1", 1, node="z1_r2"), *members_of("pg1", 1, first=1))
-        harness.wait(3)
-        assert where(harness) == {"pg1": {"z1_r2"}, "pg2": {"z1_r2"}}
-
-    def test_210_a_domain_with_room_for_one_of_two_groups_is_not_enough(self):
-        harness = Harness.of(*racks(z1_r1=1, z1_r2=1), inner("root", **under("rack")))
-        harness.add(*(leaf(name, "root", least=None) for name in ("pg1", "pg2")))
-        harness.add(*members_of("pg1", 1), *members_of("pg2", 1))
-        harness.wait(3)
-        assert where(harness) == {}
-        assert told(harness, "pg1-0")[0] == "Unschedulable"
-
-    def test_252_each_group_has_a_rack_in_the_zone_of_the_tree(self):
-        harness = Harness.of(*racks(z1_r1=2, z1_r2=2, z2_r3=2, z2_r4=1), inner("root", **under("zone")))
-        harness.add(*two("pg1", "root", **under("rack")), *two("pg2", "root", **under("rack")))
-        harness.wait(3)
-        assert sorted(where(harness).values(), key=str) == [{"z1_r1"}, {"z1_r2"}]
-
-    def test_318_one_of_two_groups_has_a_key_and_preferences_of_pods_do_not_decide(self):
-        harness = Harness.of(*racks(z1_r1=2, z1_r2=1, z1_r3=1, z2_r4=2, z2_r5=1), inner("root", **under("zone")))
-        harness.add(*two("pg1", "root", **under("rack")), *two("pg2", "root"))
-        harness.wait(3)
-        assert where(harness) == {"pg1": {"z1_r1"}, "pg2": {"z1_r2", "z1_r3"}}
-
-    def test_389_a_bound_pod_decides_the_zone_and_the_rack(self):
-        harness = Harness.of(*racks(z1_r1=2, z1_r2=2, z2_r3=4, z2_r4=4), inner("root", **under("zone")))
-        harness.add(leaf("pg1", "root", least=2, **under("rack")), *two("pg2", "root", **under("rack")))
-        harness.add(*members_of("pg1", 1, node="z1_r1"), *members_of("pg1", 1, first=1))
-        harness.wait(3)
-        assert where(harness) == {"pg1": {"z1_r1"}, "pg2": {"z1_r2"}}
 
     def test_448_where_pods_are_bound_in_two_racks_gangsched_goes_on_in_that_with_most_of_them_and_says_so(self):
         """kube-scheduler gives up there; other groups of the tree are not concerned."""
@@ -512,13 +400,6 @@ class TestTopologyBelowTheRoot:
         harness.wait(5)
         assert len(where(harness)["pg1"]) == 1
 
-    def test_a_label_that_no_node_has_is_named_in_no_promise(self):
-        harness = Harness.waited(3, node(cpu=8), inner("root", least=1), *two("pg1", "root", **under("rack")))
-        assert where(harness) == {}
-        harness.add(*racks(z1_r1=2))
-        harness.wait(3)
-        assert where(harness) == {"pg1": {"z1_r1"}}
-
 
 class TestPodsOfAnotherScheduler:
     @pytest.mark.parametrize("theirs_first", [False, True])
@@ -541,16 +422,6 @@ class TestPodsOfAnotherScheduler:
         assert bound(harness) == {}
 
 
-def test_a_group_and_a_tree_of_one_name_are_both_named():
-    harness = Harness.of(node(cpu=20), inner("x", least=1), leaf("a", "x", least=2), leaf("x", least=2))
-    harness.add(*members_of("a", 2), *members_of("x", 2))
-    harness.wait(5)
-    assert bound(harness) == {}
-    reason, message = told(harness, "a-0")
-    assert reason == "Contradiction"
-    assert "the CompositePodGroup x, which is the root of a tree, and the PodGroup x have one name" in message
-
-
 class TestKai:
     """KAI's subgroups are the same tree in one object."""
 
@@ -568,13 +439,6 @@ class TestKai:
         harness.add(node(cpu=3), subgroups({"a": 2, "b": 2}, least=1), *in_subgroup("", 1), *in_subgroup("b", 2))
         harness.wait(3)
         assert bound(harness) == {"b": 2, "g": 1}
-
-    def test_each_subgroup_has_a_domain(self):
-        harness = Harness()
-        harness.add(*racks(z1_r1=2, z1_r2=2, z1_r3=1, z1_r4=1), subgroups({"a": 2, "b": 2}, least=2, key="rack"))
-        harness.add(*in_subgroup("a", 2), *in_subgroup("b", 2))
-        harness.wait(3)
-        assert sorted(where(harness).values(), key=str) == [{"z1_r1"}, {"z1_r2"}]
 
 
 def subgroups(minima: dict[str, int], *, least: int, key: str = "") -> ForeignGroup:

@@ -11,12 +11,11 @@ import pytest
 
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.events import NamespaceSeen
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.kube.workloads.workload_kind import Mark
 from gangsched.kube.workloads.workload_table import chosen
-from tests.builders import group, node, pod
+from tests.builders import node, pod
 from tests.harness import Harness
 
 KINDS = chosen(Settings()).kinds
@@ -88,32 +87,8 @@ class TestInALabelledNamespace:
         assert bound(auto) == 2
         assert [event.note for event in auto.emitted if event.reason == "NoGang"] == []
 
-    def test_a_group_that_the_pods_name_wins(self, auto):
-        named = [
-            pod(f"default/train-{number}", group="a", owner=Owner("Job", "train", "u", "batch")) for number in (0, 1)
-        ]
-        auto.add(node(), job(), group("default/a", min_member=2), *named)
-        auto.settle()
-        assert bound(auto) == 2
-
-    def test_the_size_follows_the_job(self, auto):
-        auto.add(node(cpu="8"), job(size=5), *pods_of_job(3))
-        auto.wait(2)
-        before = bound(auto)
-        auto.add(job(size=3))
-        auto.settle()
-        assert (before, bound(auto)) == (0, 3)
-
 
 class TestElsewhere:
-    def test_an_annotated_job_is_bound_whole(self, usual):
-        usual.add(node(cpu="2"), job(annotations={"gangsched.io/gang": "true"}), *pods_of_job(3))
-        usual.wait(3)
-        before = bound(usual)
-        usual.add(node("n2", cpu="1"))
-        usual.settle()
-        assert (before, bound(usual)) == (0, 3)
-
     def test_a_job_without_an_annotation_is_bound_pod_by_pod(self, usual):
         usual.add(node(cpu="2"), job(), *pods_of_job(3))
         usual.wait(3)
@@ -157,17 +132,6 @@ class TestWhatIsNotKnownYet:
         assert later[0] == "OwnerUnknown"
         assert "The Job train in namespace default, to which the pods belong, has not been seen: check" in later[1]
         assert bound(usual) == 3
-
-    @pytest.mark.without("restarts", "standbys", "leaderless", why="an operator that begins has seen all namespaces")
-    def test_pods_wait_for_their_namespace(self):
-        harness = Harness.waited(0.5, node(cpu="8"), job(size=2), *pods_of_job(1))
-        before = bound(harness)
-        harness.report(NamespaceSeen("default", tuple(AUTO.items())))
-        harness.wait(3)
-        assert (before, bound(harness)) == (0, 0)
-        harness.add(of_job(1))
-        harness.settle()
-        assert bound(harness) == 2
 
     def test_pods_of_a_new_job_do_not_follow_the_former_one_of_that_name(self, auto):
         auto.add(node(cpu="8"), job(size=1, uid="former"), *pods_of_job(2, uid="latter"))
@@ -227,17 +191,6 @@ class TestWhatIsNotKnownYet:
 
 
 class TestAChange:
-    def test_a_label_that_comes_makes_gangs_of_pods_that_wait(self, usual):
-        usual.add(node(cpu="1"), job(), *pods_of_job(3))
-        usual.settle()
-        usual.label_namespace("default", AUTO)
-        usual.add(node("n2", cpu="1"))
-        usual.wait(1)
-        before = bound(usual)
-        usual.add(node("n3", cpu="1"))
-        usual.settle()
-        assert (before, bound(usual)) == (1, 3)
-
     def test_a_label_that_goes_frees_pods_that_wait_for_others(self, auto):
         auto.add(node(cpu="2"), job(), *pods_of_job(3))
         auto.wait(2)
@@ -245,14 +198,6 @@ class TestAChange:
         auto.label_namespace("default", {})
         auto.settle()
         assert (before, bound(auto)) == (0, 2)
-
-    def test_a_job_that_goes_leaves_pods_that_wait_without_terms(self, auto):
-        auto.add(node(cpu="2"), job(), *pods_of_job(3))
-        auto.wait(3)
-        auto.delete_foreign("job", "default/train")
-        auto.wait(3)
-        assert told(auto)[0] == "OwnerUnknown"
-        assert bound(auto) == 0
 
     def test_a_replicas_own_size_counts_until_its_set_says_a_minimum(self, auto):
         replica = [of_set(number, size=3) for number in range(2)]
@@ -344,14 +289,6 @@ class TestAnObjectAboveTheWorkload:
         usual.add(node(cpu="3"), train_job(uid="former"), jobset(), *pods_of_jobset())
         usual.wait(3)
         assert (bound(usual), told(usual)[0]) == (0, "OwnerUnknown")
-
-    def test_a_change_of_it_changes_the_gang(self, usual):
-        usual.add(node(cpu="2"), train_job(annotations=GANG), jobset(), *pods_of_jobset())
-        usual.wait(3)
-        before = bound(usual)
-        usual.add(train_job(annotations=GANG | {"gangsched.io/min-member": "2"}))
-        usual.settle()
-        assert (before, bound(usual)) == (0, 2)
 
     def test_an_annotation_that_cannot_be_read_is_named_as_its_own(self, usual):
         usual.add(node(), train_job(annotations={"gangsched.io/min-member": "x"} | GANG), jobset(), *pods_of_jobset())
