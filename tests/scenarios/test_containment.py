@@ -43,6 +43,9 @@ class Injector:
     after: bool = False
     names: tuple[str, ...] = field(default=("default/a",))
 
+    def at(self, place: Place) -> None:
+        self.into(place.owner, place.name, after=place.after, when=place.when)
+
     def into(self, owner: Any, name: str, *, after: bool = False, when: Callable[..., bool] | None = None) -> None:
         """Make the function raise, before or after its work, in calls that concern the group."""
         real = getattr(owner, name)
@@ -77,67 +80,40 @@ def injector(monkeypatch: pytest.MonkeyPatch) -> Injector:
     return Injector(monkeypatch)
 
 
-def in_reconcile(injector: Injector) -> None:
-    injector.into(upkeep, "reconcile")
+@dataclass(frozen=True)
+class Place:
+    """Where a call fails, and in which step of the machine that is."""
 
-
-def after_reconcile(injector: Injector) -> None:
-    """The effects are decided, but not returned."""
-    injector.into(upkeep, "reconcile", after=True)
-
-
-def in_place(injector: Injector) -> None:
-    injector.into(placing, "place")
-
-
-def after_place(injector: Injector) -> None:
-    """The group has taken its places on the snapshot."""
-    injector.into(placing, "place", after=True)
-
-
-def before_bindings(injector: Injector) -> None:
-    injector.into(bindings, "begin")
-
-
-def after_bindings(injector: Injector) -> None:
-    """The group's places are assumed on the cluster."""
-    injector.into(bindings, "begin", after=True)
-
-
-def amid_bindings(injector: Injector) -> None:
-    """Two of the group's places are assumed, and one of the two belongs to no binding."""
-    injector.into(Cluster, "assume", after=True, when=lambda _cluster, uid, *_: uid == "uid-default/a-1")
-
-
-def in_queue(injector: Injector) -> None:
-    injector.into(placing.Placing, "_quorum")
-
-
-def in_schedule(injector: Injector) -> None:
-    injector.into(StatusWriter, "schedule")
-
-
-def in_write(injector: Injector) -> None:
-    injector.into(StatusWriter, "write")
-
-
-def in_deadlines(injector: Injector) -> None:
-    injector.into(making, "due")
+    owner: Any
+    name: str
+    step: FaultyStep
+    after: bool = False
+    when: Callable[..., bool] | None = None
 
 
 STEPS = {
-    in_reconcile: FaultyStep.UPKEEP,
-    after_reconcile: FaultyStep.UPKEEP,
-    in_place: FaultyStep.CYCLE,
-    after_place: FaultyStep.CYCLE,
-    before_bindings: FaultyStep.CYCLE,
-    after_bindings: FaultyStep.CYCLE,
-    amid_bindings: FaultyStep.CYCLE,
-    in_queue: FaultyStep.CYCLE,
-    in_deadlines: FaultyStep.UPKEEP,
+    "in reconcile": Place(upkeep, "reconcile", FaultyStep.UPKEEP),
+    "after the effects are decided": Place(upkeep, "reconcile", FaultyStep.UPKEEP, after=True),
+    "while its deadlines are looked up": Place(making, "due", FaultyStep.UPKEEP),
+    "in the queue": Place(placing.Placing, "_quorum", FaultyStep.CYCLE),
+    "in place": Place(placing, "place", FaultyStep.CYCLE),
+    "after it has places on the snapshot": Place(placing, "place", FaultyStep.CYCLE, after=True),
+    "before its bindings": Place(bindings, "begin", FaultyStep.CYCLE),
+    "after its places are assumed on the cluster": Place(bindings, "begin", FaultyStep.CYCLE, after=True),
+    # Two places are assumed, and one of the two belongs to no binding.
+    "amid its bindings": Place(
+        Cluster, "assume", FaultyStep.CYCLE, after=True, when=lambda _cluster, uid, *_: uid == "uid-default/a-1"
+    ),
 }
-LATER = {in_schedule: FaultyStep.STATUS, in_write: FaultyStep.STATUS}
+LATER = {
+    "before its status is scheduled": Place(StatusWriter, "schedule", FaultyStep.STATUS),
+    "before its status is written": Place(StatusWriter, "write", FaultyStep.STATUS),
+}
 """Steps that follow the one that decides bindings; those bindings are sent despite the fault."""
+
+
+def in_reconcile(injector: Injector) -> None:
+    injector.at(STEPS["in reconcile"])
 
 
 def assumed(harness: Harness, prefix: str) -> list[str]:
@@ -155,18 +131,17 @@ def steps(harness: Harness) -> list[FaultyStep]:
     return [found.step for found in harness.machine.take_faults() if isinstance(found, Fault)]
 
 
-def two_groups(harness: Harness) -> None:
+def two_groups() -> Harness:
     """Two groups with room for both; `a` comes first in the order."""
-    harness.add(node("n1", cpu=8), group("a", min_member=3), group("b", min_member=3, created=1.0))
-    harness.add(*pods("a", 3), *pods("b", 3))
+    both = group("a", min_member=3), group("b", min_member=3, created=1.0)
+    return Harness.of(node("n1", cpu=8), *both, *pods("a", 3), *pods("b", 3))
 
 
-@pytest.mark.parametrize(("fault", "step"), STEPS.items(), ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.parametrize("place", STEPS.values(), ids=STEPS)
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
-def test_a_fault_parks_the_group_says_so_and_the_others_go_on(injector, fault, step):
-    fault(injector)
-    harness = Harness()
-    two_groups(harness)
+def test_a_fault_parks_the_group_says_so_and_the_others_go_on(injector, place):
+    injector.at(place)
+    harness = two_groups()
     harness.wait(2)
     assert harness.bound("default/a") == []
     assert harness.bound("default/b") == ["default/b-0", "default/b-1", "default/b-2"]
@@ -181,23 +156,22 @@ def test_a_fault_parks_the_group_says_so_and_the_others_go_on(injector, fault, s
     assert assumed(harness, "a") == []
     (found,) = harness.machine.take_faults()
     assert isinstance(found, Fault)
-    assert (found.gang, found.step, type(found.error), found.parked_s) == ("default/a", step, EvilError, 60.0)
+    assert (found.gang, found.step, type(found.error), found.parked_s) == ("default/a", place.step, EvilError, 60.0)
     assert injector.times == 1
     harness.wait(30)
     assert injector.times == 1
     assert harness.condition("default/b").reason == "Scheduled"
 
 
-@pytest.mark.parametrize(("fault", "step"), LATER.items(), ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.parametrize("place", LATER.values(), ids=LATER)
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
-def test_what_is_with_the_api_server_when_a_step_fails_is_awaited_and_makes_the_group_whole(injector, fault, step):
-    fault(injector)
-    harness = Harness()
-    two_groups(harness)
+def test_what_is_with_the_api_server_when_a_step_fails_is_awaited_and_makes_the_group_whole(injector, place):
+    injector.at(place)
+    harness = two_groups()
     harness.wait(2)
     assert len(harness.bound("default/a")) == len(harness.bound("default/b")) == 3
-    assert steps(harness) == [step]
+    assert steps(harness) == [place.step]
     assert injector.times == 1
     assert harness.evicted == []
     scheduled, degraded = harness.condition("default/a"), harness.condition("default/a", "Degraded")
@@ -210,12 +184,11 @@ def test_what_is_with_the_api_server_when_a_step_fails_is_awaited_and_makes_the_
     assert harness.evicted == []
 
 
-@pytest.mark.parametrize("fault", STEPS, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("place", STEPS.values(), ids=STEPS)
 @pytest.mark.without("restarts", why="a new leader tries a parked group at once")
-def test_a_parked_group_is_tried_again_once_its_spec_changes(injector, fault):
-    fault(injector)
-    harness = Harness()
-    two_groups(harness)
+def test_a_parked_group_is_tried_again_once_its_spec_changes(injector, place):
+    injector.at(place)
+    harness = two_groups()
     harness.wait(2)
     injector.armed = False
     harness.wait(10)
@@ -229,9 +202,8 @@ def test_a_parked_group_is_tried_again_once_its_spec_changes(injector, fault):
 
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
 def test_a_parked_group_is_tried_again_once_its_members_change_ever_less_soon(injector):
-    in_place(injector)
-    harness = Harness()
-    two_groups(harness)
+    injector.into(placing, "place")
+    harness = two_groups()
     harness.add(node("n2", cpu=100))
     harness.wait(2)
     moments = []
@@ -251,9 +223,8 @@ def test_a_parked_group_is_tried_again_once_its_members_change_ever_less_soon(in
 
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
 def test_the_time_for_which_it_is_parked_doubles_and_ends(injector):
-    in_place(injector)
-    harness = Harness()
-    two_groups(harness)
+    injector.into(placing, "place")
+    harness = two_groups()
     harness.wait(59)
     assert injector.times == 1
     harness.wait(2)
@@ -286,7 +257,7 @@ def test_a_strategy_that_raises_parks_the_groups_that_use_it():
 @pytest.mark.without("all", why="counts the calls of one machine")
 def test_gangs_that_fail_while_they_are_placed_do_not_end_the_cycle_of_those_behind_them(injector):
     injector.names = tuple(f"default/a-{number}" for number in range(30))
-    in_place(injector)
+    injector.into(placing, "place")
     harness = Harness.of(node("n1", cpu=100))
     for number in range(30):
         harness.add(group(f"a-{number}", min_member=2), *pods(f"a-{number}", 2))
@@ -299,8 +270,9 @@ def test_gangs_that_fail_while_they_are_placed_do_not_end_the_cycle_of_those_beh
 # Partly bound
 
 
-def partly_bound(harness: Harness) -> None:
+def partly_bound() -> Harness:
     """Two members of group a are bound and the third is refused for now; b arrives later."""
+    harness = Harness()
     owned = pods("a", 3, owner=SET)
     harness.add(node("n1", cpu=8), group("a", min_member=3), *owned)
     refused = Refused.UNAVAILABLE
@@ -309,14 +281,18 @@ def partly_bound(harness: Harness) -> None:
     )
     harness.settle()
     assert len(harness.bound("default/a")) == 2
+    return harness
 
 
-@pytest.mark.parametrize("fault", [in_reconcile, after_reconcile, in_schedule], ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "place",
+    [STEPS["in reconcile"], STEPS["after the effects are decided"], LATER["before its status is scheduled"]],
+    ids=["in reconcile", "after reconcile", "in the status"],
+)
 @pytest.mark.without("restarts", "standbys", why="a new leader tries a parked group at once")
-def test_a_group_that_fails_while_a_part_of_it_is_bound_is_rolled_back_without_a_plan(injector, fault):
-    harness = Harness()
-    partly_bound(harness)
-    fault(injector)
+def test_a_group_that_fails_while_a_part_of_it_is_bound_is_rolled_back_without_a_plan(injector, place):
+    harness = partly_bound()
+    injector.at(place)
     harness.add(group("b", min_member=6, created=5.0), *pods("b", 6))
     harness.wait(5)
     assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
@@ -349,8 +325,7 @@ def test_a_group_that_fails_is_rolled_back_in_time_though_one_of_its_bindings_is
 
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
 def test_members_made_again_after_a_rollback_wait_for_the_end_of_the_back_off(injector):
-    harness = Harness()
-    partly_bound(harness)
+    harness = partly_bound()
     in_reconcile(injector)
     harness.change("default/a-2", labels=(("x", "y"),))
     harness.wait(2)
@@ -368,8 +343,7 @@ def test_members_made_again_after_a_rollback_wait_for_the_end_of_the_back_off(in
 
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
 def test_a_rollback_that_fails_too_leaves_the_group_alone_and_others_go_on(injector):
-    harness = Harness()
-    partly_bound(harness)
+    harness = partly_bound()
     in_reconcile(injector)
     injector.into(rollback, "go_on")
     harness.add(group("b", min_member=2, created=5.0), *pods("b", 2))
@@ -390,8 +364,7 @@ def test_a_rollback_that_fails_too_leaves_the_group_alone_and_others_go_on(injec
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 @pytest.mark.without("restarts", why="a new leader tries a parked group at once")
 def test_a_scheduled_group_that_fails_keeps_its_members_and_is_repaired_once_it_is_tried_again(injector):
-    harness = Harness()
-    two_groups(harness)
+    harness = two_groups()
     harness.wait(2)
     in_reconcile(injector)
     harness.delete("default/a-0")
@@ -410,14 +383,9 @@ def test_a_scheduled_group_that_fails_keeps_its_members_and_is_repaired_once_it_
 # Events and results
 
 
-def in_answer(injector: Injector) -> None:
-    injector.into(bindings, "note_bound")
-
-
 def test_an_answer_that_fails_is_not_lost_and_its_group_is_rolled_back_or_whole(injector):
-    in_answer(injector)
-    harness = Harness()
-    two_groups(harness)
+    injector.into(bindings, "note_bound")
+    harness = two_groups()
     harness.wait(5)
     assert len(harness.bound("default/b")) == 3
     assert len(harness.bound("default/a")) == 3
@@ -430,12 +398,11 @@ def test_an_answer_that_fails_is_not_lost_and_its_group_is_rolled_back_or_whole(
 
 @pytest.mark.without("restarts", why="a new leader tries a parked group at once")
 def test_a_refusal_that_fails_gives_its_place_back(injector):
-    harness = Harness()
+    harness = two_groups()
     injector.into(bindings, "note_refused")
     harness.refuse_bind = lambda effect: (
         BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "not now") if effect.name.startswith("a") else None
     )
-    two_groups(harness)
     harness.wait(5)
     assert harness.bound() == [f"default/b-{n}" for n in range(3)]
     assert assumed(harness, "a") == []
@@ -485,8 +452,7 @@ def test_a_pod_over_which_its_group_fails_counts_where_it_is(injector):
 
 @pytest.mark.without("restarts", why="a new leader tries a parked group at once")
 def test_a_group_whose_status_cannot_be_taken_over_does_not_keep_a_new_leader_from_leading(injector):
-    harness = Harness()
-    two_groups(harness)
+    harness = two_groups()
     harness.wait(2)
     injector.into(recovery, "resume")
     harness.restart()
@@ -536,9 +502,8 @@ def test_accounts_that_a_fault_leaves_wrong_are_made_anew_from_what_was_observed
 
 
 def test_accounts_that_stay_wrong_end_the_process(injector, monkeypatch):
-    in_place(injector)
-    harness = Harness()
-    two_groups(harness)
+    injector.into(placing, "place")
+    harness = two_groups()
     monkeypatch.setattr(Cluster, "validate", lambda _: ["two and two are five"])
     with pytest.raises(EvilError):
         harness.machine.handle(harness.inbox, harness.now)
@@ -547,22 +512,20 @@ def test_accounts_that_stay_wrong_end_the_process(injector, monkeypatch):
 
 @pytest.mark.without("restarts", why="a new leader tries a parked group at once")
 def test_what_a_status_says_of_a_fault_is_written_again_when_it_was_not_accepted(injector):
-    in_place(injector)
-    harness = Harness()
+    injector.into(placing, "place")
+    harness = two_groups()
     refusals = [True, True]
     harness.refuse_status = lambda effect: (
         StatusRefused(effect.key, stale=False) if effect.key == key("a") and refusals and refusals.pop() else None
     )
-    two_groups(harness)
     harness.wait(20)
     assert harness.condition("default/a").reason == "InternalError"
 
 
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
 def test_a_fault_while_a_place_on_a_worse_node_is_looked_at_parks_that_group_alone(injector):
-    harness = Harness()
+    harness = two_groups()
     harness.withhold = lambda _: True
-    two_groups(harness)
     harness.wait(1)
     injector.into(rechecking, "classify", when=lambda _snapshot, members, *_: members[0].name.startswith("a-"))
     harness.add(pod("x", group="", scheduler="other", node="n1"))
@@ -593,11 +556,11 @@ def test_a_fault_while_it_is_found_out_what_nodes_a_group_lacks_parks_that_group
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
 def test_what_a_step_had_decided_before_it_failed_is_not_sent(injector, owner):
     """One binding is due for a retry and one was just decided; each is in the list of effects when the step fails."""
-    harness = Harness()
     if owner is queue.Queue:
         injector.into(queue.Queue, "tried", after=True, when=lambda _queue, found, _gang: str(found.key) == "default/a")
-        two_groups(harness)
+        harness = two_groups()
     else:
+        harness = Harness()
         harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "not now")
         harness.add(node("n1", cpu=8), group("a", min_member=3), *pods("a", 3))
         harness.settle()

@@ -44,6 +44,17 @@ def on(name: str, *devices: str) -> Allocation:
     return Allocation(tuple(AllocatedDevice("gpu", (DRIVER, name, each)) for each in devices), where)
 
 
+GI = 1_000_000_000 << 30
+
+
+def shared(name: str = "gpu-0", size: int = 80) -> Device:
+    return gpu(name, multiple=True, shares=(Capacity("memory", size * GI),))
+
+
+def share_of(size: int):
+    return wishes(asks(capacity=(("memory", size * GI),)))
+
+
 def test_each_member_of_a_whole_gang_gets_its_two_devices_of_one_numa_node(harness: Harness) -> None:
     harness.add(*(node(f"n{at}", cpu="8") for at in range(3)), group(min_member=4))
     harness.offer(GPUS, *(gpus(f"n{at}", 4, per_numa=2) for at in range(2)), *claims(4, TWO))
@@ -102,9 +113,12 @@ def test_two_gangs_never_take_one_device(harness: Harness, resource: bool) -> No
     assert len(harness.gadgets.allocated()) == 2
 
 
-def test_a_device_whose_allocation_is_in_flight_is_taken_for_all_others(harness: Harness) -> None:
+@pytest.mark.parametrize(
+    ("device", "what"), [(gpu("gpu-0"), None), (shared(), share_of(60))], ids=["a device", "a share of one"]
+)
+def test_what_an_allocation_in_flight_takes_is_taken_for_all_others(harness: Harness, device: Device, what) -> None:
     harness.add(node("n", cpu="8"), group("default/a", min_member=1), group("default/b", min_member=1))
-    harness.offer(GPUS, gpus("n", 1), *claims(1), *claims(1, name="b"))
+    harness.offer(GPUS, gpus("n", devices=(device,)), *claims(1, what), *claims(1, what, name="b"))
     harness.lose_prebinding = lambda _: True
     harness.add(*members(1))
     harness.wait(1)
@@ -381,8 +395,6 @@ def test_members_of_two_classes_do_not_count_on_the_same_device(harness: Harness
 
 # Counters, shares, alternatives and conditions
 
-GI = 1_000_000_000 << 30
-
 
 def halves(name: str, number: int = 2, memory: int = 80) -> list[ResourceSlice]:
     """A GPU of the node in halves of 40 GiB, and the whole of it; together they have `memory` GiB."""
@@ -422,14 +434,6 @@ def test_the_counters_of_a_device_that_is_given_back_are_free_again(harness: Har
     assert harness.bound() == ["default/a-0"]
 
 
-def shared(name: str = "gpu-0", size: int = 80) -> Device:
-    return gpu(name, multiple=True, shares=(Capacity("memory", size * GI),))
-
-
-def share_of(size: int):
-    return wishes(asks(capacity=(("memory", size * GI),)))
-
-
 def test_members_share_a_device_as_long_as_it_has_capacity_for_them(harness: Harness) -> None:
     harness.add(node("n", cpu="8"), group(min_member=2), group("default/b", min_member=1))
     harness.offer(GPUS, gpus("n", devices=(shared(),)), *claims(2, share_of(30)), *claims(1, share_of(30), name="b"))
@@ -445,18 +449,6 @@ def test_members_share_a_device_as_long_as_it_has_capacity_for_them(harness: Har
     harness.offer(gpus("n", devices=(shared(size=90),)))
     harness.wait(31)
     assert "default/b-0" in harness.bound()
-
-
-def test_a_share_whose_allocation_is_in_flight_is_taken_for_all_others(harness: Harness) -> None:
-    harness.add(node("n", cpu="8"), group("default/a", min_member=1), group("default/b", min_member=1))
-    both = [*claims(1, share_of(60)), *claims(1, share_of(60), name="b")]
-    harness.offer(GPUS, gpus("n", devices=(shared(),)), *both)
-    harness.lose_prebinding = lambda _: True
-    harness.add(*members(1))
-    harness.wait(1)
-    harness.add(*members(1, "b"))
-    harness.wait(1)
-    assert {about(each) for each in harness.effects if isinstance(each, Prebind)} == {"a-0"}
 
 
 TWO_OR_ONE = wishes((asks(2, name="gpu/two"), asks(name="gpu/one")))

@@ -148,9 +148,9 @@ def test_where_jobs_are_gangs_every_job_is_one(cluster):
     assert (before, len(after)) == ([], 4)
 
 
-def test_elsewhere_a_job_that_asks_for_nothing_is_scheduled_pod_by_pod(cluster):
+def test_elsewhere_a_job_that_asks_for_nothing_is_scheduled_pod_by_pod(gates):
     """With the gates each has a group of the policy basic, which the user did not ask for."""
-    assert len(started(cluster, cpus=3, auto=False).bound()) == 3
+    assert len(started(gates, cpus=3, auto=False).bound()) == 3
 
 
 def test_a_job_that_asks_for_a_gang_is_one_as_far_as_the_api_server_keeps_that(cluster):
@@ -159,15 +159,15 @@ def test_a_job_that_asks_for_a_gang_is_one_as_far_as_the_api_server_keeps_that(c
     assert len(started(asks, cpus=4, auto=False).bound()) == 4
 
 
-def test_a_job_that_asks_for_no_gang_is_none_where_jobs_are_gangs_as_far_as_the_api_server_keeps_that(cluster):
+def test_a_job_that_asks_for_no_gang_is_none_where_jobs_are_gangs_as_far_as_the_api_server_keeps_that(gates):
     """Regression: the label of the namespace won, which says less than the Job's own field."""
-    asks = replace(cluster, scheduling={"schedulingPolicy": {"basic": {}}})
+    asks = replace(gates, scheduling={"schedulingPolicy": {"basic": {}}})
     assert len(started(asks, cpus=3, auto=True).bound()) == (3 if asks.kept else 0)
 
 
 @pytest.mark.parametrize("auto", [True, False], ids=["auto", "plain"])
-def test_the_minimum_that_a_job_states_counts_everywhere(cluster, auto):
-    asks = replace(cluster, scheduling={"schedulingPolicy": {"gang": {"minCount": 2}}})
+def test_the_minimum_that_a_job_states_counts_everywhere(gates, auto):
+    asks = replace(gates, scheduling={"schedulingPolicy": {"gang": {"minCount": 2}}})
     few, some = (len(started(asks, cpus=cpus, auto=auto).bound()) for cpus in (1, 3))
     if asks.kept:
         assert (few, some) == (0, 3)
@@ -175,23 +175,21 @@ def test_the_minimum_that_a_job_states_counts_everywhere(cluster, auto):
         assert (few, some) == ((0, 0) if auto else (1, 3))
 
 
-def in_racks(found: Cluster, *, auto: bool) -> Harness:
-    """The Job with its pods on two nodes that share no rack, of 2 and 4 CPUs."""
+@pytest.mark.parametrize("auto", [True, False], ids=["auto", "plain"])
+def test_the_topology_that_a_job_states_is_that_of_its_gang(gates, auto):
+    """Where Jobs are gangs, it is read from the Job itself; elsewhere the group counts as the API server keeps it.
+
+    The Job has six pods, on two nodes that share no rack, of 2 and 4 CPUs.
+    """
+    in_a_rack = GANG | {"schedulingConstraints": {"topology": [{"key": RACK}]}}
+    asks = replace(gates, parallelism=6, completions=6, scheduling=in_a_rack)
     harness = Harness()
     harness.label_namespace("default", {"gangsched.io/gang": "auto"} if auto else {})
     harness.add(node("n1", cpu=2, labels={RACK: "a"}), node("n2", cpu=4, labels={RACK: "b"}))
-    harness.add(found.job(), *found.groups, *found.pods())
+    harness.add(asks.job(), *asks.groups, *asks.pods())
     harness.wait(5)
-    return harness
-
-
-@pytest.mark.parametrize("auto", [True, False], ids=["auto", "plain"])
-def test_the_topology_that_a_job_states_is_that_of_its_gang(cluster, auto):
-    """Where Jobs are gangs, it is read from the Job itself; elsewhere the group counts as the API server keeps it."""
-    asks = replace(cluster, parallelism=6, scheduling=GANG | {"schedulingConstraints": {"topology": [{"key": RACK}]}})
-    asks = replace(asks, completions=asks.completions and 6)
     constrained = bool(asks.kept) and (auto or asks.topology)
-    assert len(in_racks(asks, auto=auto).bound()) == (0 if constrained else 6)
+    assert len(harness.bound()) == (0 if constrained else 6)
 
 
 def test_the_topology_of_an_automatic_gang_does_not_wait_for_its_native_group():

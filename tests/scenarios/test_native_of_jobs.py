@@ -87,6 +87,15 @@ def of_job(number: int, *, owned: bool, **labels: str) -> Pod:
     return pod_value(msgspec.json.decode(json.dumps(body), type=wire.Pod), DEFAULT, WORKLOADS)
 
 
+def started(cpus: int, *others: Any, owned: bool = True, labels: dict[str, str] = ASKED, **said: str) -> Harness:
+    """The Job with its five pods, a node and these others, after five seconds; by default where Jobs are gangs."""
+    harness = Harness()
+    harness.label_namespace("default", labels)
+    harness.add(node("n1", cpu=cpus), job(**said), *others, *(of_job(number, owned=owned) for number in range(5)))
+    harness.wait(5)
+    return harness
+
+
 def reasons(harness: Harness) -> set[str]:
     return {event.reason for event in harness.emitted}
 
@@ -99,11 +108,7 @@ def shown(request: pytest.FixtureRequest) -> str:
 
 @pytest.mark.parametrize("policy", [BASIC, GANG], ids=["basic", "gang"])
 def test_where_jobs_are_gangs_the_pods_are_one_automatic_gang_and_are_told_of_it(shown, policy):
-    harness = Harness()
-    harness.label_namespace("default", ASKED)
-    harness.add(node("n1", cpu=4), job(), *([] if shown == "pods" else [native_group(policy)]))
-    harness.add(*(of_job(number, owned=shown != "object") for number in range(5)))
-    harness.wait(5)
+    harness = started(4, *([] if shown == "pods" else [native_group(policy)]), owned=shown != "object")
     assert harness.bound() == []
     assert harness.pod("default/train-0").condition_message.startswith("Group job.train")
     assert "NativeGroupIgnored" in reasons(harness)
@@ -124,10 +129,7 @@ def test_the_gang_does_not_wait_for_an_object_that_may_not_be_read():
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 @pytest.mark.without("restarts", "standbys", "leaderless", why="the story tells a watch what no list holds")
 def test_a_group_that_cannot_be_read_for_a_while_remains_one_that_the_controller_made():
-    harness = Harness()
-    harness.label_namespace("default", ASKED)
-    harness.add(node("n1", cpu=4), job(), native_group(BASIC), *(of_job(number, owned=False) for number in range(5)))
-    harness.wait(5)
+    harness = started(4, native_group(BASIC), owned=False)
     harness.report(ForeignGroupsHidden("native", "gangsched may not read it."))
     harness.wait(5)
     harness.add(node("n2", cpu=1))
@@ -140,11 +142,7 @@ def test_a_group_that_cannot_be_read_for_a_while_remains_one_that_the_controller
 
 @pytest.mark.parametrize(("policy", "number"), [(BASIC, 4), (GANG, 0)], ids=["basic", "gang"])
 def test_where_jobs_are_no_gangs_the_native_group_counts(shown, policy, number):
-    harness = Harness()
-    harness.label_namespace("default", {})
-    harness.add(node("n1", cpu=4), job(), native_group(policy, by_job=shown != "pods"))
-    harness.add(*(of_job(number, owned=shown != "object") for number in range(5)))
-    harness.wait(5)
+    harness = started(4, native_group(policy, by_job=shown != "pods"), owned=shown != "object", labels={})
     assert len(harness.bound()) == number
     assert "NativeGroupIgnored" not in reasons(harness)
 
@@ -153,22 +151,15 @@ def test_where_jobs_are_no_gangs_the_native_group_counts(shown, policy, number):
 @pytest.mark.parametrize("delegated", [False, True], ids=["by the template", "by the owner"])
 def test_a_group_that_the_user_or_the_jobs_own_owner_names_counts_everywhere(policy, number, delegated):
     """The user's template names it, or its Workload asks for it, as the Job's group-template-name annotation says."""
-    harness = Harness()
-    harness.label_namespace("default", ASKED)
     native = native_group(policy, delegated=True) if delegated else native_group(policy, by_job=False)
-    harness.add(node("n1", cpu=4), job(), native, *(of_job(number, owned=delegated) for number in range(5)))
-    harness.wait(5)
+    harness = started(4, native, owned=delegated)
     assert len(harness.bound()) == number
     assert "NativeGroupIgnored" not in reasons(harness)
 
 
 def test_a_group_of_the_job_alone_declares_nothing_though_no_workload_is_named():
     """Regression: without an owner of the kind Workload it counted as delegated, and four of five pods were bound."""
-    harness = Harness()
-    harness.label_namespace("default", ASKED)
-    added = native_group(BASIC, delegated=True, workloadRef=None)
-    harness.add(node("n1", cpu=4), job(), added, *(of_job(number, owned=False) for number in range(5)))
-    harness.wait(5)
+    harness = started(4, native_group(BASIC, delegated=True, workloadRef=None), owned=False)
     assert harness.bound() == []
     assert harness.pod("default/train-0").condition_reason == "Unschedulable"
 
@@ -177,11 +168,7 @@ class TestWhatTheJobStatesForItsGroup:
     """In Kubernetes 1.37 the controller copies the Job's spec.scheduling to the group that it adds."""
 
     def test_its_minimum_is_that_of_the_automatic_gang_and_may_change(self):
-        harness = Harness()
-        harness.label_namespace("default", ASKED)
-        harness.add(node("n1", cpu=3), job(), native_group({"gang": {"minCount": 4}}))
-        harness.add(*(of_job(number, owned=True) for number in range(5)))
-        harness.wait(5)
+        harness = started(3, native_group({"gang": {"minCount": 4}}))
         assert harness.bound() == []
         harness.add(native_group({"gang": {"minCount": 3}}))
         harness.wait(5)
@@ -189,12 +176,7 @@ class TestWhatTheJobStatesForItsGroup:
 
     def test_a_minimum_by_annotation_takes_precedence(self):
         """Regression: the smaller of both counted, so a part of what the user asked for was bound."""
-        harness = Harness()
-        harness.label_namespace("default", ASKED)
-        least = {"gangsched.io/min-member": "4"}
-        harness.add(node("n1", cpu=3), job(**least), native_group({"gang": {"minCount": 3}}))
-        harness.add(*(of_job(number, owned=True) for number in range(5)))
-        harness.wait(5)
+        harness = started(3, native_group({"gang": {"minCount": 3}}), **{"gangsched.io/min-member": "4"})
         assert harness.bound() == []
         harness.add(node("n2", cpu=1))
         harness.wait(5)
@@ -242,11 +224,8 @@ class TestWhatTheJobStatesForItsGroup:
 
     def test_its_priority_counts_in_the_order_though_its_members_have_none(self):
         """Regression: the earliest place that the gang may have was found without it."""
-        harness = Harness()
-        harness.label_namespace("default", ASKED)
-        harness.add(node("n1", cpu=4), job(), native_group(BASIC, priority=7), group("other", min_member=5, priority=3))
-        harness.add(*pods("other", 5), *(of_job(number, owned=True) for number in range(5)))
-        harness.wait(5)
+        other = group("other", min_member=5, priority=3)
+        harness = started(4, native_group(BASIC, priority=7), other, *pods("other", 5))
         assert harness.bound() == []
         harness.add(node("n2", cpu=1))
         harness.wait(5)
@@ -271,10 +250,7 @@ class TestWhatTheJobStatesForItsGroup:
 
 
 def test_a_bound_gang_stays_one_when_the_native_group_is_deleted():
-    harness = Harness()
-    harness.label_namespace("default", ASKED)
-    harness.add(node("n1", cpu=5), job(), native_group(BASIC), *(of_job(number, owned=True) for number in range(5)))
-    harness.wait(5)
+    harness = started(5, native_group(BASIC))
     since = harness.gang("default/job.train").record.scheduled_at
     harness.delete_foreign("native", "default/train-7fk2p")
     harness.wait(5)
