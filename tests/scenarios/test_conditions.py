@@ -13,7 +13,7 @@ from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import NATIVE, GroupKey
 from gangsched.core.objects.effects import PutCondition
 from gangsched.core.objects.events import ForeignGroupsHidden, ForeignGroupsReplaced
-from gangsched.core.objects.pod import PodPhase
+from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup, GroupCondition, SeenCondition, SeenPhase
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, Refused
@@ -233,54 +233,48 @@ class TestTrueIsForEver:
         assert (said.scheduled, said.reason) == (False, "Unschedulable")
 
 
-class TestWhereNothingIsWritten:
-    def test_of_a_group_without_pods_or_with_pods_of_another_scheduler_alone(self):
-        harness = Harness.waited(60, node(cpu=2), read(), *members(2, "native", scheduler="default-scheduler"))
-        assert puts(harness) == []
+def theirs(**fields: Any) -> Pod:
+    return member("theirs", "native", scheduler="default-scheduler", **fields)
 
-    @pytest.mark.parametrize("ended", [False, True])
-    def test_of_a_group_some_of_whose_pods_another_scheduler_has(self, ended):
-        harness = Harness()
-        phase = PodPhase.SUCCEEDED if ended else PodPhase.PENDING
-        theirs = member("theirs", "native", scheduler="default-scheduler", phase=phase)
-        harness.add(theirs, node(cpu=2), read(), *members(2, "native"))
-        harness.wait(60)
-        assert len(harness.bound()) == 2
-        assert puts(harness) == []
 
-    def test_once_the_other_schedulers_pods_are_gone_it_is_written(self):
-        harness = Harness.of(member("theirs", "native", scheduler="default-scheduler"), node(cpu=2), read())
-        harness.add(*members(2, "native"))
-        harness.wait(60)
-        harness.delete("default/theirs")
-        harness.wait(5)
-        assert condition(harness) == SCHEDULED
+MINE = member("x-0", "native", labels={"gangsched.io/pod-group": "mine"})
+UNWRITTEN = Settings.model_validate({"native": {"writeCondition": False}})
 
-    def test_of_a_group_of_another_namespace_than_the_only_one(self):
-        harness = Harness(Policy(namespace="other"))
-        harness.add(node(cpu=2), read(), *members(2, "native"))
-        harness.wait(60)
-        assert puts(harness) == []
 
-    def test_where_the_setting_forbids_it(self):
-        harness = Harness()
-        settings = Settings.model_validate({"native": {"writeCondition": False}})
-        harness.add(node(cpu=2), read(settings=settings), *members(2, "native"))
-        harness.wait(60)
-        assert len(harness.bound()) == 2
-        assert puts(harness) == []
+@pytest.mark.parametrize(
+    ("things", "bound"),
+    [
+        pytest.param([read()], 0, id="a group without pods"),
+        pytest.param([read(), theirs()], 0, id="all its pods are another scheduler's"),
+        pytest.param([read(), *members(2, "native"), theirs()], 2, id="some of its pods are another scheduler's"),
+        pytest.param(
+            [read(), *members(2, "native"), theirs(phase=PodPhase.SUCCEEDED)], 2, id="a pod of the other has ended"
+        ),
+        pytest.param([read(settings=UNWRITTEN), *members(2, "native")], 2, id="the setting forbids it"),
+        pytest.param([read(), group("g", min_member=1), pod("x", group="g")], 1, id="a gang only shares its name"),
+        pytest.param([read(), group("mine", min_member=1), MINE], 1, id="it does not count beside gangsched's own"),
+    ],
+)
+def test_of_some_groups_nothing_is_written(things, bound):
+    harness = Harness.of(*things)
+    harness.add(node(cpu=2))
+    harness.wait(60)
+    assert len(harness.bound()) == bound
+    assert puts(harness) == []
 
-    def test_of_a_native_group_that_only_shares_its_name_with_a_gang(self):
-        harness = Harness.waited(60, node(cpu=2), read(), group("g", min_member=1), pod("x", group="g"))
-        assert puts(harness) == []
 
-    def test_of_a_native_group_that_does_not_count_beside_gangscheds_own(self):
-        harness = Harness()
-        both = member("x-0", "native", labels={"gangsched.io/pod-group": "mine"})
-        harness.add(node(cpu=2), read(), group("mine", min_member=1), both)
-        harness.wait(60)
-        assert len(harness.bound()) == 1
-        assert puts(harness) == []
+def test_nothing_is_written_of_a_group_of_another_namespace_than_the_only_one():
+    harness = Harness(Policy(namespace="other"))
+    harness.add(node(cpu=2), read(), *members(2, "native"))
+    harness.wait(60)
+    assert puts(harness) == []
+
+
+def test_once_the_other_schedulers_pods_are_gone_it_is_written():
+    harness = Harness.waited(60, theirs(), node(cpu=2), read(), *members(2, "native"))
+    harness.delete("default/theirs")
+    harness.wait(5)
+    assert condition(harness) == SCHEDULED
 
 
 def test_the_group_that_a_job_has_got_unasked_is_scheduled_with_the_automatic_gang():
