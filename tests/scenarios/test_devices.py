@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.cluster.device_names import made_key
 from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.devices import AllocatedDevice, Allocation, DeviceKind
 from gangsched.core.objects.effects import PatchPodCondition, Prebind, UndoPrebinding
@@ -13,7 +12,7 @@ from gangsched.core.objects.offered_devices import Capacity, Device, DeviceTaint
 from gangsched.core.objects.pod import DeviceUse
 from gangsched.core.objects.prebindings import UseDevices
 from gangsched.core.objects.reasons import Reason
-from gangsched.core.objects.shape import NodeTerm, Requirement, Toleration
+from gangsched.core.objects.shape import NodeTerm, Requirement
 from tests.builders import group, node, pod
 from tests.gadgets import DRIVER, GPUS, asks, device_claim, gpu, gpus, wishes
 from tests.harness import Course, Harness
@@ -191,16 +190,6 @@ def test_an_expression_that_fails_for_some_device_refuses_the_pod_and_is_named(h
     assert where in harness.condition("default/a").message
 
 
-def test_a_tainted_device_is_for_those_who_tolerate_it(harness: Harness) -> None:
-    tainted = gpu("gpu-0", taints=(DeviceTaint("broken", "", "NoSchedule"),))
-    tolerant = wishes(asks(tolerations=(Toleration("broken", "Exists"),)))
-    harness.add(node("n", cpu="8"), group("default/a", min_member=1), group("default/b", min_member=1))
-    harness.offer(GPUS, gpus("n", devices=(tainted,)), *claims(1), *claims(1, tolerant, name="b"))
-    harness.add(*members(1), *members(1, "b"))
-    harness.settle()
-    assert harness.bound() == ["default/b-0"]
-
-
 @pytest.mark.parametrize("which", [{}, {"driver": DRIVER}, {"pool": "n"}, {"device": "gpu-0"}])
 def test_a_rule_taints_the_devices_that_it_names(harness: Harness, which) -> None:
     taint = DeviceTaint("broken", "", "NoSchedule")
@@ -271,18 +260,6 @@ def test_a_claim_that_was_made_for_a_member_is_deleted_if_the_group_is_not_bound
     assert len(harness.bound()) == 2
 
 
-def test_a_class_that_is_made_later_lets_devices_stand_for_the_resource(harness: Harness) -> None:
-    harness.add(node("n", cpu="8"), group(min_member=2))
-    harness.offer(gpus("n", 2))
-    harness.add(*(pod(f"default/a-{at}", requests={RESOURCE: 1}) for at in range(2)))
-    harness.wait(3)
-    assert harness.bound() == []
-    assert f"with too little {RESOURCE}" in harness.condition("default/a").message
-    harness.offer(PROVIDING)
-    harness.wait(31)
-    assert len(harness.bound()) == 2
-
-
 def test_a_node_that_lists_the_resource_no_more_leaves_it_to_devices(harness: Harness) -> None:
     harness.add(*(node(f"n{at}", cpu="8", extra={RESOURCE: 1}) for at in range(2)), group(min_member=3))
     harness.offer(PROVIDING, gpus("n0", 2), gpus("n1", 2))
@@ -292,20 +269,6 @@ def test_a_node_that_lists_the_resource_no_more_leaves_it_to_devices(harness: Ha
     harness.add(*(node(f"n{at}", cpu="8") for at in range(2)))
     harness.wait(31)
     assert len(harness.bound()) == 3
-
-
-def test_a_claim_of_another_pod_in_its_place_is_named(harness: Harness) -> None:
-    harness.add(node("n", cpu="8"), group(min_member=1))
-    member = pod("default/a-0", requests={RESOURCE: 1})
-    _, name = made_key(member)
-    harness.offer(PROVIDING, gpus("n", 1), device_claim(name, owner="somebody"))
-    harness.add(member)
-    harness.wait(3)
-    assert harness.bound() == []
-    assert f"{name}, which was not made for the pod" in harness.condition("default/a").message
-    harness.retract(harness.gadgets.claim(name))
-    harness.wait(31)
-    assert len(harness.bound()) == 1
 
 
 def of_zone(zone: str, number: int) -> ResourceSlice:
@@ -375,22 +338,6 @@ def test_what_is_being_taken_back_is_written_anew_before_a_member_is_bound(harne
     harness.wait(10)
     assert harness.bound() == ["default/a-0"]
     assert harness.gadgets.claim("a-0").reserved == (uid,)
-
-
-@pytest.mark.parametrize("cpu", [1, 2], ids=["same size", "of two sizes"])
-@pytest.mark.parametrize("request_name", ["gpu", "other"])
-def test_members_of_two_classes_do_not_count_on_the_same_device(harness: Harness, request_name: str, cpu: int) -> None:
-    used = device_claim("used", allocation=on("n0", "gpu-0"), reserved=("somebody",))
-    harness.add(node("n0", cpu="8"), group(min_member=2))
-    harness.offer(GPUS, gpus("n0", 2), used, device_claim("a-0"), device_claim("a-1", wishes(asks(name=request_name))))
-    harness.add(pod("default/a-0", group="a", device_claims=["a-0"], cpu="1"))
-    harness.add(pod("default/a-1", group="a", device_claims=["a-1"], cpu=str(cpu)))
-    harness.wait(10)
-    assert harness.bound() == []
-    assert "DeviceClass gpu" in harness.condition("default/a").message
-    harness.offer(device_claim("used"))
-    harness.wait(10)
-    assert harness.bound() == ["default/a-0", "default/a-1"]
 
 
 # Counters, shares, alternatives and conditions
@@ -463,18 +410,6 @@ def test_members_take_the_lesser_alternative_if_only_then_all_get_devices(harnes
     assert sorted(len(each) for each in harness.gadgets.allocated().values()) == [1, 1, 1]
 
 
-def test_members_of_another_kind_leave_a_device_that_only_one_member_can_use(harness: Harness) -> None:
-    """Regression: the first kind of members took the first devices, and the second kind never fitted."""
-    picky = wishes(asks(where=f"device.attributes['{DRIVER}'].model == 'a100'"))
-    devices = (gpu("gpu-0", "a100"), gpu("gpu-1", "l4"), gpu("gpu-2", "l4"))
-    harness.add(node("n", cpu="8"), group(min_member=3))
-    harness.offer(GPUS, gpus("n", devices=devices), *claims(2), device_claim("a-2", picky))
-    harness.add(*members(3))
-    harness.settle()
-    assert len(harness.bound()) == 3
-    assert harness.gadgets.allocated()["a-2"] == [(DRIVER, "n", "gpu-0")]
-
-
 def test_a_search_for_devices_that_was_cut_short_is_no_proof(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gangsched.core.constraints.allocation.MOST_ERRANDS", 2)
     harness.add(node("n", cpu="8"), group(min_member=3))
@@ -521,33 +456,6 @@ def test_a_device_that_reports_its_failure_is_given_back_and_another_node_is_tri
     harness.gadgets.report("a-0", "Attached", "Powered")
     harness.wait(3)
     assert harness.pod("default/a-0").node == second
-
-
-@pytest.mark.without("leaderless", why="the time without a leader is not counted, but the time-out begins after it")
-def test_devices_that_are_not_ready_in_time_are_given_back(harness: Harness) -> None:
-    harness.add(node("n", cpu="8"), group(min_member=1))
-    harness.offer(GPUS, gpus("n", devices=(attached("gpu-0"),)), *claims(1))
-    harness.add(*members(1))
-    harness.wait(1)
-    assert len(harness.gadgets.allocated()) == 1
-    harness.wait(harness.policy.pre_bind_timeout_s + 3)
-    assert harness.status("default/a").phase == "TimedOut"
-    assert harness.bound() == []
-    harness.wait(2)
-    assert harness.gadgets.allocated() == {}
-
-
-def test_a_new_leader_waits_for_the_conditions_of_devices_that_the_former_one_allocated(harness: Harness) -> None:
-    harness.add(node("n", cpu="8"), group(min_member=1))
-    harness.offer(GPUS, gpus("n", devices=(attached("gpu-0"),)), *claims(1))
-    harness.add(*members(1))
-    harness.wait(1)
-    harness.restart()
-    harness.wait(1)
-    assert harness.bound() == []
-    harness.gadgets.report("a-0", "Attached", "Powered")
-    harness.wait(5)
-    assert harness.bound() == ["default/a-0"]
 
 
 def test_a_claim_of_another_scheduler_whose_device_failed_is_not_used(harness: Harness) -> None:
@@ -628,12 +536,3 @@ def test_members_that_may_not_reserve_a_claim_are_passed_over_while_others_make_
 
 def _mine(harness: Harness) -> list[str]:
     return [harness.pod(name).uid for name in harness.bound("default/s")]
-
-
-def test_of_pods_that_share_a_claim_only_as_many_are_planned_as_may_reserve_it(harness: Harness) -> None:
-    harness.add(node("n0", cpu=1000, pods=1000))
-    harness.offer(GPUS, gpus("n0", 1), reserved_for(254))
-    harness.add(*(pod(f"default/p-{at}", group="", device_claims=["c"]) for at in range(4)))
-    harness.wait(30)
-    assert len(harness.bound()) == 2
-    assert len(harness.gadgets.claim("c").reserved) == 256
