@@ -54,24 +54,6 @@ def test_its_pods_are_bound_whole_with_each_role_or_not_at_all():
     assert (before, reason, len(found.bound())) == ([], "Unschedulable", 5)
 
 
-def test_one_role_too_few_keeps_all_waiting():
-    found = harness()
-    found.add(node(cpu="9"), farm(("a", 2), ("b", 3)), *(of_farm("a", at) for at in range(5)))
-    found.wait(5)
-    assert found.bound() == []
-    assert found.pod("default/bert-a-0").condition_reason == "GangIncomplete"
-
-
-def test_the_size_follows_the_object():
-    found = harness()
-    found.add(node(cpu="9"), farm(("a", 3)), *(of_farm("a", at) for at in range(2)))
-    found.wait(5)
-    before = found.bound()
-    found.add(farm(("a", 2)))
-    found.wait(5)
-    assert (before, len(found.bound())) == ([], 2)
-
-
 def test_a_path_that_leads_nowhere_binds_nothing_and_is_told():
     found = harness()
     meta = {"name": "bert", "namespace": "default", "uid": "u", "annotations": {"gangsched.io/gang": "true"}}

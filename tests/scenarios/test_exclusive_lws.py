@@ -129,25 +129,6 @@ def test_no_leader_is_bound_unless_a_rack_has_room_for_its_workers(auto):
     assert (before, found(auto)) == ([], ["r0"] * SIZE)
 
 
-def test_each_replica_has_a_rack_of_its_own(auto):
-    racks(auto, 6, 3, 3)
-    auto.add(lws())
-    Replica(auto, 0, late_s=5.0)
-    Replica(auto, 1, late_s=5.0)
-    auto.wait(30)
-    assert [len(set(found(auto, f"llm-{number}"))) for number in range(2)] == [1, 1]
-    assert (len(found(auto)), len(set(found(auto)))) == (2 * SIZE, 2)
-
-
-def test_two_replicas_with_racks_for_one_are_one_whole_replica_and_one_that_waits(auto):
-    racks(auto, 3, 2)
-    auto.add(lws())
-    Replica(auto, 0, late_s=20.0)
-    Replica(auto, 1, late_s=20.0)
-    auto.wait(60)
-    assert sorted(len(found(auto, f"llm-{number}")) for number in range(2)) == [0, SIZE]
-
-
 @pytest.mark.without("all", why="nothing is decided")
 @pytest.mark.parametrize(
     ("annotations", "policy", "refused"),

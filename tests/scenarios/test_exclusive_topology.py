@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gangsched.config.settings import Settings
-from gangsched.core.objects.pod import Owner, Pod, PodPhase
+from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.shape import PodTerm, Requirement
 from gangsched.core.objects.workload import Workload
@@ -25,7 +25,6 @@ ZONE = "zone"
 EXCLUSIVE = {"alpha.jobset.sigs.k8s.io/exclusive-topology": ZONE}
 BY_SELECTOR = {"alpha.jobset.sigs.k8s.io/node-selector": "true"}
 JOB, PRIORITY = "jobset.sigs.k8s.io/job-key", "jobset.sigs.k8s.io/priority"
-LATE_S = 30.0
 
 
 def replicated(name: str = "workers", *, jobs: int = 2, pods: int = 4, **more: Any) -> dict[str, Any]:
@@ -161,56 +160,6 @@ def test_no_leader_is_bound_unless_all_jobs_have_a_domain_with_room_for_the_whol
     assert (before, bound(auto)) == (0, 8)
 
 
-def test_places_are_held_for_followers_that_come_late_while_others_wait_for_room(auto):
-    rooms(auto, "4", "4")
-    auto.add(job_set())
-    JobSet(auto, late_s=LATE_S).create()
-    auto.wait(5)
-    leaders = bound(auto)
-    auto.add(*(pod(f"plain-{number}", group="") for number in range(8)))
-    auto.wait(5)
-    others = bound(auto, "plain")
-    auto.wait(LATE_S)
-    assert (leaders, others, bound(auto), bound(auto, "plain")) == (2, 0, 8, 0)
-
-
-def test_of_two_job_sets_with_room_for_one_one_becomes_whole_and_the_other_follows_it(auto):
-    rooms(auto, "4", "4", "2")
-    auto.add(job_set("w"), job_set("v"))
-    one, two = JobSet(auto, "w", late_s=LATE_S), JobSet(auto, "v", late_s=LATE_S)
-    one.create()
-    two.create()
-    auto.wait(3 * LATE_S)
-    first, second = ("w", "v") if bound(auto, "w") else ("v", "w")
-    assert (bound(auto, first), bound(auto, second)) == (8, 0)
-    auto.delete(*(f"default/{each.name}" for each in list(auto.pods.values()) if each.name.startswith(f"{first}-")))
-    auto.delete_foreign("jobset", f"default/{first}")
-    auto.wait(3 * LATE_S)
-    assert bound(auto, second) == 8
-    assert all(len(found) == 1 for found in zones(auto, second).values())
-
-
-def test_nothing_is_placed_before_each_job_has_its_leader(auto):
-    """Only a leader shows the affinity and the priority of the other pods; the object does not have them."""
-    rooms(auto, "4", "4")
-    auto.add(job_set())
-    made = JobSet(auto)
-    made.lead(0)
-    auto.wait(30)
-    before = bound(auto)
-    made.lead(1)
-    auto.wait(10)
-    assert (before, bound(auto)) == (0, 8)
-
-
-def test_a_domain_that_another_job_is_in_is_taken_by_nobody(auto):
-    rooms(auto, "16", "4")
-    auto.add(job_set())
-    JobSet(auto).create()
-    auto.wait(10)
-    assert sorted(map(sorted, zones(auto).values())) == [["z0"], ["z1"]]
-
-
 def test_an_annotation_of_one_replicated_job_concerns_its_jobs_alone(auto):
     rooms(auto, "4", "4", "2")
     workers = replicated()
@@ -222,22 +171,6 @@ def test_an_annotation_of_one_replicated_job_concerns_its_jobs_alone(auto):
         ("workers.0", 4, True),
         ("workers.1", 4, True),
     ]
-
-
-def test_a_failed_follower_is_replaced_in_its_jobs_domain(auto):
-    rooms(auto, "4", "4")
-    auto.add(job_set())
-    made = JobSet(auto)
-    made.create()
-    auto.wait(10)
-    auto.run_pods()
-    auto.run_pods(PodPhase.FAILED, prefix="default/w-workers-1-2")
-    auto.wait(1)
-    auto.delete("default/w-workers-1-2")
-    made._follow("workers", 1)  # noqa: SLF001 - the Job controller's next pod
-    auto.wait(10)
-    assert bound(auto) == 8
-    assert all(len(found) == 1 for found in zones(auto).values())
 
 
 def test_a_group_of_ones_own_says_why_its_members_do_not_come_and_what_to_do(auto):

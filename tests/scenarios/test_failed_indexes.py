@@ -122,36 +122,6 @@ def test_a_running_gang_is_not_degraded_by_an_index_that_failed_for_good(kind: s
     assert (status.phase, status.minimum, status.bound) == ("Running", 3, 3)
 
 
-@KIND
-def test_an_index_that_is_tried_again_is_owed_still(kind: str):
-    """Its pod has failed, but the Job does not count the index as failed for good."""
-    sweep = Sweep(kind, by_pod_group)
-    sweep.create(0, 1, 2, 3)
-    sweep.harness.settle()
-    sweep.harness.run_pods()
-    sweep.harness.change("default/sweep-3", phase=PodPhase.FAILED)
-    sweep.harness.wait(40)
-    assert sweep.harness.status("default/t").phase == "Degraded"
-
-
-@KIND
-def test_successes_and_failed_indexes_are_owed_by_nobody_after_a_suspension(kind: str):
-    """One index has succeeded and one has failed; after the suspension two pods are created, and those are the gang."""
-    sweep = Sweep(kind, by_pod_group, cpu=2)
-    sweep.succeeded, sweep.failed = [0], [1]
-    sweep.suspended = True
-    sweep.tell()
-    sweep.harness.wait(5)
-    sweep.suspended = False
-    sweep.tell()
-    sweep.create(2)
-    sweep.harness.wait(5)
-    before = sweep.bound
-    sweep.create(3)
-    sweep.harness.wait(5)
-    assert (before, sweep.bound) == (0, 2)
-
-
 @pytest.mark.parametrize(
     ("ended", "phase"), [(["Failed"], "Failed"), (["Complete"], "Succeeded"), (["SuccessCriteriaMet"], "Succeeded")]
 )
@@ -170,17 +140,3 @@ def test_the_run_ends_as_the_job_does(ended: list[str], phase: str):
     sweep.tell()
     sweep.harness.wait(5)
     assert sweep.harness.status("default/t").phase == phase
-
-
-def test_more_failures_than_maxfailedindexes_end_the_job_and_its_run():
-    sweep = Sweep("job", by_pod_group)
-    sweep.create(0, 1, 2, 3)
-    sweep.harness.settle()
-    sweep.harness.run_pods()
-    sweep.fail(2)
-    sweep.fail(3)
-    sweep.conditions = ["FailureTarget"]
-    sweep.tell()
-    sweep.harness.delete("default/sweep-0", "default/sweep-1")
-    sweep.harness.wait(5)
-    assert sweep.harness.status("default/t").phase == "Failed"

@@ -12,13 +12,12 @@ from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import Declaration, Role
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.shape import PodTerm, Requirement
 from gangsched.core.objects.workload import Workload
 from gangsched.kube.workloads.statefulset import ROLE
 from gangsched.kube.workloads.workload_kind import Mark
 from gangsched.kube.workloads.workload_table import chosen
-from tests.builders import group, node, pod, pods
+from tests.builders import group, node, pod
 from tests.harness import Harness
 
 KINDS = chosen(Settings()).kinds
@@ -100,41 +99,6 @@ def test_of_two_sets_with_room_for_one_one_becomes_whole_and_the_other_waits_who
     assert sorted((bound(auto, "one"), bound(auto, "two"))) == [0, 5]
 
 
-def test_the_next_one_follows_when_the_first_is_gone(auto):
-    auto.add(node(cpu="7"))
-    controller = Controller(auto)
-    controller.create("one")
-    auto.settle()
-    controller.create("two")
-    auto.wait(12 * READY_S)
-    before = bound(auto, "two")
-    auto.delete(*(f"default/one-{number}" for number in range(5)))
-    auto.delete_foreign("statefulset", "default/one")
-    auto.wait(12 * READY_S)
-    assert (before, bound(auto, "two")) == (0, 5)
-
-
-def test_places_are_held_for_longer_than_a_gang_may_wait_for_room(auto):
-    auto.add(node(cpu="5"), stateful_set(), replica(0))
-    auto.settle()
-    auto.add(*(pod(f"plain-{number}", group="") for number in range(4)))
-    auto.wait(550)
-    assert held(auto) == 4
-    assert not auto.bound("default/plain-")
-    assert auto.status("default/statefulset.web").phase == "Reserved"
-
-
-def test_max_hold_time_ends_it_and_bound_members_stay(auto):
-    auto.add(node(cpu="5"), stateful_set(), replica(0))
-    auto.settle()
-    auto.add(*(pod(f"plain-{number}", group="") for number in range(4)))
-    auto.wait(610)
-    assert (bound(auto), held(auto)) == (1, 0)
-    assert auto.condition("default/statefulset.web").reason == "HoldLimit"
-    assert len(auto.bound("default/plain-")) == 4
-    assert not auto.evicted
-
-
 def test_what_a_pod_asks_for_counts_more_than_the_template(auto):
     auto.add(node("n1", cpu="6"), node("n2", cpu="5"))
     auto.add(stateful_set(replicas=3, cpu="1"), replica(0, cpu=3))
@@ -165,65 +129,6 @@ def test_places_heed_what_members_ask_of_each_other(auto):
     assert (before, after) == (0, (1, 2))
     assert {each.node for each in auto.pods.values()} == {"n0", "n1", "n2"}
     assert not auto.events("TemplateMismatch")
-
-
-def test_a_set_that_grows_holds_places_for_what_it_adds(auto):
-    auto.add(node(cpu="6"))
-    controller = Controller(auto)
-    controller.create(replicas=2)
-    auto.wait(4 * READY_S)
-    before = bound(auto)
-    controller.create(replicas=5, first=2)
-    auto.wait(5)
-    between = bound(auto), held(auto)
-    auto.add(*(pod(f"plain-{number}", group="") for number in range(5)))
-    auto.wait(8 * READY_S)
-    assert (before, between) == (2, (3, 2))
-    assert bound(auto) == 5
-    assert len(auto.bound("default/plain-")) == 1
-
-
-def test_a_set_that_cannot_grow_whole_keeps_what_it_has_and_holds_nothing(auto):
-    auto.add(node(cpu="4"))
-    controller = Controller(auto)
-    controller.create(replicas=2)
-    auto.wait(4 * READY_S)
-    controller.create(replicas=5, first=2)
-    auto.wait(5)
-    assert bound(auto) == 2
-    auto.add(stateful_set(replicas=3))
-    auto.settle()
-    assert bound(auto) == 3
-
-
-def test_a_set_that_shrinks_gives_places_back(auto):
-    auto.add(node(cpu="5"), stateful_set(), replica(0))
-    auto.settle()
-    auto.add(stateful_set(replicas=2))
-    auto.settle()
-    assert (bound(auto), held(auto)) == (1, 1)
-
-
-def test_a_minimum_on_the_object_holds_places_for_no_more(auto):
-    auto.add(node(cpu="8"), stateful_set(min_member="3"), replica(0))
-    auto.settle()
-    assert (bound(auto), held(auto)) == (1, 2)
-
-
-def test_a_minimum_above_the_size_holds_nothing_and_binds_nothing(auto):
-    auto.add(node(cpu="8"), stateful_set(min_member="6"), replica(0))
-    auto.wait(3)
-    assert bound(auto) == 0
-    assert auto.pod("default/web-0").condition_reason == "GangIncomplete"
-
-
-def test_without_a_limit_for_the_namespace_large_sets_are_held_whole():
-    harness = labelled(Harness(Policy()))
-    harness.add(*(node(f"n{number}", cpu="8") for number in range(10)))
-    harness.add(stateful_set(replicas=40), replica(0))
-    harness.wait(3)
-    assert bound(harness) == 0
-    assert harness.pod("default/web-0").condition_reason == "NamespaceLimit"
 
 
 @pytest.mark.parametrize("kind", ["PodGroup", "annotation"])
@@ -290,22 +195,6 @@ def vacant(harness: Harness, name: str) -> int:
     return len(harness.gang(f"default/{name}").operations.placeholders())
 
 
-def test_workers_of_a_leader_that_must_be_ready_have_places_whatever_size_the_leader_says(auto):
-    spec = {"startupPolicy": "LeaderReady", "leaderWorkerTemplate": {"size": 3, "workerTemplate": asking("2")}}
-    auto.add(node(cpu="4"), of_kind("lws", spec), of_role("lws", "leader", size=3))
-    auto.wait(2)
-    before = bound(auto, "leader")
-    auto.add(node("n2", cpu="1"))
-    auto.settle()
-    between = bound(auto, "leader"), vacant(auto, "lws.w.0")
-    auto.add(*(pod(f"plain-{number}", group="") for number in range(5)))
-    auto.settle()
-    auto.add(*(of_role("lws", "worker", number, size=3, cpu=2) for number in range(2)))
-    auto.settle()
-    assert (before, between) == (0, (1, 2))
-    assert bound(auto, "worker") == 2
-
-
 def test_a_launcher_that_waits_for_its_workers_has_a_place(auto):
     types = {"Launcher": {"template": asking("2")}, "Worker": {"replicas": 2}}
     auto.add(of_kind("mpijob", {"mpiReplicaSpecs": types, "launcherCreationPolicy": "WaitForWorkersReady"}))
@@ -327,38 +216,6 @@ def replicated(name: str, *awaited: tuple[str, str]) -> dict[str, Any]:
         "template": {"spec": spec},
         "dependsOn": [{"name": other, "status": status} for other, status in awaited],
     }
-
-
-def test_jobs_that_wait_for_others_to_be_ready_have_places(auto):
-    jobs = [replicated("first"), replicated("then", ("first", "Ready"))]
-    auto.add(node(cpu="3"), of_kind("jobset", {"replicatedJobs": jobs}))
-    auto.add(*(of_role("jobset", "first", number) for number in range(2)))
-    auto.wait(2)
-    before = bound(auto, "first")
-    auto.add(node("n2", cpu="1"))
-    auto.settle()
-    assert (before, bound(auto, "first"), vacant(auto, "jobset.w")) == (0, 2, 2)
-    auto.add(*(of_role("jobset", "then", number) for number in range(2)))
-    auto.settle()
-    assert bound(auto, "then") == 2
-
-
-def test_jobs_that_wait_for_others_to_end_are_a_gang_after_them(auto):
-    spec = {"replicatedJobs": [replicated("load"), replicated("train", ("load", "Complete"))]}
-    auto.add(node(cpu="2"), of_kind("jobset", spec), *(of_role("jobset", "load", number) for number in range(2)))
-    auto.settle()
-    assert (bound(auto, "load"), vacant(auto, "jobset.w")) == (2, 0)
-    auto.run_pods()
-    auto.settle()
-    auto.run_pods(PodPhase.SUCCEEDED)
-    auto.add(of_kind("jobset", spec, {"replicatedJobsStatus": [{"name": "load", "succeeded": 1}]}))
-    auto.settle()
-    auto.add(of_role("jobset", "train", 0))
-    auto.wait(2)
-    before = bound(auto, "train")
-    auto.add(of_role("jobset", "train", 1))
-    auto.settle()
-    assert (before, bound(auto, "train")) == (0, 2)
 
 
 def test_pods_that_follow_others_wait_until_the_object_shows_that_those_are_complete(auto):
@@ -406,28 +263,6 @@ def test_a_member_of_a_growing_set_that_does_not_fit_its_place_is_placed_elsewhe
     assert auto.pod("default/web-2").node == "bigger"
 
 
-def test_a_leader_says_its_size_until_its_workers_have_to_wait_for_it(auto):
-    made = {"size": 2, "workerTemplate": asking("2")}
-    auto.add(node(cpu="4"), of_kind("lws", {"leaderWorkerTemplate": made}), of_role("lws", "leader", size=2))
-    auto.wait(2)
-    before = bound(auto, "leader")
-    auto.add(of_kind("lws", {"startupPolicy": "LeaderReady", "leaderWorkerTemplate": made}))
-    auto.settle()
-    assert (before, bound(auto, "leader"), vacant(auto, "lws.w.0")) == (0, 1, 1)
-
-
-def test_a_set_of_that_name_that_is_not_the_owner_explains_nothing():
-    harness = Harness()
-    harness.label_namespace("default", {})
-    owner = Owner("StatefulSet", "web", "former", "apps")
-    said = Declaration(group="a", min_member=5)
-    harness.add(node(), stateful_set(), pod("default/web-0", declaration=said, owner=owner))
-    harness.wait(3)
-    assert harness.pod("default/web-0").condition_message == (
-        "Group a: 1 of 5 members exist; 4 more members are needed, or a lower minimum."
-    )
-
-
 @pytest.mark.without("all", why="a process that begins knows of no lost members")
 @pytest.mark.parametrize("declared", ["by nobody", "by a PodGroup"])
 def test_a_set_that_loses_all_its_pods_at_once_gets_its_room_back_with_its_first_pod(auto, declared):
@@ -454,32 +289,6 @@ def test_a_set_that_loses_all_its_pods_at_once_gets_its_room_back_with_its_first
         auto.run_pods()
         auto.wait(READY_S)
     assert (whole, seen) == (5, [(number, 0) for number in range(1, 6)])
-
-
-@pytest.mark.without("all", why="a process that begins knows of no lost members")
-@pytest.mark.parametrize("first", [["d0", "m0", "d1"], ["d0", "d1", "m0"]])
-def test_a_set_whose_first_pod_is_being_bound_when_the_last_one_goes_keeps_its_room(auto, first):
-    """Pods are deleted one by one (d). The first is made again (m) before the last is deleted, so the run goes on."""
-    auto.add(node(cpu="3"), stateful_set(replicas=3), *(replica(number) for number in range(3)))
-    auto.settle()
-    auto.add(group("default/b", min_member=1), pod("b-0", group="b"))
-    auto.wait(1)
-    auto.withhold = lambda effect: effect.name.startswith("web-")
-    for what, number in first:
-        if what == "d":
-            auto.delete(f"default/web-{number}")
-        else:
-            auto.add(replica(int(number), uid=f"again-{number}", created=auto.now))
-    auto.settle()
-    auto.delete("default/web-2")
-    auto.settle()
-    auto.withhold = lambda _: False
-    auto.send_withheld()
-    for number in (1, 2):
-        auto.wait(1)
-        auto.add(replica(number, uid=f"again-{number}", created=auto.now))
-    auto.wait(1)
-    assert (bound(auto), auto.bound("default/b-")) == (3, [])
 
 
 @pytest.mark.without("all", why="a process that begins knows of no lost members")
@@ -533,16 +342,3 @@ def test_a_set_that_is_scaled_to_0_is_suspended_and_comes_back_whole(auto):
     auto.add(stateful_set(), replica(0, uid="again-0"))
     auto.wait(2)
     assert (bound(auto), held(auto)) == (1, 4)
-
-
-def test_places_of_a_set_that_is_scaled_to_0_before_its_pods_are_there_are_released(auto):
-    auto.add(node(cpu="5"), stateful_set(), replica(0))
-    auto.wait(2)
-    before = held(auto)
-    auto.add(stateful_set(replicas=0))
-    auto.delete("default/web-0")
-    auto.wait(2)
-    assert (before, held(auto), auto.status("default/statefulset.web").phase) == (4, 0, "Suspended")
-    auto.add(group("default/b", min_member=5), *pods("b", 5))
-    auto.wait(2)
-    assert len(auto.bound("default/b-")) == 5

@@ -97,18 +97,6 @@ def test_each_replica_of_a_leader_worker_set_is_a_gang(harness: Harness) -> None
     assert len(harness.bound()) == 6
 
 
-def test_a_replica_whose_size_grows_has_its_minimum_raised(harness: Harness) -> None:
-    harness.add(node("n", cpu=2), made("serve-0", gang(2), LWS), *replica(0, 2))
-    harness.wait(2)
-    assert len(harness.bound()) == 2
-    harness.add(made("serve-0", gang(4), LWS), *replica(0, 4)[2:])
-    harness.wait(2)
-    assert len(harness.bound()) == 2
-    harness.add(node("n2", cpu=2))
-    harness.wait(2)
-    assert len(harness.bound()) == 4
-
-
 def test_the_head_of_a_ray_cluster_goes_ahead_and_each_worker_group_is_a_gang(harness: Harness) -> None:
     """KubeRay declares the head as basic and each worker group for itself: room for the head and one group."""
     harness.add(
@@ -123,13 +111,6 @@ def test_the_head_of_a_ray_cluster_goes_ahead_and_each_worker_group_is_a_gang(ha
     assert "ray-head-x" in bound
     assert {name[:5] for name in bound} - {"ray-h"} in ({"ray-a"}, {"ray-b"})
     assert len(bound) in {3, 4}
-
-
-def test_a_worker_group_without_replicas_is_basic_and_holds_nobody_up(harness: Harness) -> None:
-    harness.add(node("n", cpu=1), made("ray-head", BASIC, RAY), made("ray-a", BASIC, RAY))
-    harness.add(of("ray-head", "ray-head-x", RAY, ray_io__cluster="ray"))
-    harness.wait(2)
-    assert harness.bound() == ["default/ray-head-x"]
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["one group for all", "one for each replicated job"])
