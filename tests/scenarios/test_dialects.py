@@ -9,7 +9,6 @@ import pytest
 
 from gangsched.core.objects.declaration import GroupKey, Role
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.policy import Policy
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
@@ -78,14 +77,6 @@ class TestSparkOnYunikorn:
         assert len(harness.bound("default/e-")) == 4
         assert not harness.bound("default/other")
 
-    @pytest.mark.parametrize("labels", [{"applicationId": "g"}, {"applicationId": "No_Object", "spark-role": "driver"}])
-    def test_of_other_pods_the_members_themselves_count(self, labels):
-        said = {f"{YUNIKORN}/task-groups": self.LISTED, f"{YUNIKORN}/task-group-name": "driver"}
-        found = DEFAULT.declaration(labels, said)
-        assert found is not None
-        assert (found.error, found.leading) == ("", "")
-        assert [role.template for role in found.roles] == [None, None]
-
 
 class TestOneDialect:
     @pytest.mark.parametrize(
@@ -102,18 +93,6 @@ class TestOneDialect:
         assessment = harness.machine.assessments[GroupKey("default", "g")]
         assert assessment.terms.hindrance is None
         assert assessment.terms.max_schedule_time_s == seconds
-
-    def test_pfnets_time_outs_last_longer_by_chance_each_time(self):
-        lasted = set()
-        for seed in range(5):
-            harness = Harness(Policy(seed=seed))
-            harness.add(node(cpu=1), *(speaking(f"g-{n}", {f"{PFNET}-name": "g", f"{PFNET}-size": "2"}) for n in "01"))
-            start = harness.now
-            while not harness.machine.stats().timeouts:
-                harness.wait(1)
-            lasted.add(harness.now - start)
-        assert all(30 <= seconds <= 60 for seconds in lasted)
-        assert len(lasted) > 1
 
     def test_pods_of_another_scheduler_in_a_dialect_of_others_are_left_in_peace(self):
         harness = Harness.waited(60, node(), koordinator("g-0", scheduler="koord-scheduler"))
@@ -138,56 +117,6 @@ class TestRolesFromPods:
         harness.add(yunikorn("w-1", task_group="worker"))
         harness.wait(2)
         assert len(harness.bound()) == 6
-
-    def test_an_originator_without_a_task_group_is_one_more_member(self):
-        harness = Harness.of(node(cpu=2), yunikorn("lead", task_groups=WORKERS))
-        harness.add(*(yunikorn(f"w-{number}", task_group="worker") for number in range(2)))
-        harness.wait(2)
-        assert harness.bound() == []
-        harness.add(node("n2", cpu=1))
-        harness.wait(2)
-        assert len(harness.bound()) == 3
-
-    def test_members_wait_for_the_pod_that_lists_the_task_groups(self):
-        harness = Harness.waited(2, node(), *(yunikorn(f"w-{number}", task_group="worker") for number in range(2)))
-        reason, message = told(harness, "w-0")
-        assert reason == "PodGroupNotFound"
-        assert message.endswith(f"create it, or give the pods the annotation {YUNIKORN}/task-groups.")
-        harness.add(yunikorn("w-2", task_groups=WORKERS, task_group="worker"))
-        harness.wait(2)
-        assert len(harness.bound()) == 3
-
-    def test_every_pod_may_list_them(self):
-        harness = Harness()
-        listing = [yunikorn(f"w-{number}", task_groups=WORKERS, task_group="worker") for number in range(2)]
-        harness.add(node(cpu=2), listing[0])
-        harness.wait(2)
-        assert harness.bound() == []
-        harness.add(listing[1])
-        harness.wait(2)
-        assert len(harness.bound()) == 2
-
-    def test_lists_that_differ_bind_nobody(self):
-        harness = Harness()
-        other = json.dumps([{"name": "worker", "minMember": 1}, {"name": "ps", "minMember": 1}])
-        harness.add(node(), yunikorn("w-0", task_groups=WORKERS, task_group="worker"))
-        harness.add(yunikorn("w-1", task_groups=other, task_group="worker"))
-        harness.wait(2)
-        assert harness.bound() == []
-        reason, message = told(harness, "w-0")
-        assert reason == "Contradiction"
-        assert message.endswith(
-            f"disagree on the annotation {YUNIKORN}/task-groups; give all members that have it the same value."
-        )
-
-    def test_a_minimum_beside_the_list_must_be_its_sum(self):
-        harness = Harness()
-        said = {f"{YUNIKORN}/task-groups": WORKERS, "gangsched.io/min-member": "2"}
-        labels = {f"{YUNIKORN}/app-id": "g", "gangsched.io/pod-group": "g"}
-        harness.add(node(), *(speaking(f"w-{number}", said, labels) for number in range(3)))
-        harness.wait(2)
-        assert harness.bound() == []
-        assert told(harness, "w-0")[0] == "Contradiction"
 
     def test_a_task_group_that_is_not_listed_is_told(self):
         harness = Harness.waited(2, node(), yunikorn("lead", task_groups=WORKERS), yunikorn("w-0", task_group="wroker"))
@@ -242,9 +171,3 @@ class TestSeveralDialects:
         harness.add(*([] if declared else [group("g", min_member=2)]))
         harness.wait(2)
         assert len(harness.bound()) == 2
-
-    def test_a_pod_whose_dialects_name_different_groups_is_told_and_binds_with_none(self):
-        harness = Harness.of(node(), speaking("g-0", {f"{KOORDINATOR}/name": "g"}, {KUEUE: "h"}), koordinator("g-1"))
-        harness.wait(2)
-        assert harness.bound() == []
-        assert (told(harness, "g-0")[0], told(harness, "g-1")[0]) == ("Contradiction", "GangIncomplete")

@@ -81,20 +81,6 @@ def test_a_third_executor_of_two_is_refused_until_one_of_them_has_terminated():
     assert harness.pod("default/app-exec-2").node == place
 
 
-def test_executors_that_want_a_gpu_each_do_not_fit_beside_a_driver_that_has_one():
-    harness = Harness.waited(2, worker("node1"), worker("node2"), application(least=2, executor_gpu=1))
-    assert not harness.bound()
-    assert not harness.groups
-
-
-@pytest.mark.parametrize(("executors", "fits"), [(2, True), (100, False)])
-def test_an_application_that_exceeds_the_cluster_is_flagged_in_the_decision_itself(executors, fits):
-    harness = Harness.waited(2, worker("node1"), application(least=executors))
-    assert harness.bound() == (["default/app-driver"] if fits else [])
-    if not fits:
-        assert "could not take them even if they were empty" in harness.pod("default/app-driver").condition_message
-
-
 def test_minimal_fragmentation_puts_a_further_executor_where_the_application_is():
     harness = Harness.settled(worker("node1"), application("static", dialects=MIN_FRAG))
     harness.add(executor(0, "static"), executor(1, "static"))
@@ -152,22 +138,6 @@ def test_executors_above_the_minimum_stay_in_the_zone_of_the_driver():
     harness.add(executor(0), executor(1))
     harness.settle()
     assert {harness.pod(name).node for name in harness.bound("default/app-exec")} == {"node2"}
-
-
-def test_a_replacement_takes_the_place_of_an_executor_that_is_gone():
-    harness = running(worker("node1"), least=2)
-    harness.add(executor(0), executor(1))
-    harness.settle()
-    harness.delete("default/app-exec-1")
-    harness.add(pod("filler", group="", cpu=5))
-    harness.wait(2)
-    assert harness.bound("default/filler") == ["default/filler"]
-    harness.add(pod("greedy", group="", cpu=1))
-    harness.wait(2)
-    assert not harness.bound("default/greedy"), "one CPU is left, and it is held"
-    harness.add(executor(2))
-    harness.settle()
-    assert harness.pod("default/app-exec-2").node == "node1"
 
 
 @pytest.mark.parametrize(

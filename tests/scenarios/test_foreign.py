@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from gangsched.core.objects.declaration import GroupKey, Role
 from gangsched.core.objects.effects import PatchStatus
 from gangsched.core.objects.events import ForeignGroupsHidden, ForeignGroupsReplaced
-from gangsched.core.objects.pod import Owner, Pod
-from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.results import BindRefused, Refused
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import foreign_group, group, node, pod
@@ -50,12 +46,6 @@ def g(dialect: str = "volcano", **fields):
     return foreign_group(dialect, "default/g", **fields)
 
 
-def stated(dialect: str, spec: object) -> ForeignGroup:
-    """The group g with the terms of an object with this spec."""
-    body = {"metadata": {"name": "g", "namespace": "default", "uid": "uid-g"}, "spec": spec}
-    return DEFAULT.kinds[dialect].read(dialect, json.dumps(body).encode())[1]
-
-
 class TestTheTerms:
     @pytest.mark.parametrize("dialect", NAMED)
     def test_a_group_is_bound_whole_when_complete_and_not_before_and_nothing_is_written_but_to_its_pods(self, dialect):
@@ -67,55 +57,6 @@ class TestTheTerms:
         assert len(harness.bound()) == 3
         assert harness.machine.assessments[KEY].terms.source == f"{dialect} PodGroup"
         assert not any(isinstance(effect, PatchStatus) for effect in harness.effects)
-
-    def test_of_two_groups_that_do_not_fit_together_the_older_object_is_first_whatever_its_pods_age(self):
-        harness = Harness.of(node(cpu=3), g(created=50.0), foreign_group("volcano", "default/h", created=40.0))
-        harness.add(*members(2, created=60.0))
-        annotations = {"scheduling.k8s.io/group-name": "h"}
-        harness.add(
-            *(
-                pod(f"h-{number}", group="", declaration=DEFAULT.declaration({}, annotations), created=70.0)
-                for number in range(2)
-            )
-        )
-        harness.wait(2)
-        assert harness.bound() == ["default/h-0", "default/h-1"]
-
-    def test_roles_of_the_object_are_enforced_and_a_task_that_it_does_not_list_is_none(self):
-        tasks = {"master": 1, "worker": 2}
-        roles = tuple(Role(name=name, min_member=number) for name, number in tasks.items())
-        harness = Harness.of(node(), g(min_member=1, roles=roles))
-
-        def of_task(name: str, task: str) -> Pod:
-            return member(name, annotations={"volcano.sh/task-spec": task})
-
-        harness.add(of_task("g-0", "worker"), of_task("g-1", "worker"), of_task("g-2", "logger"))
-        harness.wait(2)
-        assert harness.bound() == []
-        assert "missing by role: 1 of role master" in told(harness, "g-0")[1]
-        harness.add(of_task("g-3", "master"))
-        harness.wait(2)
-        assert len(harness.bound()) == 4
-
-    def test_a_subgroup_of_kais_that_needs_no_member_is_not_waited_for(self):
-        spec = {"subGroups": [{"name": "leader", "minMember": 1}, {"name": "extra", "minMember": 0}]}
-        harness = Harness.of(node(), stated("kai", spec))
-        harness.add(member("g-0", "kai", labels={"kai.scheduler/subgroup-name": "leader"}))
-        harness.wait(2)
-        assert harness.bound() == ["default/g-0"]
-        harness.add(member("g-1", "kai", labels={"kai.scheduler/subgroup-name": "extra"}))
-        harness.wait(2)
-        assert len(harness.bound()) == 2
-
-    def test_its_longest_wait_is_the_groups(self):
-        harness = Harness.waited(6, node(cpu=1), g(max_schedule_time_s=7.0), *members(2))
-        assert harness.machine.stats().timeouts == 0
-        harness.wait(2)
-        assert harness.machine.stats().timeouts == 1
-
-    def test_what_cannot_be_honoured_is_refused_by_name(self):
-        harness = Harness.waited(2, node(), g(not_built=("spec.networkTopology of mode hard",)), *members(2))
-        assert told(harness, "g-0")[0] == "NotSupported"
 
 
 class TestTheObject:
@@ -132,17 +73,6 @@ class TestTheObject:
         harness.wait(2)
         assert len(harness.bound()) == 2
 
-    def test_one_without_pods_costs_nothing_that_could_be_seen(self):
-        harness = Harness.of(node(), *(foreign_group("volcano", f"default/empty-{number}") for number in range(10)))
-        harness.wait(60)
-        assert harness.machine.gangs == {}
-        assert harness.machine.stats().phases == {}
-        assert harness.emitted == []
-
-    def test_one_of_another_dialect_says_nothing(self):
-        harness = Harness.waited(2, node(), g("kai"), *members(2, "volcano"))
-        assert told(harness, "g-0")[0] == "PodGroupNotFound"
-
     def test_deleted_it_leaves_bound_members_and_lets_others_wait_and_made_again_it_goes_on(self):
         harness = Harness.waited(2, node(), g(), *members(2))
         harness.delete_foreign("volcano", "default/g")
@@ -156,14 +86,6 @@ class TestTheObject:
         harness.wait(2)
         assert len(harness.bound()) == 3
 
-    def test_of_other_namespaces_than_the_one_that_is_served_none_is_kept(self):
-        harness = Harness(Policy(namespace="other"))
-        harness.add(node(), g(), *members(2))
-        harness.wait(2)
-        assert harness.bound() == []
-        assert harness.machine.gangs == {}
-        assert harness.machine._state.members.foreign.keys("volcano") == []  # noqa: SLF001 - what is kept shows nowhere
-
 
 class TestSeveralSources:
     def test_a_podgroup_of_ours_that_agrees_is_joined(self):
@@ -176,10 +98,6 @@ class TestSeveralSources:
         harness.delete_foreign("volcano", "default/g")
         harness.wait(60)
         assert harness.gang("default/g").record.scheduled_at == since
-
-    def test_a_priority_that_ours_leaves_open_is_theirs(self):
-        harness = Harness.waited(2, node(), group("g", min_member=2), g(priority_class="high"), *members(2))
-        assert harness.condition("default/g").reason == "PriorityClassNotFound"
 
     @pytest.mark.parametrize(
         ("ours", "theirs", "said"),
@@ -216,12 +134,6 @@ class TestSeveralSources:
             "Group g: The scheduler-plugins PodGroup says minMember 3, the pods say 2 by the label "
         )
 
-    def test_the_object_of_a_pods_second_dialect_counts_as_well(self):
-        harness = Harness.of(node(), g("kai", min_member=3))
-        harness.add(*members(2, "kai", labels={"kueue.x-k8s.io/pod-group-name": "g"}))
-        harness.wait(2)
-        assert told(harness, "g-0")[1].startswith("Group g: 2 of 3 members exist")
-
 
 class TestRestart:
     def test_a_scheduled_group_is_known_as_such_and_a_lost_member_replaced_alone(self):
@@ -234,49 +146,6 @@ class TestRestart:
         harness.wait(2)
         assert "default/g-3" in harness.bound()
         assert harness.gang("default/g").record.minimum == 3
-        assert harness.evicted == []
-
-    @pytest.mark.without("restarts", "standbys", why="the story is about a change of leaders at one moment")
-    def test_a_quorum_that_was_half_bound_ends_under_the_minimum_of_the_restart(self):
-        harness = Harness()
-        harness.withhold = lambda effect: effect.name != "g-0"
-        harness.add(node("n1", cpu=1), node("n2", cpu=2), g(min_member=3), *members(3))
-        harness.settle()
-        [bound] = harness.bound()
-        harness.withhold = lambda _: False
-        harness.delete_node(next(name for name in ("n1", "n2") if name != harness.pod(bound).node))
-        harness.restart()
-        harness.add(g(min_member=4))
-        harness.settle()
-        harness.add(node("n3", cpu=2))
-        harness.wait(2)
-        assert len(harness.bound()) == 3
-
-    def test_a_quorum_that_was_half_bound_and_cannot_be_finished_is_undone(self):
-        harness = Harness()
-        harness.withhold = lambda effect: effect.name != "g-0"
-        owner = Owner(kind="StatefulSet", name="g", uid="uid-of-g", api_group="apps")
-        harness.add(node("n1", cpu=1), node("n2", cpu=2), g(min_member=3), *members(3, owner=owner))
-        harness.settle()
-        [bound] = harness.bound()
-        harness.withhold = lambda _: False
-        other = next(name for name in ("n1", "n2") if name != harness.pod(bound).node)
-        harness.delete_node(other)
-        harness.restart()
-        harness.wait(60)
-        assert harness.evicted == [bound]
-
-    @pytest.mark.without("restarts", why="the story tells a watch what no list holds")
-    def test_one_that_was_hidden_at_the_start_is_taken_over_once_it_is_seen(self):
-        harness = Harness.waited(600, node(cpu=3), g(min_member=3), *members(3))
-        harness.delete("default/g-2")
-        harness.hidden["volcano"] = ForeignGroupsHidden("volcano", "It cannot be read.")
-        harness.restart()
-        harness.wait(2)
-        assert not harness.gang("default/g").record.scheduled_at
-        harness.report(ForeignGroupsReplaced("volcano", (g(min_member=3),)))
-        harness.wait(2)
-        assert harness.gang("default/g").record.scheduled_at
         assert harness.evicted == []
 
 
@@ -294,20 +163,6 @@ class TestHidden:
         harness.report(ForeignGroupsReplaced("volcano", (g(),)))
         harness.wait(2)
         assert len(harness.bound("default/g")) == 2
-
-    def test_pods_that_say_their_minimum_themselves_are_as_before(self):
-        harness = Harness()
-        harness.report(ForeignGroupsHidden("volcano", self.WHY))
-        harness.add(node(), *members(2, annotations={"scheduling.volcano.sh/group-min-member": "2"}))
-        harness.wait(2)
-        assert len(harness.bound()) == 2
-
-    @pytest.mark.without("restarts", why="the story tells a watch what no list holds")
-    def test_no_kind_any_more_is_no_object(self):
-        harness = Harness.waited(2, node(cpu=1), g(), *members(2))
-        harness.report(ForeignGroupsReplaced("volcano", ()))
-        harness.wait(2)
-        assert told(harness, "g-0")[0] == "PodGroupNotFound"
 
 
 # Tests that the fault matrix refers to

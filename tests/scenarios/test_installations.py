@@ -11,11 +11,9 @@ from msgspec.structs import replace
 
 from gangsched.core.membership.members import Members
 from gangsched.core.objects.declaration import Declaration, Role
-from gangsched.core.objects.effects import MakeGroup, PatchStatus
+from gangsched.core.objects.effects import MakeGroup
 from gangsched.core.objects.faults import Rebuilt
-from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.results import BindRefused, Refused
-from gangsched.core.objects.status import GroupStatus
 from tests.builders import group, node, pod, pods, shape
 from tests.harness import Harness
 from tests.installations import Installation
@@ -42,10 +40,6 @@ def fails_once() -> Callable[..., bool]:
     return lambda *_args, **_kwargs: next(calls, False)
 
 
-def written(harness: Harness) -> list[PatchStatus]:
-    return [effect for effect in harness.effects if isinstance(effect, PatchStatus)]
-
-
 class TestWhoseAGroupIs:
     def test_members_decide_and_the_other_installation_does_nothing(self):
         first, green = both()
@@ -57,28 +51,6 @@ class TestWhoseAGroupIs:
         assert first.effects == []
         assert first.machine.gangs == {}
         assert first.machine.stats().phases == {}
-
-    def test_without_pods_the_annotation_decides(self):
-        first, green = both()
-        first.add(replace(group("a", min_member=2), scheduler="green"))
-        first.wait_all(5)
-        assert green.condition("default/a").reason == "NoMembers"
-        assert written(first) == []
-
-    def test_a_name_that_nobody_serves_has_no_owner(self):
-        first, green = both()
-        first.add(replace(group("a", min_member=2), scheduler="blue"))
-        first.wait_all(60)
-        assert first.status("default/a") == GroupStatus()
-        assert not first.has("default/a")
-        assert not green.has("default/a")
-
-    def test_a_forgotten_scheduler_name_is_told_by_the_default_installation_alone(self):
-        first, green = both()
-        first.add(pod("a-0", scheduler="default-scheduler"))
-        first.wait_all(5)
-        assert [event.reason for event in first.emitted] == ["ForeignMember"]
-        assert green.emitted == []
 
     def test_a_pod_whose_scheduler_nobody_runs_is_told_once_and_forgotten_when_it_is_gone(self):
         """`validate` finds anything still remembered about deleted pods."""
@@ -116,50 +88,8 @@ class TestPodsOfBoth:
         assert {event.name for event in green.events("ForeignMember")} == {"a-0"}
         assert first.effects == []
 
-    def test_who_has_bound_members_keeps_the_group_when_an_older_pod_comes(self):
-        first, green = both()
-        first.add(group("a", min_member=1), pod("a-1", created=2.0))
-        first.wait_all(5)
-        first.add(pod("a-0", scheduler="green", created=1.0))
-        first.wait_all(5)
-        assert first.has("default/a")
-        assert first.bound() == ["default/a-1"]
-        assert green.effects == []
-
-    @pytest.mark.without("disorder", why="the pod that one sees first it may bind")
-    def test_without_a_podgroup_one_installation_makes_a_gang_of_its_pods(self):
-        first, green = both()
-        said = Declaration("a", min_member=1)
-        first.add(pod("a-0", declaration=said, created=1.0))
-        first.add(pod("a-1", declaration=said, scheduler="green", created=2.0))
-        first.wait_all(5)
-        assert first.bound() == ["default/a-0"]
-        assert green.effects == []
-
 
 class TestTheOwnerChanges:
-    def test_the_first_member_brings_the_group_to_its_installation(self):
-        first, green = both()
-        first.add(group("a", min_member=2))
-        first.wait_all(5)
-        assert first.condition("default/a").reason == "NoMembers"
-        first.add(*pods("a", 2, scheduler="green"))
-        first.wait_all(5)
-        assert green.status("default/a").phase == "Scheduled"
-        assert not first.has("default/a")
-
-    def test_a_group_whose_members_are_gone_stays_with_the_installation_that_had_them(self):
-        """That installation knows the outcome of the run; the other one would start without it."""
-        first, green = both()
-        first.add(group("a", min_member=1), pod("a-0", scheduler="green"))
-        first.wait_all(5)
-        green.run_pods(PodPhase.SUCCEEDED)
-        first.wait_all(5)
-        first.delete("default/a-0")
-        first.wait_all(60)
-        assert green.status("default/a").phase == "Succeeded"
-        assert first.effects == []
-
     def test_members_of_the_other_begin_a_run_with_nothing_of_the_last_one_in_the_status(self):
         first, green = both()
         first.add(group("a", min_member=1), pod("a-0", scheduler="green", uid="old"))
@@ -191,17 +121,6 @@ class TestTheOwnerChanges:
         assert len(first.bound("default/b")) == 3
         status = green.status("default/a")
         assert (status.scheduler, status.reservation, status.members) == ("green", None, 1)
-
-    def test_a_binding_that_waits_to_be_sent_is_withdrawn_when_the_group_is_given_away(self):
-        first, _ = both()
-        first.withhold = lambda effect: effect.name == "a-0"
-        first.add(group("a", min_member=1), pod("a-0"))
-        first.settle_all()
-        give_away(first)
-        first.wait_all(5)
-        first.send_withheld()
-        first.wait_all(5)
-        assert first.bound() == []
 
     @pytest.mark.without("restarts", why="another leader asks for the answer of a binding in a way of its own")
     def test_a_binding_in_flight_is_answered_before_its_place_is_given_to_another(self):
@@ -241,32 +160,6 @@ class TestTheOwnerChanges:
         first.wait_all(30)
         assert first.effects[sent:] == []
         assert first.bound() == []
-
-    def test_a_status_that_the_former_owner_writes_late_is_written_over(self):
-        first, green = both()
-        first.add(group("a", min_member=2), *pods("a", 1, scheduler="green"))
-        first.wait_all(5)
-        late = green.status("default/a")
-        first.delete("default/a-0")
-        first.add(*pods("a", 2, first=1))
-        first.wait_all(5)
-        assert first.status("default/a").phase == "Scheduled"
-        first.add(replace(first.group("default/a"), status=late))
-        first.wait_all(5)
-        status = first.status("default/a")
-        assert (status.phase, status.scheduler, status.bound) == ("Scheduled", "", 2)
-
-    def test_after_a_restart_each_has_what_it_had(self):
-        first, green = both()
-        first.add(group("a", min_member=2), *pods("a", 2, scheduler="green"))
-        first.add(group("b", min_member=2), *pods("b", 2))
-        first.wait_all(5)
-        for each in (first, green):
-            each.restart()
-        first.wait_all(60)
-        assert (first.has("default/a"), green.has("default/a")) == (False, True)
-        assert (first.has("default/b"), green.has("default/b")) == (True, False)
-        assert first.status("default/a").scheduler == "green"
 
 
 @pytest.mark.faults

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import PriorityClassSeen
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.priority_class import PriorityClass
@@ -16,8 +15,6 @@ from tests.builders import group, node, pods
 from tests.harness import Harness
 from tests.scenarios.test_foreign import member, members
 from tests.scenarios.test_native_of_jobs import ASKED, BASIC, GANG, job, native_group, of_job
-
-G = GroupKey("default", "g")
 
 
 def native(least: int = 2, **spec: Any) -> ForeignGroup:
@@ -71,17 +68,6 @@ def test_the_disruption_mode_says_whether_all_members_are_preempted_together(mod
     assert len(harness.evicted) == left
 
 
-def test_a_min_count_lowered_after_the_group_was_scheduled_applies_at_once():
-    """From 1.37 on; `test_upstream_groups.py` changes it before, `test_native_of_controllers.py` raises it after."""
-    harness = Harness.waited(2, native(3), *members(3, "native"), node(cpu=3))
-    harness.add(native(2))
-    harness.wait(2)
-    harness.delete("default/g-2")
-    harness.wait(10)
-    assert bound(harness) == ["g-0", "g-1"]
-    assert harness.gang("default/g").record.phase == "Scheduled"
-
-
 class TestPodsOfAnotherScheduler:
     """kube-scheduler refuses a group with several schedulerNames for ever; gangsched counts its own pods alone."""
 
@@ -96,34 +82,6 @@ class TestPodsOfAnotherScheduler:
         harness.add(*members(1, "native", first=2))
         harness.wait(5)
         assert len(bound(harness)) == 4
-
-    @pytest.mark.parametrize("theirs_first", [False, True])
-    def test_the_pod_and_the_group_are_told(self, theirs_first):
-        harness = Harness()
-        theirs = member("theirs", "native", scheduler="default-scheduler")
-        if theirs_first:
-            harness.add(theirs)
-            harness.settle()
-        harness.add(node(cpu=9), native(2), *members(2, "native"))
-        harness.settle()
-        harness.add(theirs)
-        harness.wait(5)
-        told = {(event.kind, event.name) for event in harness.emitted if event.reason == "ForeignMember"}
-        assert told == {("Pod", "theirs"), ("Pod", "g-0")}
-        assert bound(harness) == ["g-0", "g-1"]
-
-    def test_a_group_of_the_other_scheduler_alone_is_none_of_ours(self):
-        harness = Harness.waited(60, node(cpu=9), native(2), *members(2, "native", scheduler="default-scheduler"))
-        assert harness.machine.gangs == {}
-        assert harness.emitted == []
-
-    def test_once_our_pods_are_gone_the_rest_is_none_of_ours(self):
-        harness = Harness.of(node(cpu=9), native(2), *members(1, "native"))
-        harness.add(member("theirs", "native", scheduler="default-scheduler"))
-        harness.wait(5)
-        harness.delete("default/g-0")
-        harness.wait(60)
-        assert harness.machine.gangs == {}
 
 
 def notes(harness: Harness) -> list[str]:

@@ -117,15 +117,6 @@ def test_where_jobs_are_gangs_the_pods_are_one_automatic_gang_and_are_told_of_it
     assert len(harness.bound()) == 5
 
 
-def test_the_gang_does_not_wait_for_an_object_that_may_not_be_read():
-    harness = Harness()
-    harness.label_namespace("default", ASKED)
-    harness.report(ForeignGroupsHidden("native", "gangsched may not read it.", denied=True))
-    harness.add(node("n1", cpu=5), job(), *(of_job(number, owned=True) for number in range(5)))
-    harness.wait(5)
-    assert len(harness.bound()) == 5
-
-
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 @pytest.mark.without("restarts", "standbys", "leaderless", why="the story tells a watch what no list holds")
 def test_a_group_that_cannot_be_read_for_a_while_remains_one_that_the_controller_made():
@@ -167,13 +158,6 @@ def test_a_group_of_the_job_alone_declares_nothing_though_no_workload_is_named()
 class TestWhatTheJobStatesForItsGroup:
     """In Kubernetes 1.37 the controller copies the Job's spec.scheduling to the group that it adds."""
 
-    def test_its_minimum_is_that_of_the_automatic_gang_and_may_change(self):
-        harness = started(3, native_group({"gang": {"minCount": 4}}))
-        assert harness.bound() == []
-        harness.add(native_group({"gang": {"minCount": 3}}))
-        harness.wait(5)
-        assert len(harness.bound()) == 3
-
     def test_a_minimum_by_annotation_takes_precedence(self):
         """Regression: the smaller of both counted, so a part of what the user asked for was bound."""
         harness = started(3, native_group({"gang": {"minCount": 3}}), **{"gangsched.io/min-member": "4"})
@@ -210,18 +194,6 @@ class TestWhatTheJobStatesForItsGroup:
         harness.wait(5)
         assert len(harness.bound()) == 3
 
-    @pytest.mark.parametrize("policy", [BASIC, GANG], ids=["basic", "gang"])
-    def test_its_topology_holds_for_the_automatic_gang(self, policy):
-        harness = Harness()
-        harness.label_namespace("default", ASKED)
-        harness.add(*(node(f"n{at}", cpu=3, labels={"rack": f"r{at // 2}"}) for at in range(3)), job())
-        constraints = {"topology": [{"key": "rack"}]}
-        harness.add(native_group(policy, schedulingConstraints=constraints))
-        harness.add(*(of_job(number, owned=True) for number in range(5)))
-        harness.wait(5)
-        assert {harness.pod(name).node for name in harness.bound()} == {"n0", "n1"}
-        assert len(harness.bound()) == 5
-
     def test_its_priority_counts_in_the_order_though_its_members_have_none(self):
         """Regression: the earliest place that the gang may have was found without it."""
         other = group("other", min_member=5, priority=3)
@@ -247,12 +219,3 @@ class TestWhatTheJobStatesForItsGroup:
         harness.wait(5)
         assert len(harness.bound()) == 5
         assert harness.gadgets.claim("c").reserved == ("uid-g",)
-
-
-def test_a_bound_gang_stays_one_when_the_native_group_is_deleted():
-    harness = started(5, native_group(BASIC))
-    since = harness.gang("default/job.train").record.scheduled_at
-    harness.delete_foreign("native", "default/train-7fk2p")
-    harness.wait(5)
-    assert harness.gang("default/job.train").record.scheduled_at == since
-    assert harness.evicted == []
