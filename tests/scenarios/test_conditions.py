@@ -23,7 +23,6 @@ from gangsched.kube.dialects.dialect_table import chosen
 from tests.builders import group, node, pod
 from tests.harness import Harness
 from tests.scenarios.test_foreign import member, members
-from tests.scenarios.test_native_of_jobs import ASKED, job, of_job
 
 SCHEDULED = GroupCondition(scheduled=True, reason="Scheduled", generation=1)
 
@@ -94,12 +93,6 @@ class TestWhatIsWritten:
         assert condition(harness) == SCHEDULED
         assert states(harness) == [(False, "Unschedulable"), (True, "Scheduled")]
 
-    def test_a_refusal_that_is_lifted_at_once_is_not_written(self):
-        harness = Harness.settled(node(cpu=1), read(), *members(2, "native"))
-        harness.add(node("n2", cpu=1))
-        harness.wait(5)
-        assert states(harness) == [(True, "Scheduled")]
-
     def test_a_basic_group_is_scheduled_with_its_first_pod(self):
         harness = Harness.waited(60, node(cpu=1), read({"schedulingPolicy": {"basic": {}}}), *members(3, "native"))
         assert condition(harness) == SCHEDULED
@@ -111,14 +104,6 @@ class TestWhatIsWritten:
         assert said is not None
         assert (said.scheduled, said.reason) == (False, "SchedulerError")
         assert "the PriorityClass missing, which does not exist" in said.message
-
-    def test_a_volume_that_is_not_there_is_no_error(self):
-        harness = Harness.waited(5, node(), read(), *members(2, "native", volume_claims=("missing",)))
-        assert states(harness) == [(False, "Unschedulable")]
-
-    def test_a_spec_that_cannot_be_read_is_a_scheduler_error(self):
-        harness = Harness.waited(5, node(), read({"schedulingPolicy": {}}), *members(2, "native"))
-        assert states(harness) == [(False, "SchedulerError")]
 
     def test_the_generation_is_that_of_the_spec_that_was_looked_at(self):
         harness = Harness.waited(5, node(cpu=1), read(generation=3), *members(2, "native"))
@@ -185,26 +170,6 @@ class TestTrueIsForEver:
         assert condition(harness) == SCHEDULED
         assert states(harness) == [(True, "Scheduled")]
 
-    def test_not_by_the_next_run_either(self):
-        harness = Harness.waited(5, node(cpu=2), read(), *members(2, "native"))
-        harness.run_pods(PodPhase.SUCCEEDED)
-        harness.wait(5)
-        harness.delete("default/g-0", "default/g-1")
-        harness.wait(5)
-        again = (replace(each, uid=f"{each.uid}-2", created=harness.now) for each in members(2, "native", cpu=9))
-        harness.add(*again)
-        harness.wait(60)
-        assert condition(harness) == SCHEDULED
-        assert states(harness) == [(True, "Scheduled")]
-
-    def test_what_kube_scheduler_wrote_while_it_had_the_group_is_kept_or_goes_on(self):
-        harness = Harness.waited(60, node(cpu=1), read(**written("True", "Scheduled")), *members(2, "native"))
-        assert condition(harness) == SCHEDULED
-        harness.add(read(**written("False", "SchedulerError", "all pods in a single pod group ...")))
-        harness.add(node("n2", cpu=1))
-        harness.wait(40)
-        assert condition(harness) == SCHEDULED
-
     @pytest.mark.without("all", why="the number of writes is that of one leader")
     def test_a_true_that_the_server_has_not_taken_yet_is_not_followed_by_false(self):
         harness = Harness()
@@ -220,17 +185,6 @@ class TestTrueIsForEver:
         harness.wait(LONGEST_RETRY_S)
         assert set(states(harness)) == {(True, "Scheduled")}
         assert condition(harness) == SCHEDULED
-
-    def test_another_podgroup_of_the_name_begins_without(self):
-        harness = Harness.waited(5, node(cpu=2), read(), *members(2, "native"))
-        harness.delete_foreign("native", "default/g")
-        harness.delete("default/g-0", "default/g-1")
-        harness.wait(5)
-        harness.add(read(uid="another"), *(replace(each, uid=f"{each.uid}-2") for each in members(2, "native", cpu=9)))
-        harness.wait(5)
-        said = condition(harness)
-        assert said is not None
-        assert (said.scheduled, said.reason) == (False, "Unschedulable")
 
 
 def theirs(**fields: Any) -> Pod:
@@ -275,20 +229,6 @@ def test_once_the_other_schedulers_pods_are_gone_it_is_written():
     harness.delete("default/theirs")
     harness.wait(5)
     assert condition(harness) == SCHEDULED
-
-
-def test_the_group_that_a_job_has_got_unasked_is_scheduled_with_the_automatic_gang():
-    harness = Harness()
-    harness.label_namespace("default", ASKED)
-    unasked = replace(read({"schedulingPolicy": {"basic": {}}}, name="train-7fk2p"), made_for="uid-train")
-    harness.add(node("n1", cpu=4), job(), unasked, *(of_job(number, owned=True) for number in range(5)))
-    harness.wait(5)
-    said = condition(harness, "train-7fk2p")
-    assert said is not None
-    assert (said.scheduled, said.reason) == (False, "Unschedulable")
-    harness.add(node("n2", cpu=1))
-    harness.wait(5)
-    assert condition(harness, "train-7fk2p") == SCHEDULED
 
 
 @pytest.mark.without("all", why="the number of writes is that of one leader")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 from msgspec.structs import replace
 
 from gangsched.core.objects.declaration import NATIVE, GroupKey
-from gangsched.core.objects.effects import PatchPodCondition, UndoPrebinding
+from gangsched.core.objects.effects import PatchPodCondition
 from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.policy import Policy
@@ -65,46 +63,6 @@ class TestTrees:
         harness.add(node("n2", cpu=1))
         harness.wait(5)
         assert condition(harness, "pg2") == SCHEDULED
-
-    def test_a_declaration_that_cannot_be_honoured_is_an_error_of_each(self):
-        harness = Harness()
-        harness.add(node(), inner("root", priorityClassName="missing"), leaf("pg1", "root"), leaf("pg2", "root"))
-        harness.add(*members_of("pg1", 3), *members_of("pg2", 3))
-        harness.wait(5)
-        assert said(harness, "pg1") == said(harness, "pg2") == (False, "SchedulerError")
-
-    def test_of_a_tree_with_pods_of_another_scheduler_nothing_is_written_until_they_are_gone(self):
-        harness = Harness.of(node(cpu=9), inner("root"), leaf("pg1", "root"), leaf("pg2", "root"))
-        harness.add(*members_of("pg1", 3), *members_of("pg2", 3))
-        harness.add(*members_of("pg2", 1, first=3, scheduler="default-scheduler"))
-        harness.wait(60)
-        assert puts(harness) == []
-        harness.delete("default/pg2-3")
-        harness.wait(5)
-        assert condition(harness, "pg1") == condition(harness, "pg2") == SCHEDULED
-
-    @pytest.mark.without("all", why="the back-off of one leader is observed")
-    def test_what_is_written_does_not_end_the_back_off_of_the_tree(self):
-        harness = Harness(Policy(default_max_schedule_time_s=60.0))
-        full = pod("full", group="", node="n1", cpu=2)
-        harness.add(node("n1", cpu=3), full, inner("root", least=1), leaf("pg1", "root"), *members_of("pg1", 3))
-        harness.wait(65)
-        levels = []
-        for _ in range(20):
-            harness.wait(30)
-            levels.append(harness.gang("default/root").record.level)
-        assert len({effect.condition.message for effect in puts(harness)}) > 1
-        assert levels == sorted(levels)
-        assert levels[-1] > 1
-
-
-def test_a_group_of_the_name_of_a_tree_is_not_scheduled_with_it():
-    harness = Harness.waited(5, node(cpu=20), inner("x", least=1), leaf("a", "x", least=2), *members_of("a", 2))
-    harness.run_pods()
-    harness.add(leaf("x", least=2), *members_of("x", 2))
-    harness.wait(60)
-    assert bound(harness) == {"a": 2}
-    assert (said(harness, "a"), said(harness, "x")) == ((True, "Scheduled"), (False, "SchedulerError"))
 
 
 class TestWhoseGroupItIs:
@@ -182,27 +140,6 @@ def test_members_say_what_the_declaration_lacks_now_and_not_what_it_lacked_befor
     harness.add(inner("root", least=1))
     harness.wait(5)
     assert bound(harness)
-
-
-@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader writes what it does not see")
-def test_what_the_declaration_lacks_is_written_once_and_again_only_after_the_usual_time_if_it_is_not_seen():
-    """Nothing writes it in between, however often the gang is looked at: the write may be refused for good."""
-    harness = Harness.waited(60, node(cpu=3), *members_of("pg1", 3))
-    lost = Counter[str]()
-
-    def lose(effect: PatchPodCondition | UndoPrebinding) -> bool:
-        if isinstance(effect, PatchPodCondition):
-            lost[effect.name] += 1
-        return isinstance(effect, PatchPodCondition)
-
-    harness.lose_unanswered = lose
-    harness.add(leaf("pg1", "root"))
-    for second in range(100):
-        harness.change("default/pg1-0", labels={"second": str(second)})
-        harness.wait(1)
-    usual = 1 + 100 // Policy().message_interval_s
-    assert lost.keys() == {"pg1-0", "pg1-1", "pg1-2"}
-    assert max(lost.values()) <= usual
 
 
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader writes what it does not see")
