@@ -12,16 +12,16 @@ from gangsched.core import placing, upkeep
 from gangsched.core.autoscaling import scaling
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.ledger import Ledger
-from gangsched.core.gang import bindings, clock, making, news, recovery, rollback
+from gangsched.core.gang import bindings, clock, making, recovery
 from gangsched.core.membership import rechecking
 from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.faults import Fault, FaultyStep, Rebuilt
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.results import BindRefused, Refused, StatusRefused
+from gangsched.core.objects.results import BindRefused, Refused
 from gangsched.core.queueing import admission, queue
 from gangsched.core.status.writer import StatusWriter
-from tests.builders import group, key, node, pod, pods
+from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 
 pytestmark = pytest.mark.faults
@@ -237,23 +237,6 @@ def test_the_time_for_which_it_is_parked_doubles_and_ends(injector):
     assert len(harness.bound("default/a")) == 3
 
 
-@pytest.mark.without("restarts", why="a new leader tries a parked group at once")
-def test_a_strategy_that_raises_parks_the_groups_that_use_it():
-    class Broken:
-        def distribute(self, _room: object, _count: int) -> list[tuple[int, int]]:
-            raise ZeroDivisionError("division by zero")
-
-    harness = Harness(Policy(strategies={"example.com/broken": Broken()}))
-    harness.add(node("n1", cpu=100))
-    for number in range(30):
-        harness.add(group(f"a-{number}", min_member=2, strategy="example.com/broken"), *pods(f"a-{number}", 2))
-    harness.add(group("b", min_member=2, created=9.0), *pods("b", 2))
-    harness.wait(2)
-    assert harness.bound() == ["default/b-0", "default/b-1"]
-    assert {harness.condition(f"default/a-{n}").reason for n in range(30)} == {"InternalError"}
-    assert "ZeroDivisionError while placing it" in harness.condition("default/a-0").message
-
-
 @pytest.mark.without("all", why="counts the calls of one machine")
 def test_gangs_that_fail_while_they_are_placed_do_not_end_the_cycle_of_those_behind_them(injector):
     injector.names = tuple(f"default/a-{number}" for number in range(30))
@@ -323,44 +306,6 @@ def test_a_group_that_fails_is_rolled_back_in_time_though_one_of_its_bindings_is
     assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
 
 
-@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
-def test_members_made_again_after_a_rollback_wait_for_the_end_of_the_back_off(injector):
-    harness = partly_bound()
-    in_reconcile(injector)
-    harness.change("default/a-2", labels=(("x", "y"),))
-    harness.wait(2)
-    harness.end_terminating()
-    for number in range(2):
-        harness.add(pod(f"a-{number}", owner=SET, uid=f"again-{number}"))
-    harness.refuse_bind = lambda _: None
-    injector.armed = False
-    harness.wait(50)
-    assert harness.bound("default/a") == []
-    harness.wait(10)
-    assert len(harness.bound("default/a")) == 3
-    assert harness.condition("default/a").reason == "Scheduled"
-
-
-@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
-def test_a_rollback_that_fails_too_leaves_the_group_alone_and_others_go_on(injector):
-    harness = partly_bound()
-    in_reconcile(injector)
-    injector.into(rollback, "go_on")
-    harness.add(group("b", min_member=2, created=5.0), *pods("b", 2))
-    harness.change("default/a-2", labels=(("x", "y"),))
-    harness.wait(5)
-    assert len(harness.bound("default/b")) == 2
-    assert steps(harness) == [FaultyStep.UPKEEP, FaultyStep.ROLLBACK]
-    assert harness.evicted == []
-    harness.change("default/a-2", labels=(("x", "z"),))
-    harness.wait(5)
-    assert injector.times == 2
-    injector.armed = False
-    harness.refuse_bind = lambda _: None
-    harness.wait(200)
-    assert len(harness.bound("default/a")) == 3
-
-
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 @pytest.mark.without("restarts", why="a new leader tries a parked group at once")
 def test_a_scheduled_group_that_fails_keeps_its_members_and_is_repaired_once_it_is_tried_again(injector):
@@ -380,9 +325,6 @@ def test_a_scheduled_group_that_fails_keeps_its_members_and_is_repaired_once_it_
     assert harness.condition("default/a", "Degraded").reason == "Healthy"
 
 
-# Events and results
-
-
 def test_an_answer_that_fails_is_not_lost_and_its_group_is_rolled_back_or_whole(injector):
     injector.into(bindings, "note_bound")
     harness = two_groups()
@@ -396,20 +338,7 @@ def test_an_answer_that_fails_is_not_lost_and_its_group_is_rolled_back_or_whole(
     assert harness.condition("default/a", "Degraded").reason == "Healthy"
 
 
-@pytest.mark.without("restarts", why="a new leader tries a parked group at once")
-def test_a_refusal_that_fails_gives_its_place_back(injector):
-    harness = two_groups()
-    injector.into(bindings, "note_refused")
-    harness.refuse_bind = lambda effect: (
-        BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "not now") if effect.name.startswith("a") else None
-    )
-    harness.wait(5)
-    assert harness.bound() == [f"default/b-{n}" for n in range(3)]
-    assert assumed(harness, "a") == []
-    harness.refuse_bind = lambda _: None
-    injector.armed = False
-    harness.wait(3000)
-    assert len(harness.bound("default/a")) == 3
+# Events and results
 
 
 @pytest.mark.parametrize("listed", [False, True])
@@ -433,21 +362,6 @@ def test_a_change_of_a_spec_or_a_pod_that_fails_is_known_all_the_same(injector, 
     injector.armed = False
     harness.wait(61)
     assert len(harness.bound("default/a")) == 1
-
-
-@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
-def test_a_pod_over_which_its_group_fails_counts_where_it_is(injector):
-    """Another scheduler binds a member; recording that in the gang fails, both from the watch and from a list."""
-    harness = Harness.waited(2, node("n1", cpu=2), group("a", min_member=3), *pods("a", 3))
-    injector.into(news, "take_in", after=True)
-    harness.change("default/a-0", node="n1", bound_at=harness.now)
-    harness.add(group("b", min_member=2, created=5.0), *pods("b", 2), group("c", min_member=1), *pods("c", 1))
-    harness.wait(2)
-    assert injector.times == 1
-    assert harness.bound("default/b") == []
-    assert len(harness.bound("default/c")) == 1
-    assert set(harness.gang("default/a").observed.pods) == {f"uid-default/a-{n}" for n in range(3)}
-    assert harness.condition("default/a").reason == "InternalError"
 
 
 @pytest.mark.without("restarts", why="a new leader tries a parked group at once")
@@ -508,18 +422,6 @@ def test_accounts_that_stay_wrong_end_the_process(injector, monkeypatch):
     with pytest.raises(EvilError):
         harness.machine.handle(harness.inbox, harness.now)
     assert [type(found) for found in harness.machine.take_faults()] == [Fault, Rebuilt]
-
-
-@pytest.mark.without("restarts", why="a new leader tries a parked group at once")
-def test_what_a_status_says_of_a_fault_is_written_again_when_it_was_not_accepted(injector):
-    injector.into(placing, "place")
-    harness = two_groups()
-    refusals = [True, True]
-    harness.refuse_status = lambda effect: (
-        StatusRefused(effect.key, stale=False) if effect.key == key("a") and refusals and refusals.pop() else None
-    )
-    harness.wait(20)
-    assert harness.condition("default/a").reason == "InternalError"
 
 
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
