@@ -7,9 +7,7 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.effects import BindPod, PatchStatus
-from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.results import BindRefused, Refused, StatusRefused, StatusWritten
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
@@ -219,35 +217,6 @@ def test_bindings_refused_for_good_release_the_whole_group_which_backs_off():
     assert harness.condition("default/a").reason == "Scheduled"
 
 
-@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries again at once")
-def test_one_member_refused_for_good_does_not_unbind_the_others_and_is_tried_on():
-    harness = three(refusing(Refused.FORBIDDEN, "a-1", times=6))
-    harness.wait(2)
-    assert harness.bound() == ["default/a-0", "default/a-2"]
-    assert harness.condition("default/a").reason == "BindingRefused"
-    harness.wait(10)
-    assert len(harness.bound()) == 3
-
-
-@pytest.mark.without("restarts", why="a new leader tries again at once")
-def test_places_whose_bindings_all_fail_are_given_up_when_the_clock_runs_out():
-    harness = three(refusing(Refused.UNAVAILABLE, times=99), max_schedule_time_s=5.0)
-    harness.wait(4.9)
-    assert len(harness.gang("default/a").operations.unconfirmed()) == 3
-    harness.add(pod("plain", cpu=3, group=""))
-    harness.wait(3)
-    assert harness.status("default/a").phase == "TimedOut"
-    assert harness.pod("default/a-0").condition_reason == "TimedOut"
-    assert harness.status("default/a").reservation is None
-    assert harness.gang("default/a").operations.unconfirmed() == []
-    harness.refuse_bind = lambda _: None
-    harness.wait(20)
-    assert harness.bound() == ["default/plain"]
-    harness.delete("default/plain")
-    harness.settle()
-    assert len(harness.bound("default/a-")) == 3
-
-
 @pytest.mark.without("restarts", why="a new leader tries again at once")
 def test_a_node_that_vanishes_under_a_part_of_the_held_places_never_leaves_a_part_bound():
     harness = Harness()
@@ -328,115 +297,12 @@ def test_places_are_taken_up_after_a_restart_only_until_their_time_has_passed(pa
     assert harness.pod("default/a-1").node == where
 
 
-def test_a_member_that_is_placed_anew_does_not_wait_for_what_would_help_further_members():
-    """Two members are bound, the third is refused for good twice, and another, which fits nowhere, parks the group."""
-    harness = Harness.of(*(node(name, cpu=1) for name in ("n1", "n2", "n3")))
-    harness.add(pod("a-0", node="n1"), pod("a-1", node="n2"))
-    harness.refuse_bind = refusing(Refused.FORBIDDEN, "a-2", times=2)
-    harness.add(group("a", min_member=3, max_schedule_time_s=600.0), pod("a-2"), pod("a-3", cpu=2))
-    harness.wait(3)
-    assert harness.bound() == ["default/a-0", "default/a-1", "default/a-2"]
-    assert harness.gang("default/a").record.phase == "Scheduled"
-
-
-@pytest.mark.parametrize("further", [0, 1])
-@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries again at once")
-def test_a_group_whose_bindings_are_all_refused_backs_off_though_a_further_member_waits(further):
-    """The places that the group itself gave up do not count as room that could help the further member."""
-    harness = Harness()
-    harness.add(node("n1", cpu=2), group("a", min_member=2, max_schedule_time_s=600.0), *pods("a", 2 + further))
-    harness.refuse_bind = refusing(Refused.FORBIDDEN, times=10**6)
-    harness.settle()
-    assert sum(isinstance(effect, BindPod) for effect in harness.effects) == 2
-    assert harness.gang("default/a").record.retry_at > harness.now
-
-
-@pytest.mark.without("restarts", "standbys", why="a new leader tries again at once")
-def test_a_group_that_timed_out_with_places_held_backs_off_though_a_further_member_waits():
-    harness = Harness.of(node("n1", cpu=2), group("a", min_member=2, max_schedule_time_s=5.0), *pods("a", 3))
-    harness.refuse_bind = refusing(Refused.UNAVAILABLE, times=10**6)
-    harness.wait(5)
-    assert harness.gang("default/a").record.phase == "TimedOut"
-    before = len(harness.effects)
-    harness.wait(5)
-    assert not any(isinstance(effect, BindPod) for effect in harness.effects[before:])
-
-
-@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries again at once")
-def test_of_two_places_held_before_a_restart_only_as_many_are_taken_up_as_there_is_room_for():
-    harness = three(refusing(Refused.UNAVAILABLE, "a-1", "a-2"))
-    harness.settle()
-    harness.pods["other"] = pod("other", group="", node="n1", scheduler="default-scheduler", uid="other")
-    harness.restart()
-    harness.wait(5)
-    assert len(harness.bound("default/a-")) == 2
-
-
 def test_a_binding_that_was_made_without_an_answer_is_not_made_elsewhere():
     harness = three()
     harness.lose_answer = lambda effect: effect.name == "a-1"
     harness.wait(1)
     assert [name for name, _ in harness.bound_log].count("default/a-1") == 1
     assert harness.status("default/a").phase == "Scheduled"
-
-
-@pytest.mark.without("all", why="it changes leaders itself")
-def test_a_success_in_the_quorum_counts_after_a_restart_too():
-    """One member succeeds while the last binding is retried; the process dies before the success is written."""
-    harness = three(refusing(Refused.UNAVAILABLE, "a-1"))
-    harness.settle()
-    harness.change("default/a-0", phase=PodPhase.SUCCEEDED)
-    harness.restart()
-    harness.wait(3)
-    assert harness.bound() == ["default/a-1", "default/a-2"]
-    assert harness.status("default/a").phase == "Scheduled"
-
-
-def test_a_member_that_leaves_for_another_group_with_its_binding_on_the_way_is_not_bound_twice():
-    harness = three()
-    harness.add(group("b", min_member=1), node("n2"))
-
-    def relabel(effect: BindPod) -> BindRefused | None:
-        if effect.name == "a-1":
-            harness.change("default/a-1", declaration=Declaration(group="b"))
-        return None
-
-    harness.refuse_bind = relabel
-    harness.wait(2)
-    assert harness.status("default/b").phase == "Scheduled"
-    assert [name for name, _ in harness.bound_log].count("default/a-1") == 1
-
-
-@pytest.mark.without("restarts", "standbys", why="a new leader tries again at once")
-def test_a_transaction_taken_up_after_a_restart_ends_under_the_minimum_of_that_moment():
-    harness = three(refusing(Refused.UNAVAILABLE, times=1, retry_after_s=20.0))
-    harness.settle()
-    assert harness.status("default/a").reservation is not None
-    harness.refuse_bind = refusing(Refused.UNAVAILABLE, "a-1")
-    harness.restart()
-    harness.settle()
-    assert len(harness.bound()) == 2
-    harness.change_spec("default/a", min_member=5)
-    harness.wait(2)
-    assert harness.status("default/a").minimum == 3
-
-
-@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries again at once")
-def test_places_found_anew_are_in_the_status_before_their_bindings_are_sent_again():
-    """All places are reserved and durable; their node goes, and the new places are refused in the same cycle."""
-    harness = three(refusing(Refused.UNAVAILABLE, times=2))
-    harness.settle()
-    assert harness.status("default/a").reservation is not None
-    harness.refuse_status = lambda effect: StatusRefused(effect.key, stale=False)
-    harness.add(node("n2", cpu=3))
-    harness.delete_node("n1")
-    harness.wait(4)
-    assert sent(harness, "a-0") == 2
-    harness.refuse_status = lambda _: None
-    harness.wait(6)
-    reservations = [effect.status.reservation for effect in harness.effects if isinstance(effect, PatchStatus)]
-    assert sorted({place.node for held in reservations if held for place in held.placements}) == ["n1", "n2"]
-    assert {found.node for found in harness.pods.values()} == {"n2"}
 
 
 @pytest.mark.without("restarts", "standbys", "leaderless", why="counts what one leader does")

@@ -8,10 +8,8 @@ import pytest
 
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.declaration import Role
-from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.podgroup import Group, TimeoutPolicy
 from gangsched.core.objects.policy import NamespaceLimits, Policy, PriorityFrom
-from gangsched.core.objects.results import BindRefused, Refused
 from tests.builders import group, node, pod, pods, shape
 from tests.harness import Harness
 
@@ -116,19 +114,6 @@ def test_the_first_few_places_are_measured_by_four_nodes_instead_of_the_share(li
     assert held(harness) == (places if fits else 0)
 
 
-def test_a_group_that_would_not_fit_anyhow_is_told_that_and_an_added_node_raises_the_share():
-    harness = cluster(cores=32)
-    harness.add(attack(places=40), seed())
-    harness.wait(2)
-    assert harness.condition("attack/a").reason == "NeverFits"
-    harness.add(node("big", cpu=64))
-    harness.wait(31)
-    assert harness.condition("attack/a").reason == "NamespaceLimit"
-    harness.add(node("bigger", cpu=64))
-    harness.wait(2)
-    assert held(harness) == 40
-
-
 @pytest.mark.parametrize("policy", [TimeoutPolicy.RETRY, TimeoutPolicy.FAIL])
 @pytest.mark.without("leaderless", why="asserts exact times")
 def test_untaken_places_are_released_after_max_hold_time_and_phase_attempts_and_clock_stay(policy):
@@ -175,29 +160,6 @@ def test_the_back_off_after_a_hold_doubles_and_a_changed_spec_ends_it():
     assert not harness.evicted
 
 
-def test_members_that_come_to_a_capped_group_are_bound_at_once_if_there_is_room():
-    harness = begun(cluster(cores=16), places=10)
-    harness.add(*(pod(f"plain-{number}", group="", cpu=1) for number in range(13)))
-    harness.wait(HOLD_S)
-    assert len(harness.bound("default/plain")) == 13, "what was released is the others'"
-    harness.add(*workers("attack/a", 2))
-    harness.settle()
-    assert len(harness.bound("attack/")) == 3
-    harness.wait(700)
-    assert harness.condition("attack/a").reason == "HoldLimit"
-    assert not harness.evicted, "who is bound beside released places is left, though the rest finds no room"
-    harness.delete("default/plain-0")
-    harness.add(*workers("attack/a", 1, first=2))
-    harness.settle()
-    assert len(harness.bound("attack/")) == 4, "also once the back-off has ended"
-    harness.add(*workers("attack/a", 7, first=3))
-    harness.wait(100)
-    assert (harness.status("attack/a").phase, len(harness.bound("attack/")), harness.evicted) == ("Reserved", 4, [])
-    harness.delete(*(f"default/plain-{number}" for number in range(1, 13)))
-    harness.wait(2)
-    assert (harness.status("attack/a").phase, len(harness.bound("attack/"))) == ("Scheduled", 11)
-
-
 @pytest.mark.without("leaderless", why="asserts exact times")
 def test_a_restart_keeps_the_time_of_a_hold_the_pause_and_the_back_off():
     harness = begun(cluster())
@@ -217,20 +179,6 @@ def test_a_restart_keeps_the_time_of_a_hold_the_pause_and_the_back_off():
     assert held(harness) == 4
     harness.wait(100)
     assert harness.now - harness.status("attack/a").schedule_start_time == pytest.approx(HOLD_S + 102, abs=3)
-    assert not harness.evicted
-
-
-@pytest.mark.without("leaderless", why="asserts exact times")
-def test_places_whose_time_to_be_held_ran_out_while_nobody_led_are_not_held_again():
-    harness = begun(cluster())
-    harness.now += HOLD_S + 5
-    harness.restart()
-    harness.wait(2)
-    assert (held(harness), harness.status("attack/a").phase) == (0, "Reserved")
-    assert harness.condition("attack/a").reason == "HoldLimit"
-    assert harness.status("attack/a").schedule_paused_time == harness.now - 9, "what came after did not count"
-    harness.wait(60)
-    assert held(harness) == 4
     assert not harness.evicted
 
 
@@ -277,22 +225,6 @@ def test_the_places_for_lost_members_of_a_scheduled_group_are_capped_too():
     harness.add(*workers("attack/a", 1, first=9))
     harness.wait(2)
     assert harness.status("attack/a").phase == "Scheduled"
-
-
-def test_no_place_is_held_for_a_lost_member_while_the_namespace_holds_all_it_may():
-    harness = begun(cluster(Policy(namespace_limits=NamespaceLimits(held_places=4))))
-    harness.add(*workers("attack/a", 4))
-    harness.settle()
-    harness.add(attack("attack/b", places=4), seed("attack/b"))
-    harness.settle()
-    harness.delete("attack/a-0")
-    harness.wait(3)
-    assert (held(harness), harness.status("attack/a").phase) == (4, "Degraded")
-    assert "(namespaceLimits.heldPlaces)" in harness.condition("attack/a", "Degraded").message
-    harness.add(*workers("attack/b", 1))
-    harness.wait(2)
-    assert [harness.status(f"attack/{name}").reservation is None for name in "ab"] == [False, False]
-    assert held(harness) == 4
 
 
 # Waiting groups
@@ -343,51 +275,6 @@ def test_groups_beyond_the_limit_are_not_tried_and_enter_in_order_as_others_leav
     assert harness.condition("default/d").reason == "NamespaceLimit"
 
 
-@pytest.mark.without("disorder", why="asserts what one order of events leads to")
-def test_all_of_a_flood_that_fits_is_bound_at_once_in_order():
-    harness = cluster(FEW, cores=16 * 20)
-    waiting(harness, *(f"g{number}" for number in range(9)))
-    harness.step()
-    assert harness.machine.next_deadline() == harness.now, "those who have entered wait for nothing"
-    harness.settle()
-    assert len(harness.bound()) == 18
-    order = [name.partition("-")[0] for name, _ in harness.bound_log[::2]]
-    assert order == [f"default/g{number}" for number in range(9)]
-
-
-def test_pods_without_a_group_and_repairs_are_always_tried():
-    """While one group never fits, a scheduled group loses a member, and a node refuses a member of another group."""
-    harness = cluster(Policy(namespace_limits=NamespaceLimits(waiting_groups=1)), cores=96)
-    waiting(harness, "a")
-    harness.settle()
-    assert len(harness.bound()) == 2
-    harness.add(group("never", min_member=1), *pods("never", 1, cpu=99))
-    harness.settle()
-    harness.add(*(pod(f"plain-{number}", group="") for number in range(5)))
-    harness.delete("default/a-0")
-    harness.add(pod("a-9", group="a", cpu=16))
-    harness.settle()
-    assert len(harness.bound()) == 7
-    harness.delete_group("default/never")
-    harness.delete("default/never-0")
-    harness.settle()
-    refusing: list[str] = []
-
-    def refuse(effect: BindPod) -> BindRefused | None:
-        if effect.name != "b-1":
-            return None
-        if not refusing:
-            refusing.append(effect.node)
-        return BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "no") if effect.node in refusing else None
-
-    harness.refuse_bind = refuse
-    waiting(harness, "b")
-    harness.settle()
-    harness.add(group("never", min_member=1), *pods("never", 1, cpu=99))
-    harness.wait(10)
-    assert harness.status("default/b").phase == "Scheduled"
-
-
 # Priority
 
 
@@ -433,33 +320,6 @@ def test_what_a_priority_counts_for_and_when_that_is_told(source, asked, members
     assert (told in message) if told else ("Its priority" not in message)
 
 
-def test_a_changed_priority_and_a_changed_demand_for_places_reach_the_message():
-    harness = cluster(Policy(max_priority=100))
-    harness.add(attack(), seed())
-    harness.wait(2)
-    roles = (Role("seed", 1), Role("worker", 1200, template=shape(1)))
-    harness.change_spec("attack/a", roles=roles, min_member=1201, priority=101)
-    harness.wait(31)
-    assert "asks for 1200 more" in harness.condition("attack/a").message
-    assert "Its priority 101 counts as 100" in harness.condition("attack/a").message
-
-
-def test_a_group_that_finds_no_room_keeps_no_other_from_its_namespace_s_share():
-    """Two groups are stopped while a third uses up the limit. When it ends, the first of the two no longer fits."""
-    harness = cluster(Policy(namespace_limits=NamespaceLimits(held_places=10, held_percent=100)), cores=48)
-    for number, (places, cpu) in enumerate(((10, 1), (6, 5), (5, 1))):
-        harness.add(attack(f"attack/{number}", places=places, cpu=cpu), seed(f"attack/{number}"))
-        harness.wait(2)
-    assert [harness.status(f"attack/{number}").phase for number in range(3)] == ["Reserved", "Queued", "Queued"]
-    full = {harness.gang("attack/0").operations.placeholders()[0].node}
-    harness.add(*(pod(f"x-{name}", group="", node=name, cpu=11) for name in harness.nodes.keys() - full))
-    harness.wait(2)
-    harness.delete_group("attack/0")
-    harness.delete("attack/0-seed")
-    harness.wait(2)
-    assert [harness.status(f"attack/{number}").phase for number in (1, 2)] == ["Queued", "Reserved"]
-
-
 def test_a_group_that_backs_off_gives_way_to_one_that_comes_later():
     """Two groups may wait. Two that never fit timed out while no other group waited; then a third arrives."""
     harness = cluster(Policy(namespace_limits=NamespaceLimits(waiting_groups=2), backoff_initial_s=200.0), cores=16)
@@ -470,21 +330,6 @@ def test_a_group_that_backs_off_gives_way_to_one_that_comes_later():
     harness.add(group("x/c", min_member=1), pod("x/c-0", group="c"))
     harness.wait(1)
     assert harness.bound("x/") == ["x/c-0"]
-
-
-def test_groups_that_back_off_do_not_change_places_for_ever():
-    """Two groups may be tried, three have timed out. A node with room for one pod of each arrives, and pods change."""
-    harness = cluster(Policy(namespace_limits=NamespaceLimits(waiting_groups=2), backoff_initial_s=200.0), cores=16)
-    names = ("a", "b", "c")
-    for at, name in enumerate(names):
-        harness.add(group(f"x/{name}", min_member=2), *pods(name, 2, namespace="x", cpu=17 + at))
-    harness.wait(150)
-    assert {harness.status(f"x/{name}").phase for name in names} == {"TimedOut"}
-    harness.add(node("larger", cpu=32))
-    for name in names:
-        harness.change(f"x/{name}-0", priority=1)
-    harness.wait(1)
-    assert {harness.status(f"x/{name}").phase for name in names} == {"TimedOut"}
 
 
 def test_a_group_that_a_limit_stops_is_forgotten_with_its_namespace_when_it_is_deleted():

@@ -7,13 +7,12 @@ from msgspec.structs import replace
 
 from gangsched.config.settings import Settings
 from gangsched.core.gang.unrecorded import OUTAGE_S
-from gangsched.core.objects.declaration import NATIVE, GroupKey, Role
-from gangsched.core.objects.effects import BindPod, PatchStatus
-from gangsched.core.objects.pod import Owner, PodPhase
-from gangsched.core.objects.podgroup import ForeignGroup, GroupCondition, OnDegraded, SeenCondition
+from gangsched.core.objects.declaration import NATIVE, GroupKey
+from gangsched.core.objects.pod import Owner
+from gangsched.core.objects.podgroup import ForeignGroup, GroupCondition, SeenCondition
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, Refused
-from tests.builders import group, node, pod, pods
+from tests.builders import group, node, pods
 from tests.harness import Harness
 from tests.scenarios.test_conditions import condition, read
 from tests.scenarios.test_foreign import members
@@ -23,26 +22,6 @@ def held_back(harness: Harness, name: str) -> None:
     """Refuse the pod's binding until `refuse_bind` is reset."""
     harness.refuse_bind = lambda effect: (
         BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no") if effect.name == name else None
-    )
-
-
-def test_a_lowered_minimum_applies_at_once_before_the_group_is_scheduled():
-    harness = Harness.waited(2, group("a", min_member=3), *pods("a", 3), node(cpu=2))
-    assert harness.bound() == []
-    harness.change_spec("default/a", min_member=2)
-    harness.settle()
-    assert len(harness.bound()) == 2
-    assert harness.status("default/a").minimum == 2
-
-
-def test_a_raised_minimum_applies_at_once_before_the_group_is_scheduled():
-    harness = Harness.waited(2, group("a", min_member=3), *pods("a", 3), node(cpu=2))
-    harness.change_spec("default/a", min_member=4)
-    harness.add(node("n2", cpu=8))
-    harness.wait(2)
-    assert harness.bound() == []
-    assert harness.condition("default/a").message == (
-        "3 of 4 members exist; 1 more member is needed, or a lower minimum."
     )
 
 
@@ -59,41 +38,10 @@ def test_a_transaction_in_flight_ends_under_the_minimum_it_was_decided_with():
     assert harness.condition("default/a", "Degraded").reason == "MinimumRaised"
 
 
-def test_a_role_minimum_raised_in_mid_flight_does_not_keep_the_group_from_being_scheduled():
-    harness = Harness()
-    held_back(harness, "a-1")
-    harness.add(group("a", min_member=2, roles=(Role("w", 1),)), *pods("a", 2, role="w"), node())
-    harness.settle()
-    harness.change_spec("default/a", roles=(Role("w", 4),))
-    harness.refuse_bind = lambda _: None
-    harness.wait(2)
-    assert harness.status("default/a").phase == "Scheduled"
-
-
-def test_a_minimum_lowered_in_mid_flight_applies_at_once():
-    harness = Harness()
-    held_back(harness, "a-1")
-    harness.add(group("a", min_member=3), *pods("a", 3), node())
-    harness.settle()
-    harness.change_spec("default/a", min_member=2)
-    harness.settle()
-    assert harness.status("default/a").phase == "Scheduled"
-
-
 def scheduled() -> Harness:
     harness = Harness.waited(2, group("a", min_member=2), *pods("a", 2), node(cpu=4))
     assert harness.status("default/a").phase == "Scheduled"
     return harness
-
-
-def test_a_minimum_lowered_after_the_group_was_scheduled_applies_at_once():
-    harness = scheduled()
-    harness.change_spec("default/a", min_member=1)
-    harness.wait(2)
-    harness.delete("default/a-0")
-    harness.wait(10)
-    status = harness.status("default/a")
-    assert (status.phase, status.minimum) == ("Scheduled", 1)
 
 
 def test_of_a_minimum_raised_after_the_group_was_scheduled_the_difference_is_bound_together_or_not_at_all():
@@ -118,118 +66,11 @@ def test_of_a_minimum_raised_after_the_group_was_scheduled_the_difference_is_bou
     assert harness.condition("default/a", "Degraded").reason == "Healthy"
 
 
-def test_what_a_raised_minimum_lacks_is_no_degradation_and_nothing_bound_is_touched():
-    harness = scheduled()
-    harness.change_spec("default/a", min_member=9)
-    harness.wait(1000)
-    assert harness.status("default/a").phase == "Scheduled"
-    assert len(harness.bound()) == 2
-
-
-@pytest.mark.without("disorder", why="asserts what one order of events leads to")
-def test_a_group_that_lost_a_member_under_a_raised_minimum_is_repaired_but_not_enlarged_in_part():
-    harness = scheduled()
-    harness.change_spec("default/a", min_member=5)
-    harness.delete("default/a-0")
-    harness.add(*pods("a", 2, first=2))
-    harness.wait(5)
-    assert harness.bound() == ["default/a-1", "default/a-2"]
-    harness.restart()
-    harness.wait(5)
-    assert harness.bound() == ["default/a-1", "default/a-2"]
-    assert harness.condition("default/a", "Degraded").reason == "MinimumRaised"
-
-
 def test_members_above_a_reached_minimum_are_bound_one_by_one():
     harness = scheduled()
     harness.add(*pods("a", 1, first=2))
     harness.settle()
     assert len(harness.bound()) == 3
-
-
-def test_a_member_that_was_refused_by_the_server_and_then_by_lack_of_room_is_told_of_the_room():
-    """An autoscaler acts on the reason Unschedulable only."""
-    harness = scheduled()
-    harness.refuse_bind = lambda effect: (
-        BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "no") if effect.name == "a-2" else None
-    )
-    harness.add(*pods("a", 1, first=2))
-    harness.wait(3)
-    assert harness.pod("default/a-2").condition_reason == "BindingRefused"
-    harness.refuse_bind = lambda _: None
-    harness.add(pod("other", group="", cpu=2, node="n1", scheduler="other"))
-    harness.wait(120)
-    assert harness.pod("default/a-2").condition_reason == "Unschedulable"
-    assert "No node has room" in harness.pod("default/a-2").condition_message
-
-
-def test_places_of_a_member_above_the_minimum_need_no_reservation():
-    harness = scheduled()
-    held_back(harness, "a-2")
-    harness.add(*pods("a", 1, first=2))
-    harness.wait(10)
-    assert all(not isinstance(effect, PatchStatus) or not effect.status.reservation for effect in harness.effects)
-
-
-def test_a_roles_minimum_raised_and_reached_after_the_group_was_scheduled_is_kept_up():
-    harness = Harness.waited(2, group("a", min_member=1, roles=(Role("w", 1),)), *pods("a", 1, role="w"), node())
-    harness.change_spec("default/a", roles=(Role("w", 2),))
-    harness.add(*pods("a", 1, first=1, role="w"), pod("a-x"))
-    harness.wait(2)
-    harness.delete("default/a-0")
-    harness.wait(3)
-    assert harness.status("default/a").phase == "Degraded"
-
-
-def test_members_that_come_while_the_quorum_is_on_its_way_wait_until_it_is_bound():
-    harness = Harness()
-    harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no", 60.0)
-    harness.add(group("a", min_member=2, max_schedule_time_s=3600.0), *pods("a", 2), node())
-    harness.settle()
-    harness.add(*pods("a", 2, first=2))
-    harness.wait(30)
-    assert {effect.name for effect in harness.effects if isinstance(effect, BindPod)} == {"a-0", "a-1"}
-    harness.refuse_bind = lambda _: None
-    harness.wait(40)
-    assert len(harness.bound()) == 4
-
-
-@pytest.mark.without("disorder", why="asserts what one order of events leads to")
-def test_under_ignore_a_raised_minimum_is_not_reached_in_part_either():
-    harness = Harness.waited(2, group("a", min_member=2, on_degraded=OnDegraded.IGNORE), *pods("a", 2), node())
-    harness.change_spec("default/a", min_member=5)
-    harness.delete("default/a-0")
-    harness.add(*pods("a", 2, first=2))
-    harness.wait(5)
-    assert harness.bound() == ["default/a-1", "default/a-2"]
-
-
-def test_successes_from_before_the_transaction_do_not_complete_it():
-    harness = Harness()
-    held_back(harness, "a-2")
-    harness.add(group("a", min_member=3), pod("a-9", node="n1"), *pods("a", 1), node())
-    harness.settle()
-    harness.change("default/a-9", phase=PodPhase.SUCCEEDED)
-    harness.wait(2)
-    harness.add(*pods("a", 2, first=1))
-    harness.wait(2)
-    assert harness.bound() == ["default/a-0", "default/a-1"]
-    assert harness.gang("default/a").record.phase == "Reserved"
-
-
-def test_a_repair_of_a_transaction_keeps_the_minimum_it_was_decided_with():
-    harness = Harness()
-    harness.refuse_bind = lambda effect: (
-        BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no") if effect.node == "n2" else None
-    )
-    harness.add(node("n1", cpu=2), node("n2", cpu=1), group("a", min_member=3), *pods("a", 3))
-    harness.settle()
-    harness.change_spec("default/a", min_member=5)
-    harness.delete_node("n2")
-    harness.add(node("n3"))
-    harness.wait(2)
-    status = harness.status("default/a")
-    assert (status.phase, status.minimum) == ("Scheduled", 3)
 
 
 def test_a_quorum_whose_rollback_left_members_in_place_is_completed_under_the_minimum_it_was_decided_with():
@@ -246,20 +87,6 @@ def test_a_quorum_whose_rollback_left_members_in_place_is_completed_under_the_mi
     status = harness.status("default/a")
     assert (status.phase, status.minimum, status.bound) == ("Scheduled", 3, 3)
     assert harness.condition("default/a", "Degraded").reason == "MinimumRaised"
-
-
-def test_roles_that_a_scheduled_group_gets_are_named_with_what_they_miss():
-    harness = Harness.waited(3, node(cpu="9"), group("a", min_member=3), *pods("a", 3))
-    harness.change_spec("default/a", min_member=3, roles=(Role("r", 1), Role("s", 2)))
-    harness.wait(40)
-    told = harness.condition("default/a", "Degraded")
-    assert (told.reason, told.message) == (
-        "MinimumRaised",
-        "Minima of roles were raised; missing: 1 of role r, 2 of role s.",
-    )
-    harness.add(pod("a-3", role="r"), pod("a-4", role="s"), pod("a-5", role="s"))
-    harness.wait(40)
-    assert harness.condition("default/a", "Degraded").message == "The minimum is bound."
 
 
 # Native groups, which have no record, after a restart

@@ -30,15 +30,6 @@ def test_a_member_of_high_priority_is_not_passed_over_for_a_larger_one_behind_it
     assert harness.bound() == ["default/a-0", "default/a-2"]
 
 
-def test_max_member_keeps_those_of_high_priority():
-    harness = Harness.of(node(cpu="8"), group("a", min_member=1, max_member=2))
-    harness.add(*[pod(f"a-{at}", created=float(at), priority=at) for at in range(3)])
-    harness.wait(5)
-
-    assert harness.bound() == ["default/a-1", "default/a-2"]
-    assert harness.pod("default/a-0").condition_reason == "AboveMaxMember"
-
-
 def test_repairs_replace_by_priority():
     """A scheduled group of two loses one; there is room for one of the two replacements."""
     harness = Harness.waited(5, node(cpu="2"), group("a", min_member=2), pod("a-0"), pod("a-1"))
