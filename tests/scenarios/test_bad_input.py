@@ -185,14 +185,6 @@ def test_a_contradiction_that_appears_in_mid_flight_stops_every_further_binding_
     assert len(harness.bound()) == 2
 
 
-def test_an_annotated_time_applies_where_the_podgroup_gives_none():
-    harness = Harness()
-    says = Declaration(group="a", max_schedule_time_s=3.0)
-    harness.add(group("a", min_member=1), pod("a-0", declaration=says))
-    harness.wait(3)
-    assert harness.status("default/a").phase == "TimedOut"
-
-
 def test_a_priority_class_that_vanishes_keeps_the_group_waiting():
     harness = Harness()
     tell(harness, PriorityClassSeen("c", PriorityClass(5)))
@@ -203,15 +195,3 @@ def test_a_priority_class_that_vanishes_keeps_the_group_waiting():
     harness.wait(2)
     assert harness.bound() == []
     assert harness.condition("default/a").reason == "PriorityClassNotFound"
-
-
-def test_the_priority_of_the_podgroup_makes_a_missing_class_unimportant():
-    harness = Harness.settled(node(), group("a", min_member=1, priority=5), *pods("a", 1))
-    assert len(harness.bound()) == 1
-
-
-def test_a_bound_member_with_an_unsupported_constraint_does_not_keep_the_others():
-    harness = Harness()
-    harness.add(node(), group("a", min_member=2), pod("a-0", node="n1", unsupported=["spec.volumes"]), pod("a-1"))
-    harness.settle()
-    assert len(harness.bound()) == 2

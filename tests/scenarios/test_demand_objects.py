@@ -8,17 +8,15 @@ from typing import Any
 import pytest
 
 from gangsched.core.autoscaling.scaling import LONGEST_RETRY_S
-from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.demands import DemandKey, DemandObject, DemandUnit, PoolDemand
 from gangsched.core.objects.effects import DropDemand, PutDemand
 from gangsched.core.objects.events import DemandsHidden
-from gangsched.core.objects.podgroup import TimeoutPolicy
 from gangsched.core.objects.policy import Policy
 from gangsched.core.status.conditions import NO_ROOM
 from tests.builders import amounts, group, node, pod, pods
 from tests.effort import seeded
 from tests.harness import Harness
-from tests.scenarios.test_spark import driver, executors
+from tests.scenarios.test_spark import driver
 
 BATCH, GPU = {"resource_channel": "batch"}, {"resource_channel": "gpu"}
 DRIVER = DemandUnit(1, amounts({"cpu": "1", "memory": "1Gi"}), ("app-driver",))
@@ -80,17 +78,6 @@ def test_a_driver_that_does_not_fit_has_its_application_demanded_once_and_no_mor
     assert len(writes(harness)) == 2
 
 
-def test_any_group_that_asks_for_an_instance_group_is_demanded_also_by_its_oldest_member():
-    harness = served()
-    harness.add(group(min_member=2), *pods("a", 2, node_selector=BATCH, created=5.0))
-    harness.add(pod("a-old", node_selector=BATCH, created=1.0))
-    harness.wait(2)
-    assert named(harness) == ["demand-a-old"]
-    harness.delete("default/a-old")
-    harness.wait(60)
-    assert named(harness) == ["demand-a-0"]
-
-
 def test_several_instance_groups_have_an_object_each():
     harness = served()
     harness.add(group(min_member=2), pod("a-0", node_selector=BATCH), pod("a-1", node_selector=GPU))
@@ -114,33 +101,6 @@ def test_several_instance_groups_have_an_object_each():
 def test_nothing_is_demanded_for(thing):
     harness = served()
     harness.add(group(min_member=2), thing)
-    harness.wait(60)
-    assert not writes(harness)
-
-
-def test_nothing_is_demanded_for_a_driver_whose_turn_it_is_not():
-    harness = served()
-    harness.add(node("n1", cpu=9, labels=BATCH), pod("filler", group="", cpu=9, node="n1"))
-    spark(harness, "one", created=1.0)
-    spark(harness, "two", created=2.0)
-    harness.wait(5)
-    assert harness.pod("default/two-driver").condition_reason == "NotItsTurn"
-    assert named(harness) == ["demand-one-driver"]
-
-
-def test_one_zone_for_all_is_said():
-    harness = served()
-    topology = Topology(key="topology.kubernetes.io/zone")
-    harness.add(group(min_member=2, topology=topology), *pods("a", 2, node_selector=BATCH))
-    harness.wait(2)
-    assert demand(harness, "demand-a-0").pool.single_zone
-
-
-def test_a_refusal_that_ends_within_a_second_is_never_written():
-    harness = served()
-    spark(harness)
-    harness.wait(0.5)
-    harness.add(node("n1", cpu=9, labels=BATCH))
     harness.wait(60)
     assert not writes(harness)
 
@@ -177,16 +137,6 @@ def test_the_object_is_deleted_at_once_when_the_group_is(end):
     assert named(harness) == []
 
 
-def test_executors_that_come_later_are_not_demanded_by_this_object():
-    harness = served()
-    harness.add(node("n1", cpu=9, labels=BATCH))
-    spark(harness)
-    harness.settle()
-    harness.add(*executors(count=6, node_selector=BATCH))
-    harness.wait(60)
-    assert not writes(harness)
-
-
 def test_a_kind_that_vanishes_and_comes_again_has_all_demanded_anew():
     harness = served()
     spark(harness)
@@ -219,17 +169,6 @@ def test_an_object_that_somebody_deletes_is_made_again_but_not_at_once():
         assert named(harness) == ["demand-app-driver"]
 
 
-def test_an_object_that_somebody_changes_is_put_right():
-    harness = served()
-    spark(harness)
-    harness.wait(60)
-    wanted = demand(harness)
-    assert harness.demands is not None
-    harness.add_demand(stale(), harness.demands[wanted.key].uid)
-    harness.settle()
-    assert demand(harness) == wanted
-
-
 @pytest.mark.without("restarts", why="how often an object may be written is in memory")
 def test_a_name_that_somebody_else_has_is_tried_ever_more_seldom():
     harness = served()
@@ -246,33 +185,6 @@ def test_a_name_that_somebody_else_has_is_tried_ever_more_seldom():
     assert named(harness) == ["demand-app-driver"]
 
 
-@pytest.mark.without("restarts", "standbys", why="how often an object may be written is in memory")
-def test_a_deletion_that_was_lost_is_tried_again():
-    harness = served()
-    spark(harness)
-    harness.wait(2)
-    harness.refuse_demand = lambda _: True
-    harness.delete("default/app-driver")
-    harness.wait(1)
-    assert not harness.machine.gangs
-    assert named(harness) == ["demand-app-driver"]
-    harness.refuse_demand = lambda _: False
-    harness.wait(30)
-    assert named(harness) == []
-    assert [type(effect) for effect in writes(harness)] == [PutDemand, DropDemand, DropDemand]
-
-
-def test_a_restart_writes_nothing_anew_where_nothing_has_changed():
-    harness = served()
-    spark(harness)
-    harness.wait(5)
-    before = len(writes(harness))
-    harness.restart()
-    harness.wait(60)
-    assert len(writes(harness)) == before
-    assert named(harness) == ["demand-app-driver"]
-
-
 def test_a_restart_deletes_what_is_wanted_no_more_and_puts_right_what_has_changed():
     harness = served()
     spark(harness)
@@ -286,37 +198,6 @@ def test_a_restart_deletes_what_is_wanted_no_more_and_puts_right_what_has_change
     assert named(harness) == ["demand-app-driver"]
     harness.wait(2)
     assert demand(harness).pool.units == (executor_unit(4), DRIVER)
-
-
-def test_an_object_for_another_schedulers_pod_is_left_alone():
-    harness = served()
-    harness.add(pod("other", group="", scheduler="second-gangsched"))
-    harness.add_demand(stale("other"))
-    harness.add_demand(stale("nobody"))
-    harness.wait(60)
-    harness.restart()
-    harness.wait(60)
-    assert not writes(harness)
-    assert named(harness) == ["demand-nobody", "demand-other"]
-
-
-def test_an_object_in_a_namespace_that_is_not_served_is_left_alone():
-    harness = served(Policy(namespace="team"))
-    harness.add(pod("app-driver", group=""))
-    harness.add_demand(stale())
-    harness.wait(60)
-    assert not writes(harness)
-
-
-def test_a_group_that_has_failed_for_good_is_demanded_no_more():
-    harness = served()
-    harness.add(group(min_member=2, timeout_policy=TimeoutPolicy.FAIL, max_schedule_time_s=10.0))
-    harness.add(*pods("a", 2, node_selector=BATCH))
-    harness.wait(9)
-    assert named(harness) == ["demand-a-0"]
-    harness.wait(2)
-    assert harness.status("default/a").phase == "Failed"
-    assert named(harness) == []
 
 
 def collect_garbage(harness: Harness) -> None:

@@ -34,15 +34,6 @@ def test_what_no_search_finds_is_told_as_not_found_and_never_as_impossible():
     assert due is None or due > harness.now
 
 
-def test_a_node_more_wakes_a_group_that_was_not_found():
-    harness, members = puzzle(*NOT_FOUND)
-    harness.add(*members)
-    harness.wait(5)
-    harness.add(node("n9", cpu=100))
-    harness.settle(rounds=200)
-    assert len(harness.bound()) == len(members)
-
-
 @pytest.mark.without("all", why="counts the calls of one leader")
 def test_the_machine_rests_beside_a_group_that_is_not_tried_any_more():
     """A group that was not found loses a member. Regression: its finished search made each next call due at once."""

@@ -77,25 +77,6 @@ def test_a_promise_is_believed_for_the_earliest_start_alone():
     assert start(harness) == ExpectedStart(100, 500, Basis.DECLARED)
 
 
-def test_who_has_only_a_limit_may_end_at_any_time():
-    harness = full(runs("p0", 0, 500, expected_s=1070.0), runs("p1", 1, 200), nodes=2)
-    harness.add(*wanting(1))
-    harness.settle()
-    assert start(harness) == ExpectedStart(0, 200, Basis.LIMITS)
-
-
-def test_a_group_that_declares_its_run_time_counts_it_from_when_it_was_scheduled():
-    harness = full(nodes=2)
-    harness.add(*wanting(2, "running", expected_s=600.0))
-    harness.settle()
-    harness.add(*wanting(1))
-    harness.settle()
-    found = start(harness)
-    assert found.earliest == pytest.approx(600 + GRACE_S, abs=1)
-    assert (found.latest, found.why) == (0, Unknown.UNKNOWN)
-    assert found.decides == GroupKey("default", "running")
-
-
 @pytest.mark.parametrize(("owner", "why"), [(SERVICE, Unknown.ENDLESS), (None, Unknown.UNKNOWN)])
 def test_it_is_not_known_when_nothing_tells_when_others_end(owner, why):
     harness = full(runs("p0", 0, 100), runs("p1", 1, owner=owner), nodes=2)
@@ -285,28 +266,10 @@ def test_who_may_be_overtaken_starts_between_both_ways():
     assert start(harness, "small") == ExpectedStart(0, 300, Basis.LIMITS)
 
 
-def test_groups_that_want_other_nodes_do_not_keep_each_other():
-    harness = Harness.settled(*(node(f"n{at}", cpu=1, labels={"pool": "ab"[at]}) for at in range(2)))
-    harness.add(runs("p0", 0, 500), runs("p1", 1, 100))
-    harness.add(*wanting(1, "first", priority=5, pods_with={"node_selector": {"pool": "a"}}))
-    harness.add(*wanting(1, pods_with={"node_selector": {"pool": "b"}}))
-    harness.settle()
-    assert start(harness) == ExpectedStart(0, 100, Basis.LIMITS)
-
-
 def test_all_members_start_in_one_domain_if_they_must():
     harness = Harness.settled(*(node(f"n{at}", cpu=1, labels={"rack": "ab"[at % 2]}) for at in range(4)))
     harness.add(*(runs(f"p{at}", at, 100 * (at + 1)) for at in range(4)))
     harness.add(*wanting(2, topology=Topology("rack", required=True)))
-    harness.settle()
-    assert start(harness) == ExpectedStart(0, 300, Basis.LIMITS)
-
-
-def test_members_that_want_a_node_each_do_not_share_one():
-    harness = Harness.settled(
-        node("n0", cpu=2), node("n1", cpu=2), runs("p0", 0, 100, cpu=2), runs("p1", 1, 300, cpu=2)
-    )
-    harness.add(*wanting(2, pods_with={"host_ports": [HostPort(80)]}))
     harness.settle()
     assert start(harness) == ExpectedStart(0, 300, Basis.LIMITS)
 
@@ -349,16 +312,6 @@ def test_a_latest_start_beyond_the_horizon_is_not_told():
     harness.add(*wanting(1))
     harness.settle()
     assert start(harness) == ExpectedStart(100, 0, Basis.DECLARED, Unknown.HORIZON)
-
-
-def test_the_question_changes_nothing():
-    harness = full(*(runs(f"p{at}", at, 100 * (at + 1)) for at in range(4)))
-    harness.add(*wanting(2, "first", priority=5))
-    harness.add(*wanting(2))
-    harness.settle()
-    before = start(harness)
-    assert harness.machine.validate() == []
-    assert start(harness) == before
 
 
 def test_a_group_with_reserved_places_starts_by_then_even_if_that_relies_on_promises():
@@ -505,19 +458,6 @@ def test_what_was_told_is_taken_back_if_nothing_is_asked_for_any_more(by):
     assert told(harness) is None
 
 
-def test_the_next_leader_keeps_what_was_told_until_it_has_found_it_out():
-    harness, before = waits_for_three_of_four(5000)
-    harness.restart()
-    harness.wait(5)
-    harness.add(pod("another", cpu=9))
-    harness.wait(20)
-    assert told(harness) == before
-    harness.wait(60)
-    now = told(harness)
-    assert now is not None
-    assert now.latest == pytest.approx(before.latest, abs=60)
-
-
 @pytest.mark.parametrize("ends_in", [None, 300], ids=["endless", "limited"])
 def test_room_that_is_not_enough_is_no_start(ends_in):
     """Amounts suffice now, and when others have ended: neither says when the port is free."""
@@ -537,15 +477,6 @@ def test_a_reserved_start_that_has_passed_is_not_told():
     assert start(harness).latest == 0
 
 
-def test_a_reserved_start_beyond_the_horizon_is_not_told():
-    harness = full(runs("p0", 0, HORIZON_S + 9000), nodes=1)
-    harness.add(*wanting(1))
-    harness.wait(1801)
-    plan = harness.gang("default/g").operations.plan
-    assert plan is not None
-    assert start(harness) == ExpectedStart(why=Unknown.HORIZON)
-
-
 @pytest.mark.parametrize(
     ("begins_at", "outside_s"),
     [(200, []), (390, [0]), (520, [60])],
@@ -561,16 +492,6 @@ def test_how_far_a_group_starts_from_what_it_was_told_five_minutes_before_is_mea
     found = harness.machine.take_measured().starts
     assert [basis for basis, _ in found] == [Basis.LIMITS] * len(outside_s)
     assert [outside for _, outside in found] == pytest.approx(outside_s, abs=2)
-
-
-def test_the_start_of_a_group_that_goes_is_not_measured():
-    harness = full(runs("p0", 0, 400), nodes=1)
-    harness.add(*wanting(1))
-    harness.wait(390)
-    harness.delete("default/g-0")
-    harness.delete_group("default/g")
-    harness.wait(60)
-    assert harness.machine.take_measured().starts == []
 
 
 def test_the_start_of_a_group_with_more_members_than_it_needs_is_measured_too():

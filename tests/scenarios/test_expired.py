@@ -12,7 +12,6 @@ from gangsched.core.machine import Machine
 from gangsched.core.objects.effects import DeleteGroup, EmitEvent, PatchPodCondition
 from gangsched.core.objects.events import GroupExpired, Synced
 from gangsched.core.objects.pod import PodPhase
-from gangsched.core.objects.podgroup import TimeoutPolicy
 from gangsched.core.objects.policy import Policy
 from tests.builders import group, key, node, pod, pods
 from tests.harness import Harness
@@ -52,13 +51,6 @@ def test_a_finished_group_is_deleted_and_nothing_is_said_of_its_pods(last: PodPh
     assert len(harness.pods) == 2
 
 
-def test_a_group_whose_pods_are_gone_is_deleted() -> None:
-    harness = finished()
-    harness.delete("default/a-0", "default/a-1")
-    harness.wait(2)
-    assert expire(harness)
-
-
 def _member_arrives(harness: Harness) -> None:
     harness.add(pod("default/a-9", group="a"))
 
@@ -91,44 +83,10 @@ def test_a_group_of_which_a_pod_lives_stays_until_the_pod_has_ended(change: Call
         assert expire(harness)
 
 
-def test_a_member_that_arrives_with_the_news_keeps_the_group() -> None:
-    harness = finished()
-    there = harness.groups[A]
-    harness.add(pod("default/a-9", group="a"))
-    harness.report(GroupExpired(A, there.uid, there.resource_version))
-    harness.settle()
-    assert A in harness.groups
-
-
 @pytest.mark.parametrize("fields", [{"uid": "former"}, {"resource_version": "1"}], ids=str)
 def test_a_group_that_was_recreated_or_has_changed_since_stays(fields: dict[str, str]) -> None:
     harness = finished()
     assert not expire(harness, **fields)
-
-
-def test_a_group_that_waits_or_runs_stays() -> None:
-    harness = Harness.waited(2, node(cpu=16), group("a", min_member=2), pod("default/a-0", group="a"))
-    assert not expire(harness)
-    harness.add(pod("default/a-1", group="a"))
-    harness.settle()
-    harness.run_pods()
-    harness.wait(2)
-    assert not expire(harness)
-
-
-def test_a_group_that_timed_out_for_good_stays_while_its_members_live() -> None:
-    harness = Harness.of(group("a", min_member=1, timeout_policy=TimeoutPolicy.FAIL), pod("default/a-0", group="a"))
-    harness.wait(70)
-    assert harness.status("default/a").phase == "Failed"
-    assert not expire(harness)
-
-
-def test_a_group_of_another_installation_stays() -> None:
-    harness = finished(scheduler_names=("gangsched",))
-    harness.delete("default/a-0", "default/a-1")
-    harness.add(replace(harness.groups[A], scheduler="other"))
-    harness.wait(2)
-    assert not expire(harness)
 
 
 def test_a_standby_deletes_nothing_and_does_not_remember() -> None:

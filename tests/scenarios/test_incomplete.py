@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from gangsched.core.objects.declaration import Declaration
-from gangsched.core.objects.policy import Policy
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 
@@ -43,22 +42,6 @@ def test_pods_that_all_have_gates_say_what_is_declared():
     assert len(harness.bound()) == 2
 
 
-def test_a_gated_pod_is_no_member_until_its_gate_is_gone():
-    harness = Harness.waited(2, node(), group("a", min_member=2), pod("a-0"), pod("a-1", gated=True))
-    assert harness.status("default/a").members == 1
-    harness.change("default/a-1", gated=False)
-    harness.settle()
-    assert len(harness.bound()) == 2
-
-
-def test_a_terminating_pod_is_no_member():
-    harness = Harness.waited(2, node(), group("a", min_member=2), pod("a-0"), pod("a-1", terminating=True))
-    assert harness.bound() == []
-    assert harness.condition("default/a").message == (
-        "1 of 2 members exist; 1 more member is needed, or a lower minimum."
-    )
-
-
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tells anew or not at all")
 def test_a_pod_of_another_scheduler_is_no_member_and_one_event_says_so():
     harness = Harness.waited(
@@ -71,13 +54,6 @@ def test_a_pod_of_another_scheduler_is_no_member_and_one_event_says_so():
     harness.delete_group("default/a")
     harness.wait(60)
     assert len(harness.events("ForeignMember")) == 1
-
-
-def test_a_group_may_mix_the_accepted_scheduler_names():
-    harness = Harness(Policy(scheduler_names=("gangsched", "gang-b")))
-    harness.add(node(), group("a", min_member=2), pod("a-0"), pod("a-1", scheduler="gang-b"))
-    harness.settle()
-    assert len(harness.bound()) == 2
 
 
 def test_members_of_another_namespace_do_not_count():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gangsched.core.objects.pod import PodPhase
 from tests import preempting, reserving
-from tests.builders import group, node, pod, pods
+from tests.builders import group, node, pod
 from tests.harness import Harness
 from tests.scenarios.test_rollback import half_bound
 
@@ -20,28 +20,6 @@ pytestmark = pytest.mark.without(
 def waits(harness: Harness) -> list[float]:
     """How long the gangs waited that have been bound since the last look."""
     return [round(waited_s) for _, waited_s in harness.machine.take_measured().waits]
-
-
-@pytest.mark.parametrize("bound_first", [True, False])
-def test_the_wait_of_a_second_run_is_counted_from_that_run(bound_first):
-    """A group runs for 4,980 s (or waits in vain), its members go, new ones come at once and wait ten seconds: the wait
-    was 4,990 s."""
-    harness = Harness()
-    room = node("n1", cpu=2)
-    harness.add(group("a", min_member=2, max_schedule_time_s=7200.0), *pods("a", 2), *([room] if bound_first else []))
-    harness.wait(4980)
-    if bound_first:
-        assert waits(harness) == [0]
-        harness.run_pods(PodPhase.SUCCEEDED)
-        harness.delete_node("n1")
-    else:
-        harness.delete("default/a-0", "default/a-1")
-    harness.add(*pods("a", 2, first=2))
-    harness.wait(10)
-    harness.add(room)
-    harness.wait(2)
-    [waited_s] = waits(harness)
-    assert 10 <= waited_s <= 12
 
 
 def test_the_time_partial_of_an_attempt_that_is_retried_is_counted_from_its_beginning():
