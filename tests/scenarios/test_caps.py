@@ -76,22 +76,21 @@ def test_one_tiny_pod_holds_nothing_of_the_cluster_and_is_told_why():
 
 
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
-@pytest.mark.slow
 def test_several_groups_and_namespaces_hold_up_to_each_namespace_s_share():
-    harness = cluster()
+    harness = cluster(cores=160)
     for space in ("a", "b", "c"):
         for name in (f"{space}/1", f"{space}/2", f"{space}/3"):
-            harness.add(attack(name, places=150), seed(name))
+            harness.add(attack(name, places=15), seed(name))
     harness.wait(2)
-    assert [held(harness, space) for space in ("a", "b", "c")] == [300, 300, 300]
+    assert [held(harness, space) for space in ("a", "b", "c")] == [30, 30, 30]
     assert [harness.status(f"a/{name}").phase for name in (1, 2, 3)] == ["Reserved", "Reserved", "Queued"]
     assert harness.condition("a/3").message.startswith(
         "Namespace a may hold 25% of the cluster's cpu for members that do not exist yet "
-        "(namespaceLimits.heldPercent), 400 of 1600; it holds 300, and this group asks for 150 more: "
+        "(namespaceLimits.heldPercent), 40 of 160; it holds 30, and this group asks for 15 more: "
     )
-    harness.add(*workers("a/1", 50))
+    harness.add(*workers("a/1", 5))
     harness.wait(2)
-    assert held(harness, "a") == 400, "a taken place is counted no longer, and the next group is tried at once"
+    assert held(harness, "a") == 40, "a taken place is counted no longer, and the next group is tried at once"
 
 
 @pytest.mark.parametrize(
@@ -201,12 +200,12 @@ def test_a_restart_with_a_lower_limit_does_not_hold_what_is_beyond_it():
 
 
 def test_bindings_in_flight_are_not_capped():
-    harness = cluster()
+    harness = cluster(Policy(namespace_limits=NamespaceLimits(held_places=10)), cores=160)
     harness.withhold = lambda _: True
-    harness.add(group("attack/b", min_member=1500), *pods("b", 1500, namespace="attack"))
+    harness.add(group("attack/b", min_member=150), *pods("b", 150, namespace="attack"))
     harness.wait(HOLD_S + 100)
     flying = harness.gang("attack/b").operations.bindings.values()
-    assert len(flying) == 1500
+    assert len(flying) == 150
     assert all(binding.state is BindState.SENT for binding in flying)
 
 
