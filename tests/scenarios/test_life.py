@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from gangsched.core.gang import life
 from gangsched.core.gang.gang import MOST_TOLD
-from gangsched.core.gang.life import NoRest, Row
+from gangsched.core.gang.life import Chapter, NoRest, Row
 from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.events import PodSeen
 from gangsched.core.objects.faults import Fault
@@ -49,6 +49,13 @@ def test_a_story_keeps_its_last_steps():
     assert sorted(at for at, _ in story) == [at for at, _ in story]
 
 
+def test_a_pod_without_a_group_has_no_story():
+    harness = Harness.settled(node(cpu=8), pod("p", group="", cpu=99))
+    (gang,) = harness.machine.gangs.values()
+    assert gang.plain
+    assert gang.story == []
+
+
 @pytest.mark.faults
 def test_rows_that_contradict_each_other_park_the_gang_and_its_story_names_them(monkeypatch):
     row = Row("never done", lambda _: True, lambda _: None)
@@ -60,6 +67,13 @@ def test_rows_that_contradict_each_other_park_the_gang_and_its_story_names_them(
     assert isinstance(fault, Fault)
     assert isinstance(fault.error, NoRest)
     assert {what for _, what in fault.story} == {"Declared", "never done"}
+
+
+def test_every_row_belongs_to_a_stage_and_no_name_is_given_twice():
+    assert all(isinstance(chapter, Chapter) for chapter in life.TABLE)
+    rows = [row for chapter in life.TABLE for row in chapter.rows]
+    assert len({row.name for row in rows}) == len(rows)
+    assert {row.stage for row in rows} == {"", life.WAITING, life.SCHEDULED}
 
 
 # What tells a gang nothing new
