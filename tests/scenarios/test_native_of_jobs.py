@@ -87,10 +87,11 @@ def of_job(number: int, *, owned: bool, **labels: str) -> Pod:
     return pod_value(msgspec.json.decode(json.dumps(body), type=wire.Pod), DEFAULT, WORKLOADS)
 
 
-def started(cpus: int, *others: Any, owned: bool = True, labels: dict[str, str] = ASKED, **said: str) -> Harness:
+def started(cpus: int, *others: Any, owned: bool = True, labels: dict[str, str] = ASKED, least: str = "") -> Harness:
     """The Job with its five pods, a node and these others, after five seconds; by default where Jobs are gangs."""
     harness = Harness()
     harness.label_namespace("default", labels)
+    said = {"gangsched.io/min-member": least} if least else {}
     harness.add(node("n1", cpu=cpus), job(**said), *others, *(of_job(number, owned=owned) for number in range(5)))
     harness.wait(5)
     return harness
@@ -160,7 +161,7 @@ class TestWhatTheJobStatesForItsGroup:
 
     def test_a_minimum_by_annotation_takes_precedence(self):
         """Regression: the smaller of both counted, so a part of what the user asked for was bound."""
-        harness = started(3, native_group({"gang": {"minCount": 3}}), **{"gangsched.io/min-member": "4"})
+        harness = started(3, native_group({"gang": {"minCount": 3}}), least="4")
         assert harness.bound() == []
         harness.add(node("n2", cpu=1))
         harness.wait(5)
