@@ -410,6 +410,18 @@ def test_members_take_the_lesser_alternative_if_only_then_all_get_devices(harnes
     assert sorted(len(each) for each in harness.gadgets.allocated().values()) == [1, 1, 1]
 
 
+def test_members_of_another_kind_leave_a_device_that_only_one_member_can_use(harness: Harness) -> None:
+    """Regression: the first kind of members took the first devices, and the second kind never fitted."""
+    picky = wishes(asks(where=f"device.attributes['{DRIVER}'].model == 'a100'"))
+    devices = (gpu("gpu-0", "a100"), gpu("gpu-1", "l4"), gpu("gpu-2", "l4"))
+    harness.add(node("n", cpu="8"), group(min_member=3))
+    harness.offer(GPUS, gpus("n", devices=devices), *claims(2), device_claim("a-2", picky))
+    harness.add(*members(3))
+    harness.settle()
+    assert len(harness.bound()) == 3
+    assert harness.gadgets.allocated()["a-2"] == [(DRIVER, "n", "gpu-0")]
+
+
 def test_a_search_for_devices_that_was_cut_short_is_no_proof(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gangsched.core.constraints.allocation.MOST_ERRANDS", 2)
     harness.add(node("n", cpu="8"), group(min_member=3))
