@@ -118,6 +118,19 @@ class TestRolesFromPods:
         harness.wait(2)
         assert len(harness.bound()) == 6
 
+    def test_lists_that_differ_bind_nobody(self):
+        harness = Harness()
+        other = json.dumps([{"name": "worker", "minMember": 1}, {"name": "ps", "minMember": 1}])
+        harness.add(node(), yunikorn("w-0", task_groups=WORKERS, task_group="worker"))
+        harness.add(yunikorn("w-1", task_groups=other, task_group="worker"))
+        harness.wait(2)
+        assert harness.bound() == []
+        reason, message = told(harness, "w-0")
+        assert reason == "Contradiction"
+        assert message.endswith(
+            f"disagree on the annotation {YUNIKORN}/task-groups; give all members that have it the same value."
+        )
+
     def test_a_task_group_that_is_not_listed_is_told(self):
         harness = Harness.waited(2, node(), yunikorn("lead", task_groups=WORKERS), yunikorn("w-0", task_group="wroker"))
         assert told(harness, "w-0") == (

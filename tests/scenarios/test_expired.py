@@ -89,6 +89,14 @@ def test_a_group_that_was_recreated_or_has_changed_since_stays(fields: dict[str,
     assert not expire(harness, **fields)
 
 
+def test_a_group_of_another_installation_stays() -> None:
+    harness = finished(scheduler_names=("gangsched",))
+    harness.delete("default/a-0", "default/a-1")
+    harness.add(replace(harness.groups[A], scheduler="other"))
+    harness.wait(2)
+    assert not expire(harness)
+
+
 def test_a_standby_deletes_nothing_and_does_not_remember() -> None:
     harness = finished()
     there = harness.groups[A]

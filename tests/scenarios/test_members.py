@@ -56,6 +56,14 @@ def test_members_above_max_member_are_not_scheduled_and_say_so():
     assert harness.bound() == ["default/a-1", "default/a-2", "default/a-3"]
 
 
+def test_members_that_only_the_maximum_keeps_out_leave_a_group_incomplete_with_a_reason():
+    harness = Harness()
+    harness.add(group("a", min_member=2, max_member=2, roles=(Role("w", 1, 1),)), *pods("a", 2, role="w"), node())
+    harness.wait(2)
+    assert harness.bound() == []
+    assert "some of them exceed maxMember and do not count" in harness.condition("default/a").message
+
+
 def test_a_relabelled_pod_of_an_earlier_run_is_forgotten_by_its_group():
     """The only member succeeds, which ends the run; then its label changes to another group."""
     harness = Harness.settled(group("a", min_member=1), group("b", min_member=1), pod("a-0"), node())
