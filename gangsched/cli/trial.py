@@ -231,6 +231,7 @@ class Trial:
         import msgspec  # noqa: PLC0415 - see the package
 
         from gangsched.kube.client.errors import KubeError  # noqa: PLC0415
+        from gangsched.kube.client.session import MERGE_PATCH  # noqa: PLC0415
 
         try:
             found = await self._session.request("GET", _CRD)
@@ -241,11 +242,14 @@ class Trial:
                 return True
             if await self._is_used(meta):
                 _say(f"The CRD of PodGroups stays, because others use it by now. To delete it: {self._guide.deletion}")
+                # It is nobody's trial any more: the next one uses it as it is.
+                unmarked = msgspec.json.encode({"metadata": {"uid": meta["uid"], "annotations": {_TRIAL: None}}})
+                (await self._session.request("PATCH", _CRD, body=unmarked, content_type=MERGE_PATCH)).checked()
                 return True
             body = msgspec.json.encode({"preconditions": {"uid": meta["uid"]}})
             (await self._session.request("DELETE", _CRD, body=body)).checked()
         except KubeError as error:
-            _say(f"The CRD of PodGroups could not be deleted: {shown(str(error))}")
+            _say(f"The CRD of PodGroups could not be deleted or left to others: {shown(str(error))}")
             return False
         _say("The CRD of PodGroups is deleted again.")
         return True

@@ -72,18 +72,12 @@ def test_it_runs_a_gang_and_leaves_no_crd(cluster: ControlPlane) -> None:
     cluster.kubectl("delete", "job", "first")
 
 
-def test_a_crd_that_others_have_written_since_stays(cluster: ControlPlane) -> None:
+def test_a_crd_that_others_have_written_since_stays_and_the_next_trial_uses_it(cluster: ControlPlane) -> None:
     child = tried(cluster)
     until(lambda: "explain first" in said(child))
     crds.install(cluster)
     assert end(child) == 0
     assert "stays, because others use it by now" in said(child)
-    assert has_crd(cluster)
-    cluster.kubectl("delete", CRD)
-
-
-def test_a_crd_that_was_there_stays(cluster: ControlPlane) -> None:
-    crds.install(cluster)
     child = tried(cluster)
     until(lambda: "explain first" in said(child))
     assert "leave it as it is" in said(child)

@@ -100,6 +100,18 @@ def test_after_a_pause_many_pods_without_a_group_are_tried_one_by_one() -> None:
 # Who is paused where
 
 
+@pytest.mark.without("disorder", why="a pod is made again before the failure of the last one is seen")
+def test_a_pod_without_a_group_goes_where_none_has_failed_once_the_pause_everywhere_ends() -> None:
+    """Regression: it went back to the first node that had rejected it, again and again."""
+    harness = Harness()
+    fates = {"n0": Fate.REJECTED, "n1": Fate.REJECTED, "n2": Fate.RUNS}
+    harness.add(*(node(name, cpu=15) for name in fates))
+    loop = Loop(harness, plain, 1, fate=lambda found: fates[found.node])
+    loop.run_for(30)
+    assert len(loop.failed) <= 3
+    assert [found.node for found in loop.pods()] == ["n2"]
+
+
 @pytest.mark.without("disorder", "restarts", "standbys", "leaderless", why="when it restarts is what is asked")
 def test_a_group_leaves_the_domain_that_it_prefers_once_its_pods_have_failed_there_again() -> None:
     """Each time, a new leader does not know that the node refused them; the failed pods still tell of it."""

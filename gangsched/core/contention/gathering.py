@@ -185,7 +185,7 @@ class Gathering:
             return
         self._obstacles.subtract(dict(before.obstacles))
         self._obstacles.update(dict(share.obstacles))
-        if share.units != before.units:
+        if (share.units, share.victims) != (before.units, before.victims):
             self._pooled.setdefault(owner, before)
         if share != _NOTHING:
             self._kept[owner] = share
