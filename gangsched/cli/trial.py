@@ -231,7 +231,6 @@ class Trial:
         import msgspec  # noqa: PLC0415 - see the package
 
         from gangsched.kube.client.errors import KubeError  # noqa: PLC0415
-        from gangsched.kube.client.session import MERGE_PATCH  # noqa: PLC0415
 
         try:
             found = await self._session.request("GET", _CRD)
@@ -242,17 +241,28 @@ class Trial:
                 return True
             if await self._is_used(meta):
                 _say(f"The CRD of PodGroups stays, because others use it by now. To delete it: {self._guide.deletion}")
-                # It is nobody's trial any more: the next one uses it as it is.
-                unmarked = msgspec.json.encode({"metadata": {"uid": meta["uid"], "annotations": {_TRIAL: None}}})
-                (await self._session.request("PATCH", _CRD, body=unmarked, content_type=MERGE_PATCH)).checked()
+                await self._take_mark_off(meta)
                 return True
             body = msgspec.json.encode({"preconditions": {"uid": meta["uid"]}})
             (await self._session.request("DELETE", _CRD, body=body)).checked()
         except KubeError as error:
-            _say(f"The CRD of PodGroups could not be deleted or left to others: {shown(str(error))}")
+            _say(f"The CRD of PodGroups could not be deleted: {shown(str(error))}")
             return False
         _say("The CRD of PodGroups is deleted again.")
         return True
+
+    async def _take_mark_off(self, meta: dict[str, Any]) -> None:
+        """Let the next trial use the CRD as it is: it belongs to others, who must not be told to delete it."""
+        import msgspec  # noqa: PLC0415 - see the package
+
+        from gangsched.kube.client.errors import KubeError  # noqa: PLC0415
+        from gangsched.kube.client.session import MERGE_PATCH  # noqa: PLC0415
+
+        body = msgspec.json.encode({"metadata": {"uid": meta["uid"], "annotations": {_TRIAL: None}}})
+        try:
+            (await self._session.request("PATCH", _CRD, body=body, content_type=MERGE_PATCH)).checked()
+        except KubeError as error:
+            _say(f"Remove its annotation {_TRIAL} before the next trial; that failed here: {shown(str(error))}")
 
     async def _is_used(self, meta: dict[str, Any]) -> bool:
         """Whether somebody else has written the CRD, or another gangsched the status of a PodGroup."""
