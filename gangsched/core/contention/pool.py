@@ -75,7 +75,8 @@ class Pool(NamedTuple):
         """From when on more may leave, or fewer, though nothing has happened, in epoch seconds."""
         first = self.gone_by + OVERDUE_S
         if first <= now:
-            first = min(filter(now.__lt__, map(_overdue_at, self.leaving.values())), default=float("inf"))
+            later = (end for end in map(_overdue_at, self.leaving.values()) if end > now)
+            first = min(later, default=float("inf"))
         return min(self.protected_until(now), first)
 
 

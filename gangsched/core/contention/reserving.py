@@ -280,8 +280,9 @@ class Reserving:
             running = self._running[gang.key] = self._begun(gang, ask, pool, now)
         if running.search is None and (departures := running.departing.go_on(budget)) is not None:
             running.search = Earliest(ask, departures, now)
-        snapshot = partial(self._asking.snapshot, gang, {}, budget, now)
-        found = running.search.go_on(snapshot()) if running.search is not None and budget else None
+        found = None
+        if running.search is not None and budget:
+            found = running.search.go_on(self._asking.snapshot(gang, {}, budget, now))
         if found is None:
             self.unfinished = True
             return
