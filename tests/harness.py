@@ -839,7 +839,8 @@ class Harness:
         if there is not None and there.uid == effect.uid and not self.refuse_phase(effect):
             assert isinstance(there.phase, SeenCondition)
             assert there.phase.version == effect.version
-            self.add(replace(there, phase=replace(there.phase, condition=effect.condition)))
+            since = float(int(effect.since)) if effect.condition.scheduled else 0.0
+            self.add(replace(there, phase=replace(there.phase, condition=replace(effect.condition, since=since))))
 
     def _patch_status(self, effect: PatchStatus) -> None:
         self.inbox.append(self.refuse_status(effect) or self._answer_status(effect))

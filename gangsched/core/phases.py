@@ -8,7 +8,9 @@ nothing to wait for. A phase that another client wrote is left alone while it st
 Kubernetes' own PodGroups have a condition that says whether the group was scheduled. kube-scheduler writes it for each
 group of which it schedules a pod, and never takes True back (pkg/scheduler/schedule_one_podgroup.go); so does gangsched
 where all pods are its own. Each PodGroup of a tree has its own: True once the tree is scheduled and the PodGroup's
-minCount is bound. A message alone is written at the interval of messages.
+minCount is bound. Its time is renewed when no member is left that existed then: a new leader would otherwise take a
+quorum that is half bound for one that was whole, because an earlier run of the group was. A message alone is written at
+the interval of messages.
 
 A write that the watch does not show is repeated, at growing intervals: another writer may have been first, Volcano's
 scheduler may be the leader, or the right may be missing.
@@ -170,10 +172,9 @@ class Phases:
             return None
         last = self._sent.get(place)
         sent = last.what if last is not None and last.uid == group.uid else None
-        true = sent if isinstance(sent, GroupCondition) and sent.scheduled else None
-        if true is not None and true.generation >= group.phase.generation:
-            return true
-        wanted = condition_of(gang, assessment, group, group.phase, parts)
+        told = sent if isinstance(sent, GroupCondition) and sent.scheduled else group.phase.condition
+        wanted = condition_of(gang, assessment, group, group.phase.generation, told, parts)
+        true = told if told is not None and told.scheduled else None
         return wanted if true is None or (wanted is not None and wanted.scheduled) else true
 
     def _has_others(self, named: GroupKey, key: GroupKey) -> bool:
@@ -223,7 +224,7 @@ def _effect(group: ForeignGroup, wanted: Wanted, now: float) -> Effect:
         return PutPhase(group.key, group.uid, wanted)
     seen = group.phase if isinstance(group.phase, SeenCondition) else SeenCondition()
     changes = seen.condition is None or seen.condition.scheduled != wanted.scheduled
-    return PutCondition(group.key, group.uid, wanted, seen.version, since=now if changes else 0.0)
+    return PutCondition(group.key, group.uid, wanted, seen.version, since=wanted.since or (now if changes else 0.0))
 
 
 def _phase(group: ForeignGroup, gang: Gang | None, assessment: Assessment | None) -> ForeignPhase:

@@ -13,7 +13,7 @@ from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import NATIVE, GroupKey
 from gangsched.core.objects.effects import PutCondition
 from gangsched.core.objects.events import ForeignGroupsHidden, ForeignGroupsReplaced
-from gangsched.core.objects.pod import Pod, PodPhase
+from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup, GroupCondition, SeenCondition, SeenPhase
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, Refused
@@ -24,6 +24,7 @@ from tests.builders import group, node, pod
 from tests.harness import Harness
 from tests.scenarios.test_foreign import member, members
 
+SET = Owner("StatefulSet", "g", "set-g", "apps")
 SCHEDULED = GroupCondition(scheduled=True, reason="Scheduled", generation=1)
 
 
@@ -56,16 +57,25 @@ def read(
     return chosen(settings or Settings()).kinds["native"].read("native", json.dumps(body).encode(), version)[1]
 
 
-def written(scheduled: str, reason: str, message: str = "", *, kind: str = "PodGroupInitiallyScheduled") -> dict:
+def written(
+    scheduled: str, reason: str, message: str = "", *, kind: str = "PodGroupInitiallyScheduled", since: str = ""
+) -> dict:
     """A status with the condition, as kube-scheduler writes it."""
     said = {"status": scheduled, "reason": reason, "message": message, "observedGeneration": 1}
+    said |= {"lastTransitionTime": since} if since else {}
     return {"conditions": [{"type": "DisruptionTarget", "status": "False"}, {"type": kind, **said}]}
 
 
+def seen(harness: Harness, name: str = "g") -> SeenCondition:
+    phase = harness.foreign[NATIVE, GroupKey("default", name)].phase
+    assert isinstance(phase, SeenCondition)
+    return phase
+
+
 def condition(harness: Harness, name: str = "g") -> GroupCondition | None:
-    seen = harness.foreign[NATIVE, GroupKey("default", name)].phase
-    assert isinstance(seen, SeenCondition)
-    return seen.condition
+    """The condition but for its time."""
+    there = seen(harness, name).condition
+    return there and replace(there, since=0.0)
 
 
 def puts(harness: Harness) -> list[PutCondition]:
@@ -187,6 +197,56 @@ class TestTrueIsForEver:
         assert condition(harness) == SCHEDULED
 
 
+class TestItsTime:
+    """A new leader knows by it whether the present run's quorum was bound."""
+
+    def renewed(self, harness: Harness) -> bool:
+        """Whether the time was written anew, and is that of a binding; then the clock goes on."""
+        true = [effect.since for effect in puts(harness) if effect.condition.scheduled]
+        assert set(true) <= {int(each.bound_at) for each in harness.pods.values()} | {*true[:1]}
+        harness.wait(60)
+        return len(true) > 1
+
+    def turned_over(self, spec: dict[str, Any] | None, count: int, *, together: bool = False) -> Harness:
+        """A group of which this many members are replaced after it was scheduled, one by one or all together."""
+        harness = Harness.waited(60, node(cpu=2), read(spec), *members(2, "native"))
+        for names in [range(count)] if together else [[number] for number in range(count)]:
+            harness.delete(*(f"default/g-{number}" for number in names))
+            for number in names:
+                harness.add(replace(members(1, "native", first=number)[0], uid=f"new-{number}", created=harness.now))
+            harness.wait(30)
+        assert len(harness.bound()) == 2
+        return harness
+
+    def test_is_that_of_the_last_binding(self):
+        harness = Harness.waited(60, node(cpu=2), read(), *members(2, "native"))
+        assert [effect.since for effect in puts(harness)] == [int(harness.pod("default/g-0").bound_at)]
+
+    @pytest.mark.parametrize("together", [False, True], ids=["one by one", "at once"])
+    def test_is_renewed_when_all_members_have_been_made_again(self, together):
+        assert self.renewed(self.turned_over(None, 2, together=together))
+
+    def test_is_kept_while_a_member_of_that_time_lives(self):
+        assert not self.renewed(self.turned_over(None, 1))
+
+    def test_is_kept_in_a_group_that_one_member_makes_whole(self):
+        assert not self.renewed(self.turned_over({"schedulingPolicy": {"basic": {}}}, 2))
+
+    @pytest.mark.without("restarts", "standbys", why="another leader is what is asked for, at one moment")
+    @pytest.mark.parametrize(("created", "evicted"), [(0.0, []), (1.0, ["default/g-0"])], ids=["old", "new"])
+    def test_a_new_leader_undoes_what_is_bound_of_a_later_run_alone(self, created, evicted):
+        """Of two members one is bound, and the other has waited since before; the condition became True a while ago."""
+        harness = Harness()
+        true = harness.now - 10.0
+        seen = SeenCondition(replace(SCHEDULED, since=true), "v1beta1", 1)
+        first, second = (replace(each, created=true + created) for each in members(2, "native", owner=SET))
+        harness.add(node(cpu=1), replace(read(), phase=seen))
+        harness.add(replace(first, node="n1", bound_at=true + 2.0), second)
+        harness.restart()
+        harness.wait(100)
+        assert harness.evicted == evicted
+
+
 def theirs(**fields: Any) -> Pod:
     return member("theirs", "native", scheduler="default-scheduler", **fields)
 
@@ -287,6 +347,12 @@ def test_two_systems_podgroups_of_one_name_have_each_their_own():
             written("False", "Unschedulable", "why", kind="PodGroupScheduled"),
             SeenCondition(GroupCondition(False, "Unschedulable", "why", 1), "v1alpha2", 1),
         ),
+        (
+            "v1beta1",
+            written("True", "Scheduled", since="2026-01-02T03:04:05Z"),
+            SeenCondition(replace(SCHEDULED, since=1767323045.0), "v1beta1", 1),
+        ),
+        ("v1beta1", written("True", "Scheduled", since="yesterday"), None),
         ("v1beta1", written("Unknown", "x"), SeenCondition(GroupCondition(False, "x", "", 1), "v1beta1", 1)),
         ("v1beta1", {"conditions": "no"}, None),
     ],

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gangsched.core.objects.declaration import GroupKey, Level, Preference, Role, Topology
-from gangsched.core.objects.pod import DeviceUse
+from gangsched.core.objects.pod import DeviceUse, Pod
 from gangsched.core.objects.record import Minima
 from gangsched.core.objects.shape import Amounts
 from gangsched.core.objects.status import GroupStatus
@@ -116,13 +116,20 @@ class SeenPhase(Struct, frozen=True, gc=False, tag=True):
 class GroupCondition(Struct, frozen=True, gc=False):
     """Whether a native PodGroup was scheduled, in its status, as kube-scheduler says it: True for ever once it was.
 
-    `generation` is that of the spec that was looked at.
+    `generation` is that of the spec that was looked at. `since`: when the last member of the quorum was bound, if it
+    was scheduled; 0.0 if that is unknown. A group whose members have all been replaced or made again since is scheduled
+    anew.
     """
 
     scheduled: bool
     reason: str
     message: str = ""
     generation: int = 0
+    since: float = 0.0
+
+    def knew(self, pod: Pod) -> bool:
+        """Whether the pod existed at the condition's time, if that is known; times have a resolution of one second."""
+        return not self.since or self.since >= int(pod.created)
 
     def differs_in_words(self, other: GroupCondition) -> bool:
         """Whether both say the same, but for the message and the generation."""
@@ -148,13 +155,19 @@ class SeenCondition(Struct, frozen=True, gc=False, tag=True):
         """Whether the condition says that the group was scheduled."""
         return self.condition is not None and self.condition.scheduled
 
+    def shows(self, oldest: Pod) -> bool:
+        """Whether the condition says that the group was scheduled, in the run of which this is the oldest member."""
+        return self.condition is not None and self.condition.scheduled and self.condition.knew(oldest)
+
     def takes(self, wanted: GroupCondition) -> bool:
         """Whether this condition may be written: another one, which takes no True back.
 
-        True changes only its generation, once the group has what a changed spec asks for.
+        True changes only its generation, once the group has what a changed spec asks for, and its time, once other
+        members are bound than those for which it was written.
         """
         if self.condition is not None and self.condition.scheduled:
-            return wanted.scheduled and wanted.generation > self.condition.generation
+            newer = wanted.generation > self.condition.generation or wanted.since > self.condition.since
+            return wanted.scheduled and newer
         return self.condition != wanted
 
     @property

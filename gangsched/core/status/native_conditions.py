@@ -13,8 +13,8 @@ from gangsched.core.declarations.trees import TREE_KINDS
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
 from gangsched.core.objects.declaration import NATIVE, GroupKey
-from gangsched.core.objects.pod import Pod, PodPhase
-from gangsched.core.objects.podgroup import ForeignGroup, GroupCondition, SeenCondition
+from gangsched.core.objects.pod import Pod, PodPhase, by_age
+from gangsched.core.objects.podgroup import ForeignGroup, GroupCondition
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.wording import shortened
 from gangsched.core.status.conditions import NO_ROOM
@@ -38,31 +38,47 @@ REFUSALS = NO_ROOM | {Reason.VOLUME_NOT_READY, Reason.RESOURCE_CLAIM_NOT_READY}
 
 
 class Parts(Struct):
-    """A gang's members by the native group that they name: how many are `bound`, and the first that is `waiting`."""
+    """A gang's members by the native group that they name: how many are `bound`, and the first that is `waiting`.
+
+    `oldest` is the oldest bound member that lives, `since` when the last of them was bound.
+    """
 
     bound: Counter[str] = field(default_factory=Counter)
     waiting: dict[str, Pod] = field(default_factory=dict)
+    oldest: dict[str, Pod] = field(default_factory=dict)
+    since: dict[str, int] = field(default_factory=dict)
 
 
 def condition_of(
-    gang: Gang, assessment: Assessment, group: ForeignGroup, seen: SeenCondition, parts: dict[GroupKey, Parts]
+    gang: Gang,
+    assessment: Assessment,
+    group: ForeignGroup,
+    generation: int,
+    told: GroupCondition | None,
+    parts: dict[GroupKey, Parts],
 ) -> GroupCondition | None:
-    """The condition that kube-scheduler would write for the group; None before anything is decided about it.
+    """The condition that kube-scheduler would write for this generation; None before anything is decided about it.
 
-    It is scheduled once the gang is and its own minCount is bound. In a scheduled gang the other groups wait, and are
-    refused as their pods are. `parts` keeps what was found out of each gang.
+    It is scheduled once the gang is and its own minCount is bound, with the time that it has in `told`, what was
+    written before, if a bound member is that old; one member alone is never bound in part. In a scheduled gang the
+    other groups wait, and are refused as their pods are. `parts` keeps what was found out of each gang.
     """
     if not gang.record.scheduled_at:
-        return _refusal(gang.written.reason, gang.written.message, seen.generation)
+        return _refusal(gang.written.reason, gang.written.message, generation)
     if gang.key not in parts:
         parts[gang.key] = _parts(gang, assessment)
     found, name = parts[gang.key], group.key.name
     if group.spec is not None and found.bound[name] >= group.spec.min_member:
-        return GroupCondition(scheduled=True, reason="Scheduled", generation=seen.generation)
+        oldest = found.oldest.get(name) if group.spec.min_member > 1 else None
+        if told is None or not told.scheduled or (oldest is not None and not told.knew(oldest)):
+            since = float(found.since.get(name, 0))
+        else:
+            since = told.since
+        return GroupCondition(scheduled=True, reason="Scheduled", generation=generation, since=since)
     waiting = found.waiting.get(name)
     if waiting is None:
         return None
-    return _refusal(waiting.condition_reason, waiting.condition_message, seen.generation)
+    return _refusal(waiting.condition_reason, waiting.condition_message, generation)
 
 
 def named_by(gang: Gang) -> frozenset[GroupKey]:
@@ -81,6 +97,10 @@ def _parts(gang: Gang, assessment: Assessment) -> Parts:
     done = (pod for pod in ended if pod.phase is PodPhase.SUCCEEDED)
     for pod in (*assessment.census.bound, *done):
         found.bound[_native_group(pod)] += 1
+    for pod in assessment.census.bound:
+        name = _native_group(pod)
+        found.oldest[name] = min(found.oldest.get(name, pod), pod, key=by_age)
+        found.since[name] = max(found.since.get(name, 0), int(pod.bound_at))
     for pod in assessment.census.waiting:
         found.waiting.setdefault(_native_group(pod), pod)
     return found

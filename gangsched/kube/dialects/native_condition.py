@@ -18,6 +18,13 @@ class _Condition(Struct, gc=False, rename="camel"):
     reason: str = ""
     message: str = ""
     observed_generation: int = 0
+    last_transition_time: str = ""
+
+    @property
+    def read(self) -> GroupCondition:
+        scheduled = self.status == "True"
+        since = parse_time(self.last_transition_time) if scheduled and self.last_transition_time else 0.0
+        return GroupCondition(scheduled, self.reason, self.message, self.observed_generation, since)
 
 
 class _NativeGroupStatus(Struct, gc=False):
@@ -73,13 +80,8 @@ def read_condition(raw: Raw | bytes, version: str, *, writable: bool) -> SeenCon
     try:
         item = _CONDITIONED.decode(raw)
         changed = item.metadata.changed
+        conditions = (item.status.conditions if item.status is not None else None) or ()
+        state = next((entry.read for entry in conditions if entry.type == condition_type(version)), None)
     except (msgspec.DecodeError, RecursionError, ValueError):
         return None
-    conditions = (item.status.conditions if item.status is not None else None) or ()
-    state = next((entry for entry in conditions if entry.type == condition_type(version)), None)
-    condition = (
-        None
-        if state is None
-        else GroupCondition(state.status == "True", state.reason, state.message, state.observed_generation)
-    )
-    return SeenCondition(condition, version, item.metadata.generation, changed, writable)
+    return SeenCondition(state, version, item.metadata.generation, changed, writable)
