@@ -49,7 +49,7 @@ def answered(gangs: int) -> Figures:
         Synced(),
     ]
     machine = decided(events, policy=Policy(), now=1000.0)
-    reader = MachineReader(lambda: machine, lambda: True)
+    reader = MachineReader(lambda: machine)
     last = GroupKey("default", f"g{gangs - 1}")
     return {
         "list_cpu_s": _took(lambda: rows(decided(events, policy=Policy(), now=1000.0))),

@@ -312,6 +312,7 @@ class _Shell:
             facts=self._engine.facts,
             now=self._clock.now,
             ready=lambda: self._watches.have_listed,
+            decides=lambda: self._engine.synced,
             show=show,
         )
 

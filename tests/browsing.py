@@ -104,7 +104,7 @@ def remembered() -> Things:
 
 def seen(harness: Harness) -> Things:
     """What the page shows of it."""
-    return dict(MachineReader(lambda: harness.machine, lambda: True).look())
+    return dict(MachineReader(lambda: harness.machine).look())
 
 
 async def open_(tab: Tab, address: str) -> None:

@@ -20,7 +20,7 @@ from gangsched.page.history import SAMPLE_S
 from gangsched.page.things import HEAD, Thing
 from gangsched.views.cluster_overview import Totals
 from gangsched.views.group_row import GroupRow
-from gangsched.views.group_rows import row
+from gangsched.views.group_rows import row, stated
 from gangsched.views.node_usage import Usage, places, usage
 
 EVERY_S = 0.5
@@ -31,6 +31,10 @@ _SHARE = 50
 
 _REFRESH_S = 60.0
 UNLISTED = "This replica has not listed the whole cluster yet."
+STANDBY = (
+    "This replica does not lead: it shows PodGroups as their statuses say, and no groups without one; the leader's "
+    "page shows all."
+)
 _FAULT = (
     "This page is out of date, because it could not be refreshed, which is a bug: see the operator's log. Scheduling "
     "is not affected."
@@ -51,12 +55,13 @@ class _CachedView(NamedTuple, Generic[Of]):
 class MachineReader:
     """The view of a machine. Unchanged parts are cached from look to look, for at most a minute.
 
-    `machine` returns the current one: each leadership term has its own. `ready` says whether its state is complete.
+    `machine` returns the current one: each leadership term has its own. `lacks` says what its state lacks, in a
+    sentence; empty if nothing.
     """
 
-    def __init__(self, machine: Callable[[], Machine], ready: Callable[[], bool]) -> None:
+    def __init__(self, machine: Callable[[], Machine], lacks: Callable[[], str] = str) -> None:
         self._current_machine = machine
-        self._ready = ready
+        self._lacks = lacks
         self._machine: Machine | None = None
         self._groups: dict[GroupKey, _CachedView[GroupRow]] = {}
         self._nodes: dict[str, _CachedView[Usage]] = {}
@@ -73,28 +78,31 @@ class MachineReader:
             self._machine, self._groups, self._nodes, self.totals = machine, {}, {}, Totals()
         yield from self._look_at_groups(machine)
         yield from self._look_at_nodes(machine)
-        trouble = "" if self._ready() else UNLISTED
-        yield HEAD, things.head(self.totals, trouble=trouble)
+        yield HEAD, things.head(self.totals, trouble=self._lacks())
 
     def rows(self) -> list[GroupRow]:
         """The groups of the last look; one that has not changed is the same object as before."""
         return [cached.view for cached in self._groups.values()]
 
     def _look_at_groups(self, machine: Machine) -> Iterator[Thing]:
+        shown: set[GroupKey] = set()
         for key in list(machine.gangs):
             gang, assessment = machine.gangs.get(key), machine.assessments.get(key)
-            if gang is None or assessment is None or gang.plain:
+            if gang is None or gang.plain:
                 continue
             of = _inputs_of_group(gang, assessment)
             cached = self._groups.get(key)
             if cached is None or cached.of != of:
+                group_row = _row(gang, assessment)
+                if group_row is None:
+                    continue
                 if cached is not None:
                     self.totals.count_group(cached.view, -1)
-                group_row = row(gang, assessment)
                 self.totals.count_group(group_row)
                 cached = self._groups[key] = _CachedView(of, group_row, things.group(group_row))
+            shown.add(key)
             yield cached.shown
-        for key in self._groups.keys() - machine.gangs.keys():
+        for key in self._groups.keys() - shown:
             self.totals.count_group(self._groups.pop(key).view, -1)
 
     def _look_at_nodes(self, machine: Machine) -> Iterator[Thing]:
@@ -117,8 +125,17 @@ class MachineReader:
             self.totals.count_node(self._nodes.pop(name).view, -1)
 
 
-def _inputs_of_group(gang: Gang, assessment: Assessment) -> tuple[object, ...]:
+def _row(gang: Gang, assessment: Assessment | None) -> GroupRow | None:
+    """The gang's row. Of a gang that nothing was decided about, only the status tells; None if it has none."""
+    if assessment is not None:
+        return row(gang, assessment)
+    return stated(gang.observed.group, gang) if gang.observed.group is not None else None
+
+
+def _inputs_of_group(gang: Gang, assessment: Assessment | None) -> tuple[object, ...]:
     """All values that a row depends on. A value that changes is replaced; otherwise it stays the same object."""
+    if assessment is None:
+        return gang.observed.group, *gang.observed.pods.values()
     return (
         gang.observed.group,
         gang.record,

@@ -13,7 +13,7 @@ from gangsched.core.objects.events import Event
 from gangsched.page.board import Board
 from gangsched.page.history import History
 from gangsched.page.listener import HOST, Listener
-from gangsched.page.machine_reader import UNLISTED, MachineReader, keep
+from gangsched.page.machine_reader import STANDBY, UNLISTED, MachineReader, keep
 from gangsched.page.server import Page
 from gangsched.page.things import Thing
 from gangsched.page.what_if import WhatIf
@@ -31,8 +31,9 @@ _AGAIN = (
 
 
 class Service:
-    """The page of this replica. `machine` and `facts` return its state, `ready` whether that is complete.
+    """The page of this replica.
 
+    `machine` and `facts` return its state, `ready` whether that is complete, `decides` whether the machine decides.
     `show` gets each new address of the page, which is otherwise logged for a pod.
     """
 
@@ -44,10 +45,11 @@ class Service:
         facts: Callable[[], Sequence[Event]],
         now: Callable[[], float],
         ready: Callable[[], bool],
+        decides: Callable[[], bool],
         show: Callable[[str], None] | None = None,
     ) -> None:
         self._board = Board()
-        self._reader = MachineReader(machine, ready)
+        self._reader = MachineReader(machine, lambda: ("" if decides() else STANDBY) if ready() else UNLISTED)
         self._history = History()
         self._now = now
         self._show = show

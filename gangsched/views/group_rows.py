@@ -42,18 +42,31 @@ def row(gang: Gang, assessment: Assessment) -> GroupRow:
     )
     in_line = assessment.facts.complete and holds_up(gang.wait)
     turn = order_key(gang, assessment) if group_row.since and in_line else ()
-    plan, live = gang.operations.plan, gang.live()
+    plan = gang.operations.plan
     return replace(
-        group_row,
+        _with_members(group_row, gang, minimum),
         turn=turn,
-        running=sum(bool(pod.node) and runs(pod) for pod in live),
         priority=assessment.terms.priority,
         preemptions=gang.record.preemptions,
+        plan=_leaving(plan) if plan is not None and (plan.start is None or plan.victims) else None,
+        reserved=_reserved(plan) if plan is not None and plan.start is not None else None,
+    )
+
+
+def stated(group: Group, gang: Gang) -> GroupRow:
+    """A gang that the machine has decided nothing about: what the status of its PodGroup says, with its members."""
+    group_row = _declared(group, gang, 0)
+    return _with_members(group_row, gang, group_row.minimum)
+
+
+def _with_members(group_row: GroupRow, gang: Gang, minimum: int) -> GroupRow:
+    live = gang.live()
+    return replace(
+        group_row,
+        running=sum(bool(pod.node) and runs(pod) for pod in live),
         roster=tuple(map(member, gang.observed.pods.values())),
         asks=_asks(live),
         moments=tuple(moments(gang, minimum)),
-        plan=_leaving(plan) if plan is not None and (plan.start is None or plan.victims) else None,
-        reserved=_reserved(plan) if plan is not None and plan.start is not None else None,
     )
 
 

@@ -144,6 +144,9 @@ async def test_the_operator_serves_the_page_of_what_it_knows_and_so_does_a_stand
             await open_(other, address_of_page(standby))
             await open_tables(other)
             await other.until(told(f"{cluster.namespace}/runs (2)")("#nodes"))
+            await other.until(told("This replica does not lead")("#trouble"))
+            await other.until(told(f"{cluster.namespace}/runs")("#groups"))
+            await other.until(told("None of 2 members fits; missing on the nodes that accept them: cpu 2")("#line"))
         assert "standby" in standby.get("/readyz")[1]
         assert f"token={first.rpartition('=')[2]}" in operator.log
 

@@ -574,6 +574,8 @@ async def test_an_empty_cluster_says_what_to_do_next(tab: Tab, board: Served) ->
     shown.show(head("0 groups", hidden="only groups, without nodes"))
     await tab.until(told("only groups, without nodes")("#hidden"))
     await tab.until("document.getElementById('no-nodes').hidden")
+    shown.show(head("0 groups", trouble="This replica does not lead"))
+    await tab.until("!document.getElementById('none-waiting').textContent")
 
 
 STATES = ("running", "starting", "leaving", "held", "reserved", "other")

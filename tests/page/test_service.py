@@ -15,7 +15,9 @@ async def test_an_address_that_nobody_has_used_is_logged_again(monkeypatch, capl
     caplog.set_level("INFO")
     machine = Machine(Policy())
     settings = Settings.model_validate({"page": {"enabled": True, "port": 0}})
-    service = Service(settings, machine=lambda: machine, facts=list, now=lambda: 1.0, ready=lambda: True)
+    service = Service(
+        settings, machine=lambda: machine, facts=list, now=lambda: 1.0, ready=lambda: True, decides=lambda: True
+    )
     await service.start()
     await asyncio.sleep(0.2)
     await service.close()

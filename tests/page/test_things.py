@@ -27,9 +27,9 @@ from gangsched.core.objects.events import (
 )
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import Phase, Record
-from gangsched.core.objects.status import GroupStatus, Place, Reservation
+from gangsched.core.objects.status import Condition, GroupStatus, Place, Reservation
 from gangsched.page.board import Board
-from gangsched.page.machine_reader import MachineReader, keep
+from gangsched.page.machine_reader import STANDBY, UNLISTED, MachineReader, keep
 from gangsched.page.things import Thing, things
 from gangsched.views import cluster_overview
 from gangsched.views.decided_copy import decided
@@ -83,7 +83,7 @@ def test_groups_and_nodes_have_names_and_a_head():
 async def test_a_look_is_taken_while_somebody_follows_and_shows_what_has_changed():
     seen, board, looks = machine(), Board(), 0
 
-    reader = MachineReader(lambda: seen, lambda: True)
+    reader = MachineReader(lambda: seen)
 
     def look():
         nonlocal looks
@@ -109,7 +109,7 @@ async def test_a_look_is_taken_while_somebody_follows_and_shows_what_has_changed
 
 async def test_a_machine_that_changes_while_it_is_looked_at_is_seen_as_it_is_then():
     seen = machine()
-    looking = MachineReader(lambda: seen, lambda: True).look()
+    looking = MachineReader(lambda: seen).look()
     next(looking)
     seen.handle([PodSeen(pod("b-0", group="b", node="n2", cpu="1")), NodesReplaced((node("n2"), node("n3")))], NOW)
     assert [name for name, _ in looking][-1] == "head"
@@ -117,8 +117,48 @@ async def test_a_machine_that_changes_while_it_is_looked_at_is_seen_as_it_is_the
 
 async def test_a_replica_that_has_not_listed_everything_says_so():
     seen = machine()
-    found = dict(MachineReader(lambda: seen, lambda: False).look())
+    found = dict(MachineReader(lambda: seen, lambda: UNLISTED).look())
     assert json.loads(found["head"])["trouble"] == "This replica has not listed the whole cluster yet."
+
+
+def standby() -> Machine:
+    """It has listed a PodGroup that waits, one that its leader has not seen, and a pod of a group without PodGroup."""
+    waiting = GroupStatus(Record(phase=Phase.QUEUED), (Condition("Scheduled", False, "Unschedulable", "too big", 7.0),))
+    found = Machine(Policy())
+    found.handle(
+        [
+            NodesReplaced((node("n1", cpu="4"),)),
+            GroupsReplaced((group("a", min_member=2, status=waiting), group("new", min_member=1, created=NOW - 5))),
+            PodsReplaced((pod("a-0", node="n1", cpu="2"), pod("b-0", group="b"), pod("x", group=""))),
+        ],
+        NOW,
+    )
+    return found
+
+
+def test_a_standby_shows_and_counts_podgroups_as_their_statuses_say():
+    found = {name: json.loads(thing) for name, thing in MachineReader(standby, lambda: STANDBY).look()}
+    assert found.keys() == {"head", "node/n1", "group/default/a", "group/default/new"}
+    shown = found["group/default/a"]
+    assert (shown["phase"], shown["reason"], shown["message"]) == ("Queued", "Unschedulable", "too big")
+    assert (shown["minimum"], shown["members"], shown["bound"]) == (2, 1, 1)
+    assert shown["roster"] == [["a-0", "n1", "Starting", ""]]
+    assert found["group/default/new"]["phase"] is None
+    totals = found["head"]["totals"]
+    assert (totals["groups"], totals["waiting"], totals["starting"]) == (2, 2, 1)
+    assert found["head"]["trouble"] == STANDBY
+
+
+def test_what_is_not_shown_any_more_is_not_counted_either():
+    """After a contained fault a leader's state is built anew: until its next call, nothing is known of its gangs."""
+    seen = machine()
+    seen.handle([PodSeen(pod("b-0", group="b", cpu="1"))], NOW)
+    reader = MachineReader(lambda: seen)
+    assert {"group/default/a", "group/default/b"} < dict(reader.look()).keys()
+    seen.assessments.clear()
+    found = dict(reader.look())
+    assert [name for name in found if name.startswith("group/")] == ["group/default/a"]
+    assert json.loads(found["head"])["totals"]["groups"] == len(reader.rows()) == 1
 
 
 def statuses():
@@ -151,7 +191,7 @@ changes = st.lists(
 @given(st.lists(changes, max_size=6))
 def test_what_is_remembered_is_what_a_first_look_would_see(steps):
     seen = machine()
-    reader = MachineReader(lambda: seen, lambda: True)
+    reader = MachineReader(lambda: seen)
     for step in steps:
         seen.handle(step, NOW)
         assert dict(reader.look()) == dict(things(cluster_overview.look(seen)))
@@ -174,7 +214,7 @@ async def test_a_fault_is_told_on_the_page_which_else_would_look_current():
 
 def test_what_has_not_changed_is_not_made_anew():
     seen = machine()
-    reader = MachineReader(lambda: seen, lambda: True)
+    reader = MachineReader(lambda: seen)
     before = dict(reader.look())
     seen.handle([PodSeen(pod("x2", group="", node="n2", cpu="1"))], NOW)
     after = dict(reader.look())

@@ -2,7 +2,7 @@
 // Beside it those that never fit.
 
 import * as address from "./address.js";
-import { all, hopeless, line, versionOf } from "./store.js";
+import { all, getHead, hopeless, line, versionOf } from "./store.js";
 import { asked, byId, count, full, list, make, say, showSince, showStart } from "./text.js";
 import { belongs } from "./mark.js";
 import { MOST, showRows, showSome } from "./rows.js";
@@ -12,7 +12,7 @@ const ANY = "any";
 let shown = "";
 
 export function showLine() {
-  const now = versionOf("group") + location.hash;
+  const now = [versionOf("group"), getHead().trouble, location.hash].join();
   if (now === shown) return;
   shown = now;
   const waiting = line(),
@@ -47,9 +47,9 @@ function showNever(never) {
 
 function emptiness(waiting) {
   if (waiting.length) return "No waiting group matches these filters.";
-  return all("group").length
-    ? "No group waits."
-    : "No group exists yet: create a PodGroup, or pods with schedulerName: gangsched.";
+  if (all("group").length) return "No group waits.";
+  // A server that does not know all groups says so at the top.
+  return getHead().trouble ? "" : "No group exists yet: create a PodGroup, or pods with schedulerName: gangsched.";
 }
 
 function showChoices(select, name, values) {
