@@ -68,11 +68,29 @@ def add_parser(commands: Commands) -> None:
     add_rules(parser)
     add_output(parser, JSON, YAML)
     parser.add_argument(
+        "--feature-gates",
+        metavar="NAME=BOOL,...",
+        type=_gates_off,
+        default=frozenset(),
+        help="feature gates of the cluster: GenericWorkload, WorkloadWithJob and DRAWorkloadResourceClaims, which "
+        "Kubernetes has off by default; what the files use counts as on, and with =false the API server drops it or "
+        "refuses it",
+    )
+    parser.add_argument(
         "--fail-on-waiting",
         action="store_true",
         help="end with status 1 if a group, or a pod without one, is not completely bound",
     )
     parser.set_defaults(execute=_execute)
+
+
+def _gates_off(text: str) -> frozenset[str]:
+    from gangsched.whatif.world import feature_gates  # noqa: PLC0415 - see the package
+
+    try:
+        return feature_gates.off(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _execute(arguments: argparse.Namespace) -> int:
@@ -93,11 +111,13 @@ def _simulate(arguments: argparse.Namespace, settings: Settings) -> int:
     from gangsched.kube.workloads.workload_table import chosen  # noqa: PLC0415
     from gangsched.whatif.simulation import simulate  # noqa: PLC0415
     from gangsched.whatif.world.building import build  # noqa: PLC0415
+    from gangsched.whatif.world.feature_gates import without  # noqa: PLC0415
     from gangsched.whatif.world.manifests import ManifestError, read  # noqa: PLC0415 - see the package
 
     policy = settings.policy()
     try:
-        world = build(read(arguments.files, namespace=arguments.namespace), chosen(settings))
+        manifests = read(arguments.files, namespace=arguments.namespace)
+        world = build(without(manifests, arguments.feature_gates), chosen(settings))
     except ManifestError as error:
         for problem in error.problems:
             fail(arguments, problem)

@@ -510,6 +510,20 @@ class TestDevices:
         assert sorted(found.group("g")["placements"].values()) == placed
 
 
+@pytest.mark.parametrize(("options", "bound"), [((), 0), (("--feature-gates", "WorkloadWithJob=false"), 1)])
+def test_without_the_gate_the_pods_of_a_job_are_bound_one_by_one(run, options, bound):
+    job = workload("Job", group_name="", parallelism=2, completions=2, scheduling={"schedulingPolicy": {"gang": {}}})
+    found = run(node(cpu="1"), job, options=options)
+    assert sum(len(each["placements"]) for each in found.answer["events"]) == bound
+
+
+def test_a_gate_that_is_not_known_is_wrong_usage(run, capsys):
+    with pytest.raises(SystemExit) as ended:
+        run(node(), options=("--feature-gates", "Any=true"))
+    assert ended.value.code == 2
+    assert "'Any' is no feature gate that can be chosen here" in capsys.readouterr().err
+
+
 class TestAdmission:
     """The defaults of the API server, visible in which pods fit."""
 

@@ -16,7 +16,7 @@ from gangsched.whatif.world.group_templates import GROUPS, POD_GROUP, WORKLOAD, 
 from gangsched.whatif.world.made import Existing, controller_of, owner_of, with_parts
 from gangsched.whatif.world.manifests import Manifest, mapping
 
-_DELEGATED = "scheduling.k8s.io/group-template-name"
+DELEGATED = "scheduling.k8s.io/group-template-name"
 """The annotation of a Job with the template of its owner's Workload from which its controller makes the group."""
 _COPIED = ("schedulingConstraints", "disruptionMode", "resourceClaims")
 
@@ -71,7 +71,7 @@ def _delegated(job: Manifest, existing: Existing, named: str) -> Manifest | None
 
     It is called as its pods call it in `named`.
     """
-    template_name = mapping(job.metadata.get("annotations")).get(_DELEGATED)
+    template_name = mapping(job.metadata.get("annotations")).get(DELEGATED)
     owner = controller_of(job)
     by = (str(owner.get("apiVersion") or "").rpartition("/")[0], owner.get("kind"), owner.get("name"))
     for workload in existing.objects(job.namespace, WORKLOAD) if template_name is not None else ():
