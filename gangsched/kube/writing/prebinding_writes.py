@@ -147,8 +147,6 @@ async def _change_once(
     path = _path(prebinding)
     try:
         answer = await session.request("GET", path, timeout_s=TIMEOUT_S)
-        if answer.status == HTTPStatus.NOT_FOUND:
-            return WriteResult(Outcome.GONE)
         try:
             current = msgspec.json.decode(answer.checked().body, type=Json)
             patch = change(current)
