@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 from bench.lab import Figures
-from gangsched.cli.explain_all import waiting
+from gangsched.cli.explain_all import copied, waiting
 from gangsched.core.objects.declaration import Declaration, GroupKey
 from gangsched.core.objects.events import Event, GroupsReplaced, NodesReplaced, PodsReplaced, Synced
 from gangsched.core.objects.node import Node
@@ -53,7 +53,7 @@ def answered(gangs: int) -> Figures:
     last = GroupKey("default", f"g{gangs - 1}")
     return {
         "list_cpu_s": _took(lambda: rows(decided(events, policy=Policy(), now=1000.0))),
-        "explain_all_cpu_s": _took(lambda: list(waiting(events, policy=Policy(), now=1000.0))),
+        "explain_all_cpu_s": _took(lambda: list(waiting(copied(events, policy=Policy(), now=1000.0)))),
         "explain_one_cpu_s": _took(lambda: from_cluster(events, last, policy=Policy(), now=1000.0)),
         "page_cpu_s": _took(lambda: list(reader.look())),
         "page_again_cpu_s": _took(lambda: list(reader.look())),

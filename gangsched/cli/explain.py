@@ -60,8 +60,8 @@ def add_parser(commands: Commands) -> None:
         "groups. The command runs the scheduler on the cluster's current state, by the settings of the operator that "
         "leads, and writes nothing. Where an operator leads, a group that does not wait is shown as its status says, "
         "and in a cluster of more than 10,000 pods one that waits, too, except with -o wide, json or yaml. Without a "
-        "name it lists all that wait in the namespace, in scheduling order, and says whether an operator leads. It "
-        "needs the right to list nodes, pods, PodGroups, namespaces, "
+        "name it lists all that wait in the namespace, in scheduling order, and says whether an operator leads and "
+        "which PodGroups wait for other schedulerNames. It needs the right to list nodes, pods, PodGroups, namespaces, "
         "PriorityClasses, PersistentVolumeClaims, PersistentVolumes, StorageClasses, CSINodes, CSIDrivers, "
         "CSIStorageCapacities, VolumeAttachments, ResourceSlices, DeviceClasses and ResourceClaims; without it, it "
         "shows what the operator wrote into the PodGroup's status. It also reads other systems' PodGroups, the Jobs or "
@@ -132,14 +132,16 @@ async def _look_at_all(arguments: argparse.Namespace, session: ApiSession) -> li
             )
         progress.say("deciding")
         only = namespace_of(arguments, session)
-        waiting = explain_all.waiting(reading.events, policy=policy, now=time.time())
-        findings = [finding for finding in waiting if only in ("", finding.key.namespace)]
+        machine = explain_all.copied(reading.events, policy=policy, now=time.time())
+        findings = [each for each in explain_all.waiting(machine) if only in ("", each.key.namespace)]
+        others = explain_all.elsewhere(reading.events, machine, only)
     if arguments.output in (JSON, YAML):
-        text = structured(arguments.output, explain_all.as_json(findings, leaders, decided.notes), many=arguments.watch)
+        found = explain_all.as_json(findings, others, leaders, decided.notes)
+        text = structured(arguments.output, found, many=arguments.watch)
     elif arguments.output == NAME:
         text = "\n".join(f"{finding.resource}/{finding.key.name}" for finding in findings)
     else:
-        text = "\n".join(map(shown, explain_all.text(findings, leaders, _width(arguments), decided.notes)))
+        text = "\n".join(map(shown, explain_all.text(findings, others, leaders, _width(arguments), decided.notes)))
     return [("", text, text)]
 
 

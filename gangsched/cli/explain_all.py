@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 
 from gangsched.cli.leaders import Leaders
 from gangsched.cli.output import wrapped
-from gangsched.core.objects.events import Event
+from gangsched.core.machine import Machine
+from gangsched.core.objects.events import Event, GroupsReplaced
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import FINISHED, Phase
-from gangsched.core.objects.wording import number_of_all
+from gangsched.core.objects.wording import number_of, number_of_all
 from gangsched.views.decided_copy import decided
 from gangsched.views.diagnosis import without_back_offs
 from gangsched.views.findings import Finding, Findings
 from gangsched.views.group_row import WAITING
 
+_NAMED = 3
+"""Maximum number of groups of each other schedulerName that are named."""
 
-def waiting(events: Sequence[Event], *, policy: Policy, now: float) -> Iterator[Finding]:
+
+def copied(events: Sequence[Event], *, policy: Policy, now: float) -> Machine:
+    """A copy of the cluster on which everything that waits has been tried."""
+    return decided(map(without_back_offs, events), policy=policy, now=now)
+
+
+def waiting(machine: Machine) -> Iterator[Finding]:
     """The groups that wait or lack nodes for needed members, and plain pods without a node, in scheduling order."""
-    machine = decided(map(without_back_offs, events), policy=policy, now=now)
     findings = Findings(machine)
     for finding in sorted(map(findings.on_copy, machine.gangs), key=lambda each: each.order):
         bound = sum(bool(pod.node) for pod in machine.gangs[finding.key].live())
@@ -27,8 +36,34 @@ def waiting(events: Sequence[Event], *, policy: Policy, now: float) -> Iterator[
             yield finding
 
 
-def text(findings: Sequence[Finding], leaders: Leaders, width: int, notes: Sequence[str] = ()) -> Iterator[str]:
-    """The lines for a person; `notes` say which settings were used."""
+def elsewhere(events: Sequence[Event], machine: Machine, namespace: str = "") -> dict[str, list[str]]:
+    """The waiting PodGroups of other schedulerNames, by these, in this namespace, or in all if it is empty."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for group in (group for event in events if isinstance(event, GroupsReplaced) for group in event.groups):
+        waits = group.status.phase in WAITING and namespace in ("", group.key.namespace)
+        if waits and group.key not in machine.gangs:
+            other = machine.elsewhere(group.key.namespace, group.key.name)
+            if other is not None:
+                found[other.owner].append(str(group.key))
+    return {scheduler: sorted(found[scheduler]) for scheduler in sorted(found)}
+
+
+def _of_others(scheduler: str, groups: Sequence[str]) -> str:
+    named = ", ".join(groups[:_NAMED]) + (f" and {len(groups) - _NAMED} more" if len(groups) > _NAMED else "")
+    return (
+        f"Not listed: {number_of(len(groups), 'waiting PodGroup')} of the schedulerName {scheduler} ({named}); ask "
+        f"about one by name, or with --scheduler-name {scheduler}."
+    )
+
+
+def text(
+    findings: Sequence[Finding],
+    others: Mapping[str, Sequence[str]],
+    leaders: Leaders,
+    width: int,
+    notes: Sequence[str] = (),
+) -> Iterator[str]:
+    """The lines for a person; `others` wait beside them, and `notes` say which settings were used."""
     for sentence in (*leaders.sentences, *notes):
         yield from wrapped(sentence, width, head="")
     yield ""
@@ -39,9 +74,13 @@ def text(findings: Sequence[Finding], leaders: Leaders, width: int, notes: Seque
         state = " ".join(part for part in (finding.phase, finding.reason) if part)
         yield f"{finding.key}: {state} ({kind})"
         yield from wrapped(finding.message, width, head="  ")
+    for scheduler, groups in others.items():
+        yield from wrapped(_of_others(scheduler, groups), width, head="")
 
 
-def as_json(findings: Sequence[Finding], leaders: Leaders, notes: Sequence[str] = ()) -> dict[str, object]:
+def as_json(
+    findings: Sequence[Finding], others: Mapping[str, Sequence[str]], leaders: Leaders, notes: Sequence[str] = ()
+) -> dict[str, object]:
     """The same as a JSON object."""
     return {
         "operatorLeads": leaders.leads,
@@ -60,4 +99,5 @@ def as_json(findings: Sequence[Finding], leaders: Leaders, notes: Sequence[str] 
             }
             for finding in findings
         ],
+        "elsewhere": [{"schedulerName": scheduler, "podGroups": list(groups)} for scheduler, groups in others.items()],
     }

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gangsched.cli.explain_all import waiting
+from gangsched.cli.explain_all import as_json, copied, text, waiting
+from gangsched.cli.explain_all import elsewhere as elsewhere_of
 from gangsched.cli.group_reader import Reading
+from gangsched.cli.leaders import Leaders
 from gangsched.cli.top import page, screen
 from gangsched.cli.visible_groups import elsewhere, rows
 from gangsched.core.objects.declaration import Declaration, GroupKey
@@ -149,7 +152,7 @@ def test_every_command_tells_the_same_phase_of_a_gang_that_only_its_pods_declare
     [overview] = look(decided(told, policy=Policy(), now=NOW)).groups
     [row] = listed(pods=made)
     assert {found.phase, overview.phase, row.phase} == {phase}
-    assert {each.phase for each in waiting(told, policy=Policy(), now=NOW)} <= {phase}
+    assert {each.phase for each in waiting(copied(told, policy=Policy(), now=NOW))} <= {phase}
 
 
 def test_every_command_tells_that_the_operator_has_yet_to_bind_what_fits():
@@ -158,7 +161,7 @@ def test_every_command_tells_that_the_operator_has_yet_to_bind_what_fits():
     declared = [pod(f"a-{number}", group="a") for number in range(2)]
     for pods in (declared, [pod("lone", group="")]):
         told = events(nodes=[node("n1")], groups=[queued] if pods is declared else (), pods=pods)
-        [each] = waiting(told, policy=Policy(), now=NOW)
+        [each] = waiting(copied(told, policy=Policy(), now=NOW))
         found = from_cluster(told, each.key, policy=Policy(), now=NOW)
         assert found is not None
         assert (each.phase, each.reason, each.message) == (found.phase, found.reason, found.message)
@@ -171,7 +174,37 @@ def test_what_has_ended_does_not_wait(phase):
     ended = Record(phase=phase, outcome=Outcome.FAILED if phase is Phase.FAILED else Outcome.SUCCEEDED)
     there = group("a", min_member=2, status=GroupStatus(ended))
     assert [row.since for row in listed(groups=[there])] == [0.0]
-    assert not [*waiting(events(groups=[there]), policy=Policy(), now=NOW)]
+    assert not [*waiting(copied(events(groups=[there]), policy=Policy(), now=NOW))]
+
+
+def test_what_waits_for_other_schedulers_is_told_by_their_names():
+    """Of a group whose pods have a misspelt schedulerName, `explain` without a name said that nothing waits."""
+    queued = partial(status, Phase.QUEUED, "Unschedulable", NOW)
+    several = [group(f"g{at}", min_member=1, status=queued(scheduler="b")) for at in range(4)]
+    runs = group("runs", min_member=1, status=status(Phase.RUNNING, "Scheduled", NOW, scheduler="b"))
+    other = group("other/h", min_member=1, status=queued(scheduler="a"))
+    told = events(groups=[*several, other, runs])
+    machine = copied(told, policy=Policy(), now=NOW)
+    assert elsewhere_of(told, machine, "other") == {"a": ["other/h"]}
+    others = elsewhere_of(told, machine)
+    assert others == {"a": ["other/h"], "b": [f"default/g{at}" for at in range(4)]}
+    leaders = Leaders(("One leads.",), leads=True)
+    *_, of_a, of_b = text([], others, leaders, 200)
+    assert of_a == (
+        "Not listed: 1 waiting PodGroup of the schedulerName a (other/h); ask about one by name, or with "
+        "--scheduler-name a."
+    )
+    assert "4 waiting PodGroups of the schedulerName b (default/g0, default/g1, default/g2 and 1 more);" in of_b
+    assert as_json([], others, leaders)["elsewhere"] == [
+        {"schedulerName": "a", "podGroups": ["other/h"]},
+        {"schedulerName": "b", "podGroups": others["b"]},
+    ]
+
+
+def test_a_group_whose_pods_another_scheduler_has_refused_is_told():
+    pods = [pod("a-0", scheduler="gangshed", condition_reason="Unschedulable")]
+    told = events(groups=[group("a", min_member=1)], pods=pods)
+    assert elsewhere_of(told, copied(told, policy=Policy(), now=NOW)) == {"gangshed": ["default/a"]}
 
 
 def test_a_group_without_members_waits_whatever_its_minimum():
@@ -179,7 +212,7 @@ def test_a_group_without_members_waits_whatever_its_minimum():
     former = Record(phase=Phase.PENDING, run_start=NOW - 9, scheduled_at=NOW - 8, outcome=Outcome.UNDECIDED)
     there = group("a", min_member=2, status=GroupStatus(former), created=NOW - 9)
     assert [(row.phase, bool(row.since)) for row in listed(groups=[there])] == [(Phase.PENDING, True)]
-    [found] = waiting(events(groups=[there]), policy=Policy(), now=NOW)
+    [found] = waiting(copied(events(groups=[there]), policy=Policy(), now=NOW))
     assert (found.key.name, found.phase, found.reason, found.members) == ("a", Phase.PENDING, "NoMembers", 0)
 
 
@@ -190,7 +223,7 @@ def test_all_of_many_groups_are_seen_and_explained():
     pods = [pod(f"g{number:03}-{each}", group=f"g{number:03}", cpu="9") for number in range(many) for each in range(2)]
     told = events(nodes=[node()], groups=groups, pods=pods)
     assert len(rows(Reading(group=None, events=told), policy=Policy(), now=NOW)) == many
-    assert len(list(waiting(told, policy=Policy(), now=NOW))) == many
+    assert len(list(waiting(copied(told, policy=Policy(), now=NOW)))) == many
     found = from_cluster(told, GroupKey("default", "g119"), policy=Policy(), now=NOW)
     assert found is not None
     assert found.shortfall is not None

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from gangsched.cli.explain_all import waiting
+from gangsched.cli.explain_all import copied, waiting
 from gangsched.cli.explain_text import lines
 from gangsched.core.objects.declaration import GroupKey, Role
 from gangsched.core.objects.events import (
@@ -90,7 +90,7 @@ def test_a_group_whose_members_were_deleted_needs_others():
 
 def test_a_suspended_group_does_not_wait():
     def waits(there: Group) -> list[str]:
-        return [each.key.name for each in waiting(listed(there), policy=Policy(), now=NOW)]
+        return [each.key.name for each in waiting(copied(listed(there), policy=Policy(), now=NOW))]
 
     assert (waits(of_a_suspended_job()), waits(of_a_suspended_job(phase=Phase.PENDING))) == ([], ["a"])
 
