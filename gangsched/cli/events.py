@@ -82,16 +82,16 @@ async def _show(arguments: argparse.Namespace, session: ApiSession) -> int:
     from gangsched.cli.watch_option import follow  # noqa: PLC0415 - see the package
 
     key = named(arguments, arguments.group, session)
-    with Progress("reading Events"):
-        found = await _find(arguments, session, key)
-        events = await _events(session, key, found.members or ())
+    found, events = await _read(arguments, session, key)
     if found.why_unknown and not events:
         raise Unanswered(found.why_unknown)
     if arguments.watch:
+        first = iter([events])
 
         async def look() -> Sequence[Item]:
-            members = (await _find(arguments, session, key)).members
-            latest = await _events(session, key, members or ())
+            latest = next(first, None)
+            if latest is None:
+                latest = (await _read(arguments, session, key))[1]
             texts = _texts(arguments, latest, headed=False)
             return [(_name(event), _last(event), text) for event, text in zip(latest, texts, strict=True)]
 
@@ -106,6 +106,12 @@ async def _show(arguments: argparse.Namespace, session: ApiSession) -> int:
         for text in _texts(arguments, events, headed=True):
             print(text)
     return 0
+
+
+async def _read(arguments: argparse.Namespace, session: ApiSession, key: GroupKey) -> tuple[_Found, list[Event]]:
+    with Progress("reading Events"):
+        found = await _find(arguments, session, key)
+        return found, await _events(session, key, found.members or ())
 
 
 class _Found(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from gangsched.cli import make_parser
 from gangsched.cli.cluster_access import Unanswered
 from gangsched.cli.events import _show
 from gangsched.cli.explain import _look_at
+from gangsched.cli.watch_option import Item
 from gangsched.config.dialects import GROUP_LABEL
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from gangsched.kube.reading.device_values import DEVICES
@@ -27,6 +28,10 @@ OTHERS = (
 )
 MISSING = status(404, "not found", reason="NotFound")
 DENIED = status(403, "you may not", reason="Forbidden")
+
+
+class StopWatching(Exception):  # noqa: N818 - a state of affairs
+    """It has been watched for long enough."""
 
 
 def pod(name: str, *, labels: dict[str, str] | None = None, scheduler: str = "gangsched") -> dict[str, Any]:
@@ -111,6 +116,22 @@ async def test_a_group_that_does_not_exist_is_told_as_explain_tells_it(there, ou
 async def test_a_group_that_exists_may_have_no_events(there, capsys):
     assert await told(cluster(**there)) == 0
     assert "No Events of n/g" in capsys.readouterr().err
+
+
+async def test_what_watching_begins_with_is_read_once(monkeypatch):
+    """Regression: the Events were read once in vain."""
+    seen: list[str] = []
+
+    async def look_once(_: object, look: Callable[[], Awaitable[Sequence[Item]]]) -> None:
+        seen.extend(text for _, _, text in await look())
+        raise StopWatching
+
+    monkeypatch.setattr("gangsched.cli.watch_option.follow", look_once)
+    api = cluster(groups=[GROUP], events=[event("PodGroup", "g")])
+    with pytest.raises(StopWatching):
+        await told(api, "--watch", "-o", "name")
+    assert seen == ["event.events.k8s.io/g.1"]
+    assert [asked.path for asked in api.asked].count("/apis/events.k8s.io/v1/namespaces/n/events") == 1
 
 
 @pytest.mark.parametrize("there", [{}, {"pods": None}])
