@@ -20,7 +20,7 @@ from gangsched.core.constraints.allocation import MOST_STEPS, allocate
 from gangsched.core.constraints.candidates import Errand
 from gangsched.core.constraints.constraint import Member, Plan
 from gangsched.core.constraints.device_allocations import configured
-from gangsched.core.constraints.device_offers import Offer, Offers
+from gangsched.core.constraints.device_offers import Offer, Offers, Pool
 from gangsched.core.constraints.device_usage import DeviceUsage
 from gangsched.core.constraints.pending import Pending
 from gangsched.core.objects.declaration import NATIVE
@@ -146,6 +146,14 @@ def test_all_devices_must_satisfy_the_matches_even_if_they_have_no_capacity_left
         asked = wishes((asks(all=True, name="g/all"), asks(name="g/one")), same=same)
         errand = Errand(asked, on_node(*devices), lambda _: (0, 1))
         assert (allocate([errand], usage).allocations is not None) is got
+
+
+@pytest.mark.parametrize(("left", "claims", "fits"), [(3, 3, True), (2, 1, False)])
+def test_of_the_claims_that_share_a_device_the_first_draws_its_counters(left, claims, fits):
+    device, key = gpu("a", multiple=True, counters=((MEMORY, 3),)), (DRIVER, "p", "a")
+    counted = Pool({MEMORY: left}, ((key, device.counters),))
+    offers = Offers((Offer(key, device, ResourceSlice("s", DRIVER, "p", node="n"), counted),))
+    assert (allocated(*[wishes(asks())] * claims, offers=offers, selected=[0]) is not None) is fits
 
 
 @pytest.mark.parametrize(
