@@ -37,7 +37,7 @@ _SUBJECTS = {
         ("Characters quoted of a kubelet", "kube.terms.pod_failures", "LONGEST_SAID"),
     ),
     "Operator and page": (
-        ("Finished PodGroups deleted in a second", "operator.handlers", "MOST_A_SECOND"),
+        ("Finished PodGroups deleted in a second", "config.pod_groups", "MOST_A_SECOND"),
         ("Connections to the port of metrics and probes", "runtime.connections", "MOST_CONNECTIONS"),
         ("Connections to the page", "page.listener", "MOST_CONNECTIONS"),
         ("Browsers that use the page", "page.server", "MOST_BROWSERS"),

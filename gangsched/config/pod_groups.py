@@ -9,6 +9,9 @@ from pydantic_core import PydanticCustomError
 
 from gangsched.config.part import Duration, SettingsPart
 
+MOST_A_SECOND = 40
+"""The largest number of finished PodGroups that are deleted in a second."""
+
 
 class PodGroups(SettingsPart):
     """The deletion of finished PodGroups."""
@@ -16,8 +19,9 @@ class PodGroups(SettingsPart):
     delete_finished: bool = Field(
         default=False,
         description="Whether a PodGroup is deleted once it has been Succeeded or Failed for as long as its "
-        "`spec.ttlAfterFinished` says, unless a pod that names it lives. The leader deletes at most 40 a second. The "
-        "chart grants the right to delete PodGroups only then. false: none is deleted, and the field has no effect.",
+        f"`spec.ttlAfterFinished` says, unless a pod that names it lives. The leader deletes at most {MOST_A_SECOND} a "
+        "second. The chart grants the right to delete PodGroups only then. false: none is deleted, and the field has "
+        "no effect.",
     )
     ttl_after_finished: Duration | None = Field(
         default=None,

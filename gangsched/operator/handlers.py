@@ -12,6 +12,7 @@ import kopf
 
 from gangsched.api.custom_resource import lacking
 from gangsched.api.podgroup_names import NAME, PATH
+from gangsched.config.pod_groups import MOST_A_SECOND
 from gangsched.kube.client.errors import KubeError
 from gangsched.operator.finished import SELECTOR, finished_group
 from gangsched.operator.kopf_settings import CRDS, PODGROUPS
@@ -19,8 +20,6 @@ from gangsched.operator.memo import Deletion, Memo
 
 _log = logging.getLogger(__name__)
 
-MOST_A_SECOND = 40
-"""The largest number of finished PodGroups that are deleted in a second."""
 _LOOK_EVERY_S = 1.0
 _NAMED = 5
 _RETRY_S = 5.0

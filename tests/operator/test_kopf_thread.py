@@ -22,12 +22,12 @@ from aiohttp import web
 
 from gangsched.api.custom_resource import crd
 from gangsched.api.podgroup_names import NAME
+from gangsched.config.pod_groups import MOST_A_SECOND
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import GroupExpired
 from gangsched.kube.client.credentials import Connection
 from gangsched.kube.client.session import ApiSession
 from gangsched.operator.finished import SELECTOR
-from gangsched.operator.handlers import MOST_A_SECOND
 from gangsched.operator.kopf_thread import PAUSE_S, KopfThread
 from gangsched.operator.memo import Deletion
 from tests.operator.groups import podgroup
