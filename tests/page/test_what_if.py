@@ -263,7 +263,7 @@ async def test_a_container_with_little_memory_left_tries_nothing(tmp_path):
 
 def test_only_what_is_listed_passes_to_the_process():
     """The operator's environment may have secrets, such as a proxy's password."""
-    own = {"PATH": "/bin", "HTTPS_PROXY": "http://me:secret@proxy", "KUBECONFIG": "/root/config", "LANG": "C"}
+    own = {"PATH": "/bin", "HTTPS_PROXY": "http://me:secret@proxy", "KUBECONFIG": "/etc/config", "LANG": "C"}
     passed = child.environment(own)
     assert passed == {"PATH": "/bin", "LANG": "C", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     assert {"PATH", "LANG"} == passed.keys() & set(child.PASSES)
