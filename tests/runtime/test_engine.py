@@ -9,7 +9,7 @@ import pytest
 
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.effects import BindPod, Effect, EmitEvent
+from gangsched.core.objects.effects import BindPod, Effect, EmitEvent, EvictPod
 from gangsched.core.objects.events import Event, PodGone, PodSeen, Synced, TimePassed
 from gangsched.core.objects.faults import Fault, FaultyStep, Omitted, Rebuilt, SetAside
 from gangsched.core.objects.pod import Pod
@@ -235,13 +235,15 @@ async def test_standing_down_while_it_waits_for_events_the_new_machine_gets_them
 
 
 async def test_muted_it_decides_logs_and_counts_but_hands_nothing_on(caplog):
-    rig = Rig(FakeMachine(effects=[BIND]), muted=True)
+    evict = EvictPod(uid="v", namespace="ns", name="victim")
+    rig = Rig(FakeMachine(effects=[BIND, evict]), muted=True)
     rig.inbox.post([GONE])
     with caplog.at_level(logging.INFO, "gangsched"):
-        assert await rig.engine.step() == [BIND]
+        assert await rig.engine.step() == [BIND, evict]
     assert rig.sent == []
-    assert [(record.message, vars(record)["pod"], vars(record)["node"]) for record in caplog.records] == [
-        ("would bind (dry run)", "ns/p", "n")
+    assert [(record.message, vars(record)["pod"], vars(record).get("node")) for record in caplog.records] == [
+        ("would bind (dry run)", "ns/p", "n"),
+        ("would evict (dry run)", "ns/victim", None),
     ]
     assert b'gangsched_effects_total{kind="BindPod"} 1.0' in rig.metrics.render()
 

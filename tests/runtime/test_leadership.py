@@ -337,10 +337,12 @@ class TestTheNextTerm:
 
 
 class TestRelease:
-    async def test_a_released_lease_has_no_holder_and_we_may_not_act(self):
+    async def test_a_released_lease_has_no_holder_and_we_may_not_act(self, caplog):
         world = World()
         made = await leading(world)
-        await made.release()
+        with caplog.at_level(logging.INFO, "gangsched"):
+            await made.release()
+        assert [record.message for record in caplog.records] == ["lease released"]
         assert not made.held()
         assert world.lease is not None
         assert world.lease.spec == LeaseSpec(
@@ -363,11 +365,13 @@ class TestRelease:
         await made.release()
         assert world.holder == ""
 
-    async def test_what_another_holds_is_left_alone(self):
+    async def test_what_another_holds_is_left_alone(self, caplog):
         world = World()
         made = await leading(world)
         world.write(OTHER)
-        await made.release()
+        with caplog.at_level(logging.INFO, "gangsched"):
+            await made.release()
+        assert not caplog.records
         assert world.holder == "other"
 
     async def test_a_standby_releases_nothing_and_asks_nothing(self):
