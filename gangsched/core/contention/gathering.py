@@ -183,8 +183,9 @@ class Gathering:
             self._leaving.pop(owner, None)
         if share == before:
             return
-        self._obstacles.subtract(dict(before.obstacles))
-        self._obstacles.update(dict(share.obstacles))
+        if share.obstacles != before.obstacles:
+            self._obstacles.subtract(dict(before.obstacles))
+            self._obstacles.update(dict(share.obstacles))
         if (share.units, share.victims) != (before.units, before.victims):
             self._pooled.setdefault(owner, before)
         if share != _NOTHING:

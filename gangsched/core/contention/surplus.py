@@ -58,6 +58,8 @@ def divided(gang: Gang, terms: Terms, claims: Sequence[Claim]) -> tuple[Sequence
         return claims, []
     if tree is None and terms.source == _OF_KUBERNETES and not terms.spec.preempted_whole:
         return [], [*claims]
+    if tree is None and not least.roles and len(claims) <= least.total:
+        return claims, []
     by_uid, roles = {each.pod.uid: each for each in claims}, dict(least.roles)
     for role, number in leaves(tree) if tree is not None else ():
         roles[role] = max(number, roles.get(role, 0))

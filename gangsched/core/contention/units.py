@@ -117,7 +117,7 @@ class Shares:
         along: tuple[str, ...] = (),
     ) -> Unit:
         drawn_by = self._cluster.budgets.drawn_by
-        draws = Counter(budget.key for each in claims for budget in drawn_by(each.pod))
+        drawn = [budget.key for each in claims for budget in drawn_by(each.pod)]
         return Unit(
             name,
             level,
@@ -127,7 +127,7 @@ class Shares:
             weights=tuple(1 + self._is_lost_for_good(each.pod) for each in claims),
             whole=whole,
             along=along,
-            draws=tuple(sorted(draws.items())),
+            draws=tuple(sorted(Counter(drawn).items())) if drawn else (),
             protected=protected,
         )
 

@@ -39,7 +39,7 @@ MOST_LEAVING = 20_000
 """Limit for the number of pods that leave for a trial, which takes about a microsecond for each of their resources."""
 _LEAVES = 100
 """Cost, in units of the budget, of each pod that leaves for a trial and comes back, beyond what `Snapshot` charges."""
-_ROW = 20
+_ROW = 4
 """The same for each row of the snapshot."""
 _FACTORS = tuple(1 << at for at in range(7))
 """For so many times the members there is room by the sums in the first trials; then all units leave."""
@@ -118,7 +118,7 @@ class Search:
         if counted.number and not counted.could(eligible):
             return NoWay(hopeless=True)
         yield from self._pause()
-        levels: list[int | None] = [None, *sorted({int(level) for level in self._removable.levels[eligible]})]
+        levels: list[int | None] = [None, *sorted(set(self._removable.levels[eligible].tolist()))]
         steps = [self._removable.up_to(eligible, level) for level in levels]
         least = 0
         most = len(levels) - 1
