@@ -28,6 +28,10 @@ class Line:
         """The groups, the first in the order first, as they are now."""
         return iter([key for _, key in self._waiting])
 
+    def first(self, number: int) -> list[GroupKey]:
+        """The first groups in the order, at most so many, as they are now."""
+        return [key for _, key in self._waiting[:number]]
+
     def file(self, key: GroupKey, rank: OrderKey | None) -> bool:
         """Put the group where it belongs, or with None take it out. Returns whether that has changed anything."""
         if self._ranks.get(key) == rank:

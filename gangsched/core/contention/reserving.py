@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -151,39 +150,43 @@ class Reserving:
     def _go_on(self, budget: Budget, now: float, contain: Callable[[GroupKey, Exception], object]) -> None:
         rows = np.arange(len(self._cluster.capacity.names))
         taken: Mask = ~self._cluster.nodes_by_row.there(rows)
-        for key in islice(self._line, MOST_IN_LINE):
+        everywhere = bool(taken.all())
+        for key in self._line.first(MOST_IN_LINE):
             gang = self._members.gangs[key]
-            if self.unfinished or taken.all():
+            if self.unfinished or everywhere:
                 return
             if gang.inbox:
                 # What it asks for may be another thing than was found.
                 self._has_news = True
                 continue
             try:
-                self._look_at(gang, taken, budget, now)
+                everywhere = self._look_at(gang, taken, budget, now)
             except Exception as error:  # noqa: BLE001 - a defect may raise anything
                 self.drop(key)
                 contain(key, error)
 
-    def _look_at(self, gang: Gang, taken: Mask, budget: Budget, now: float) -> None:
-        """Find out whether the group reserves places and which ones; note the nodes that it keeps others from."""
+    def _look_at(self, gang: Gang, taken: Mask, budget: Budget, now: float) -> bool:
+        """Find out whether the group reserves places and which ones; note the nodes that it keeps others from.
+
+        Returns whether these are all that were left.
+        """
         key, plan = gang.key, gang.operations.plan
         if plan is not None and plan.start is None:
-            return
+            return False
         since = gang.operations.complete_since + self._age_s
         if plan is None and now < since and not self._has_lost(gang):
             self._await(since)
-            return
+            return False
         if not budget:
             self.unfinished = True
-            return
+            return False
         ask = self._asking.of(gang, self._assessments[key])
         if ask is None:
-            return
+            return False
         pool = self._pool(gang, ask, budget, now)
         if not self._age_s or bool((pool & taken).any()):
             self._plans.give_up(gang, YIELDED, now)
-            return
+            return False
         due = self._is_due(gang, now)
         if due and plan is not None:
             self._renew(gang, plan, pool, now)
@@ -194,6 +197,7 @@ class Reserving:
         looked = self._looked.get(key)
         if gang.operations.plan is not None or looked is None or looked.could:
             taken |= pool
+        return bool(taken.all())
 
     def _await(self, at: float) -> None:
         self._due = min(self._due, at)
@@ -204,8 +208,8 @@ class Reserving:
 
     def _has_lost(self, gang: Gang) -> bool:
         """Whether it has lost its places since it was looked at: others must not take them before it has others."""
-        lost, looked = self._plans.lost(gang), self._looked.get(gang.key)
-        return lost is not None and (looked is None or looked.lost is not lost)
+        lost = self._plans.lost(gang)
+        return lost is not None and ((looked := self._looked.get(gang.key)) is None or looked.lost is not lost)
 
     def _is_due(self, gang: Gang, now: float) -> bool:
         looked, plan = self._looked.get(gang.key), gang.operations.plan
