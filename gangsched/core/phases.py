@@ -8,9 +8,8 @@ nothing to wait for. A phase that another client wrote is left alone while it st
 Kubernetes' own PodGroups have a condition that says whether the group was scheduled. kube-scheduler writes it for each
 group of which it schedules a pod, and never takes True back (pkg/scheduler/schedule_one_podgroup.go); so does gangsched
 where all pods are its own. Each PodGroup of a tree has its own: True once the tree is scheduled and the PodGroup's
-minCount is bound. Its time is renewed when no member is left that existed then: a new leader would otherwise take a
-quorum that is half bound for one that was whole, because an earlier run of the group was. A message alone is written at
-the interval of messages.
+minCount is bound. Its time is renewed when few members are left that existed then, because it tells a new leader
+nothing once none is. A message alone is written at the interval of messages.
 
 A write that the watch does not show is repeated, at growing intervals: another writer may have been first, Volcano's
 scheduler may be the leader, or the right may be missing.
@@ -39,7 +38,7 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.retry import doubled
 from gangsched.core.queueing.agenda import Agenda, Due
-from gangsched.core.status.native_conditions import Parts, condition_of, named_by
+from gangsched.core.status.native_conditions import Part, condition_of, named_by
 
 LONGEST_RETRY_S = 300.0
 """The longest pause, in seconds, before a write that the watch does not show is repeated."""
@@ -107,7 +106,7 @@ class Phases:
         while (due := self._agenda.take_due(Due.PHASE, now)) is not None:
             places[due] = None
         effects: list[Effect] = []
-        parts: dict[GroupKey, Parts] = {}
+        parts: dict[GroupKey, dict[str, Part]] = {}
         for place in places:
             key = self._key(place)
             # Only the installation that has a group knows its state.
@@ -160,7 +159,11 @@ class Phases:
         return sorted(now | before)
 
     def _wanted(
-        self, place: GroupKey, gang: Gang | None, assessment: Assessment | None, parts: dict[GroupKey, Parts]
+        self,
+        place: GroupKey,
+        gang: Gang | None,
+        assessment: Assessment | None,
+        parts: dict[GroupKey, dict[str, Part]],
     ) -> Wanted | None:
         """What the object's status should say; None for nothing. `parts` keeps what is found out of each gang."""
         group = self._groups[place]
@@ -172,9 +175,9 @@ class Phases:
             return None
         last = self._sent.get(place)
         sent = last.what if last is not None and last.uid == group.uid else None
-        told = sent if isinstance(sent, GroupCondition) and sent.scheduled else group.phase.condition
-        wanted = condition_of(gang, assessment, group, group.phase.generation, told, parts)
-        true = told if told is not None and told.scheduled else None
+        both = (each for each in (sent, group.phase.condition) if isinstance(each, GroupCondition) and each.scheduled)
+        true = max(both, key=lambda each: (each.since, each.generation), default=None)
+        wanted = condition_of(gang, assessment, group, group.phase.generation, true, parts)
         return wanted if true is None or (wanted is not None and wanted.scheduled) else true
 
     def _has_others(self, named: GroupKey, key: GroupKey) -> bool:

@@ -62,7 +62,7 @@ class Cluster(Harness):
     def _hand_over(self, events: list[Event]) -> list[Effect]:
         there = self.foreign[NATIVE, KEY].phase
         assert isinstance(there, SeenCondition)
-        shown = [pod for pod in self.live() if pod.node and there.scheduled and there.shows(pod)]
+        shown = [pod for pod in self.live() if pod.node and there.scheduled and not there.is_older(pod)]
         effects = super()._hand_over(events)
         assert not (shown and any(isinstance(effect, EvictPod) for effect in effects)), "a scheduled group is evicted"
         return effects

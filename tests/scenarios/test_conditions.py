@@ -12,11 +12,11 @@ from gangsched.api.times import format_time
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import NATIVE, GroupKey
 from gangsched.core.objects.effects import PutCondition
-from gangsched.core.objects.events import ForeignGroupsHidden, ForeignGroupsReplaced
+from gangsched.core.objects.events import Event, ForeignGroupsHidden, ForeignGroupsReplaced
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup, GroupCondition, SeenCondition, SeenPhase
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.results import BindRefused, Refused
+from gangsched.core.objects.results import BindRefused, Refused, Result
 from gangsched.core.phases import LONGEST_RETRY_S
 from gangsched.core.status.native_conditions import LONGEST_MESSAGE
 from gangsched.kube.dialects.dialect_table import chosen
@@ -207,15 +207,15 @@ class TestItsTime:
         harness.wait(60)
         return len(true) > 1
 
-    def turned_over(self, spec: dict[str, Any] | None, count: int, *, together: bool = False) -> Harness:
+    def turned_over(self, spec: dict[str, Any] | None, count: int, *, size: int = 2, together: bool = False) -> Harness:
         """A group of which this many members are replaced after it was scheduled, one by one or all together."""
-        harness = Harness.waited(60, node(cpu=2), read(spec), *members(2, "native"))
+        harness = Harness.waited(60, node(cpu=size), read(spec), *members(size, "native"))
         for names in [range(count)] if together else [[number] for number in range(count)]:
             harness.delete(*(f"default/g-{number}" for number in names))
             for number in names:
                 harness.add(replace(members(1, "native", first=number)[0], uid=f"new-{number}", created=harness.now))
             harness.wait(30)
-        assert len(harness.bound()) == 2
+        assert len(harness.bound()) == size
         return harness
 
     def test_is_that_of_the_last_binding(self):
@@ -226,21 +226,72 @@ class TestItsTime:
     def test_is_renewed_when_all_members_have_been_made_again(self, together):
         assert self.renewed(self.turned_over(None, 2, together=together))
 
-    def test_is_kept_while_a_member_of_that_time_lives(self):
+    def test_is_kept_while_half_of_the_members_of_that_time_live(self):
         assert not self.renewed(self.turned_over(None, 1))
+
+    def test_is_renewed_while_fewer_than_half_of_the_minimum_live(self):
+        spec = {"schedulingPolicy": {"gang": {"minCount": 3}}}
+        assert self.renewed(self.turned_over(spec, 2, size=3))
+
+    def test_never_goes_back_though_another_leader_has_written_a_later_one(self):
+        harness = Harness.waited(60, node(cpu=2), read(), *members(2, "native"))
+        later = replace(SCHEDULED, since=harness.now)
+        shown = SeenCondition(later, "v1beta1", 2)
+        harness.add(replace(read(generation=2), phase=shown))
+        harness.wait(60)
+        assert [effect.since for effect in puts(harness) if effect.condition.generation == 2] == [later.since]
+
+    @pytest.mark.without("restarts", "standbys", why="a new leader sees when they were bound")
+    def test_is_the_servers_though_answers_come_before_the_watch_shows_the_bindings(self, monkeypatch):
+        def arrived(harness: Harness) -> list[Event]:
+            return [event for event in harness.inbox if isinstance(event, Result)] or [*harness.inbox]
+
+        monkeypatch.setattr(Harness, "_arrived", arrived)
+        harness = Harness.waited(60, node(cpu=2), read(), *members(2, "native", created=999_990.0))
+        assert [effect.since for effect in puts(harness)] == [999_990.0]
 
     def test_is_kept_in_a_group_that_one_member_makes_whole(self):
         assert not self.renewed(self.turned_over({"schedulingPolicy": {"basic": {}}}, 2))
 
+    def test_is_renewed_though_a_raised_min_count_was_never_reached(self):
+        harness = Harness.waited(60, node(cpu=2), read(), *members(2, "native"))
+        raised = read({"schedulingPolicy": {"gang": {"minCount": 6}}}, generation=2)
+        harness.add(replace(raised, phase=replace(seen(harness), generation=2)))
+        for number in range(2):
+            harness.delete(f"default/g-{number}")
+            harness.add(replace(members(1, "native", first=number)[0], uid=f"new-{number}", created=harness.now))
+            harness.wait(30)
+        assert self.renewed(harness)
+        assert condition(harness) == SCHEDULED
+
+    def test_is_renewed_at_once_though_true_was_written_only_now(self):
+        harness = Harness.waited(5, node(cpu=2), read(), *members(2, "native"))
+        harness.delete("default/g-0", "default/g-1")
+        harness.wait(3)
+        harness.add(*(replace(each, uid=f"new-{each.uid}", created=harness.now) for each in members(2, "native")))
+        harness.wait(5)
+        assert self.renewed(harness)
+
     @pytest.mark.without("restarts", "standbys", why="another leader is what is asked for, at one moment")
-    @pytest.mark.parametrize(("created", "evicted"), [(0.0, []), (1.0, ["default/g-0"])], ids=["old", "new"])
-    def test_a_new_leader_undoes_what_is_bound_of_a_later_run_alone(self, created, evicted):
-        """Of two members one is bound, and the other has waited since before; the condition became True a while ago."""
+    @pytest.mark.parametrize(
+        ("ago_s", "created_s", "evicted"),
+        [
+            pytest.param(10.0, (0.0, 0.0), [], id="both existed when it was scheduled"),
+            pytest.param(10.0, (1.0, 1.0), ["default/g-0"], id="neither did"),
+            pytest.param(10.0, (1.0, 0.0), ["default/g-0"], id="the one that waits did, with a scheduling gate"),
+            pytest.param(3600.0, (1.0, 1.0), [], id="neither did, and one is bound for long"),
+        ],
+    )
+    def test_a_new_leader_undoes_what_was_just_bound_of_a_later_run(self, ago_s, created_s, evicted):
+        """Of two members one was bound two seconds after the group was scheduled, and the other waited already."""
         harness = Harness()
-        true = harness.now - 10.0
-        seen = SeenCondition(replace(SCHEDULED, since=true), "v1beta1", 1)
-        first, second = (replace(each, created=true + created) for each in members(2, "native", owner=SET))
-        harness.add(node(cpu=1), replace(read(), phase=seen))
+        true = harness.now - ago_s
+        first, second = (
+            replace(each, created=true + after)
+            for each, after in zip(members(2, "native", owner=SET), created_s, strict=True)
+        )
+        shown = SeenCondition(replace(SCHEDULED, since=true), "v1beta1", 1)
+        harness.add(node(cpu=1), replace(read(), phase=shown))
         harness.add(replace(first, node="n1", bound_at=true + 2.0), second)
         harness.restart()
         harness.wait(100)

@@ -46,6 +46,18 @@ class TestTrees:
         assert condition(harness, "pg1") == condition(harness, "pg2") == SCHEDULED
         assert {(effect.key.name, effect.uid) for effect in puts(harness)} == {("pg1", "uid-pg1"), ("pg2", "uid-pg2")}
 
+    def test_the_time_of_a_group_of_one_is_renewed_with_the_tree_that_it_is_a_part_of(self):
+        harness = Harness.of(node(cpu=3), inner("root"), leaf("pg1", "root", least=2), leaf("pg2", "root", least=1))
+        first = [*members_of("pg1", 2), *members_of("pg2", 1)]
+        harness.add(*first)
+        harness.wait(60)
+        harness.delete(*(f"default/{each.name}" for each in first))
+        harness.wait(5)
+        harness.add(*(replace(each, uid=f"new-{each.uid}", created=harness.now) for each in first))
+        harness.wait(60)
+        then = {int(each.bound_at) for each in harness.pods.values()}
+        assert {effect.key.name for effect in puts(harness) if effect.since in then} == {"pg1", "pg2"}
+
     def test_a_group_that_the_tree_does_not_need_is_scheduled_when_its_own_minimum_is_bound(self):
         harness = Harness.of(node(cpu=4), inner("root", least=1), leaf("pg1", "root"), leaf("pg2", "root", least=2))
         harness.add(*members_of("pg1", 3))

@@ -25,7 +25,7 @@ from gangsched.core.objects.effects import (
 )
 from gangsched.core.objects.events import Event, GroupSeen, NodeSeen, PodSeen, Synced
 from gangsched.core.objects.pod import Owner
-from gangsched.core.objects.podgroup import OnDegraded, SeenCondition, SeenPhase, TimeoutPolicy
+from gangsched.core.objects.podgroup import ForeignGroup, Group, OnDegraded, SeenCondition, SeenPhase, TimeoutPolicy
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, OwnerSeen, PodBound, PrebindRefused, Refused
 from gangsched.core.objects.volumes import StorageClass
@@ -210,19 +210,28 @@ def a_native_group(harness: Living) -> None:
     harness.wait(10)
 
 
-def a_second_run_of_a_native_group(harness: Living) -> None:
-    """The group keeps the condition True of its first run."""
-    said = DEFAULT.declaration({}, {}, scheduling_group="a")
-    harness.add(node("n1", cpu=3), foreign_group("native", "default/a", min_member=3, phase=SeenCondition()))
-    harness.add(*pods("a", 3, owner=SET, declaration=said))
+def two_runs(harness: Living, declared: Group | ForeignGroup, *, between_s: float, **said: Any) -> None:
+    """A group is bound, all of its members go, and as many come."""
+    harness.add(node("n1", cpu=3), declared, *pods("a", 3, owner=SET, **said))
     harness.wait(3)
     harness.retired.add("set-a")
     harness.delete(*(f"default/{there.name}" for there in harness.pods.values()))
-    harness.wait(3)
+    harness.wait(between_s)
     harness.retired.clear()
-    again = [pod(f"a-{at}", uid=f"again-{at}", owner=SET, declaration=said, created=harness.now) for at in range(3)]
-    harness.add(*again)
+    harness.add(*(pod(f"a-{at}", uid=f"again-{at}", owner=SET, created=harness.now, **said) for at in range(3)))
     harness.wait(10)
+
+
+def a_second_run(harness: Living) -> None:
+    """It begins before the end of the first one is written."""
+    two_runs(harness, group("a", min_member=3), between_s=0.1)
+
+
+def a_second_run_of_a_native_group(harness: Living) -> None:
+    """The group keeps the condition True of its first run."""
+    said = DEFAULT.declaration({}, {}, scheduling_group="a")
+    declared = foreign_group("native", "default/a", min_member=3, phase=SeenCondition())
+    two_runs(harness, declared, between_s=3.0, declaration=said)
 
 
 def two_jobs(harness: Living) -> None:
@@ -342,6 +351,7 @@ STORIES = {
     "an application of Spark": Story(an_application_of_spark, (("a", 3),), calm=True),
     "a group of Volcano": Story(a_group_of_volcano, (("a", 3),), calm=True),
     "a native group": Story(a_native_group, (("a", 3),), calm=True),
+    "a second run": Story(a_second_run, (("a", 3),), calm=True),
     "a second run of a native group": Story(a_second_run_of_a_native_group, (("a", 3),), calm=True),
     "volumes that are awaited": Story(volumes_that_are_awaited, (("a", 3),), calm=True),
     "two Jobs": Story(two_jobs, (("a", 3), ("b", 3)), repaired=False),
@@ -619,6 +629,19 @@ def test_a_member_above_the_minimum_that_is_bound_alone_is_undone_too():
     harness.add(node("n1", cpu=1))
     harness.wait(31)
     assert harness.evicted == ["default/a-2"]
+
+
+@pytest.mark.parametrize("which", [1, 2])
+def test_a_run_that_begins_before_the_end_of_the_last_one_is_written_is_not_left_in_part(which):
+    """All members are made again at once, and the leader dies amid their bindings. Regression: the status still said
+    that the group was scheduled, so the next leader took what was bound for a group that had lost members.
+    """
+    name = "a second run"
+    bindings = [at for at, (effect, _) in enumerate(rehearsed(name)) if isinstance(effect, BindPod)]
+    harness = Living()
+    died_at = bindings[3 + which]
+    crash = Crash(harness, death=Death.BEFORE, heir="restarted", hopeless=True, times=[died_at])
+    ends_well(harness, STORIES[name], crash)
 
 
 def test_a_watch_that_is_behind_a_confirmed_binding_does_not_unbind_the_pod():

@@ -45,9 +45,10 @@ def begin(
 ) -> list[BindPod]:
     """Reserve all nodes and, unless they are only to be `held`, send all bindings, or only the first of a vanguard.
 
-    No binding is sent beside placeholders, whose reservations must be durable first, nor before the member's
-    pre-bindings hold (`prebindings`, by the member's UID). No member waits for members `above` the minimum; these wait,
-    like all others, for those that go first and, until the gang is scheduled, for the pre-bindings of its quorum.
+    No binding is sent beside placeholders or while the PodGroup shows an earlier run, where the reservations must be
+    durable first, nor before the member's pre-bindings hold (`prebindings`, by the member's UID). No member waits for
+    members `above` the minimum; these wait, like all others, for those that go first and, until the gang is scheduled,
+    for the pre-bindings of its quorum.
     """
     begun = []
     there = gang.operations.bindings.values() if prebindings else ()
@@ -62,7 +63,7 @@ def begin(
         cluster.assume(pod.uid, node, binding.prebindings)
         gang.operations.bindings[pod.uid] = binding
         begun.append(binding)
-    if held or gang.operations.placeholders():
+    if held or gang.operations.placeholders() or gang.shows_another_run():
         return []
     ahead = _ahead(gang)
     return [_send(binding) for binding in _prepared(gang, begun) if ahead is None or binding is ahead]

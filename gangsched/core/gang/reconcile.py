@@ -168,7 +168,8 @@ def _must_be_durable(gang: Gang, assessment: Assessment) -> bool:
     """Whether reservations outlive the scheduling cycle, so that they must be written before use (design rule 4)."""
     if gang.durability.asked_at:
         return False
-    if gang.operations.placeholders() or making.wanted(gang, assessment.terms):
+    again = gang.shows_another_run() and gang.operations.has_unconfirmed()
+    if again or gang.operations.placeholders() or making.wanted(gang, assessment.terms):
         return True
     return (
         gang.observed.group is not None

@@ -97,9 +97,9 @@ def _half_done(
     With a PodGroup, whose status would show that the group was scheduled, these are the members bound since it was
     created, or all bound members if it was created because some were bound. Without a PodGroup the timestamps decide:
     members that still wait already existed when the others were bound, and that was not long ago, unless a native group
-    shows whether it was scheduled in this run. Replacements of members that a scheduled group has lost are younger. If
-    `roles` are given, only their members count: those of a part that is bound together, which was whole once if the
-    groups of all roles that are `lacking` members were.
+    shows whether it was scheduled since one of them existed. Replacements of members that a scheduled group has lost
+    are younger. If `roles` are given, only their members count: those of a part that is bound together, which was whole
+    once if the groups of all roles that are `lacking` members were.
     """
     ours = [pod for pod in gang.live() if roles is None or role_of(pod) in roles]
     bound = {pod.uid: pod.bound_at for pod in ours if pod.node}
@@ -114,9 +114,9 @@ def _half_done(
     theirs = (pod for pod in waited if roles is None or role_of(pod) in roles)
     telling = (pod for pod in ours if (pod.node if roles is None else role_of(pod) in lacking))
     seen = [each for pod in telling if (each := _shown(pod, foreign)) is not None]
-    # A condition that is older than all members is of an earlier run, and one that gangsched does not write may be.
-    oldest = min(ours, key=by_age, default=None)
-    shown = [each.shows(oldest) for each in seen if each.writable and oldest is not None]
+    # One that gangsched does not write may be of an earlier run, and so may one that is older than all bound members.
+    oldest = min((pod for pod in ours if pod.node), key=by_age, default=None)
+    shown = [each.scheduled for each in seen if each.writable and oldest is not None and not each.is_older(oldest)]
     recent = bool(shown) or now <= begun_at + OUTAGE_S + policy.repair_deadline_s
     was_whole = bool(shown) and (any(shown) if roles is None else all(shown))
     if not recent or was_whole or not any(pod.created <= begun_at for pod in theirs):

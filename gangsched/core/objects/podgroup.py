@@ -132,8 +132,9 @@ class GroupCondition(Struct, frozen=True, gc=False):
         return not self.since or self.since >= int(pod.created)
 
     def differs_in_words(self, other: GroupCondition) -> bool:
-        """Whether both say the same, but for the message and the generation."""
-        return self != other and (self.scheduled, self.reason) == (other.scheduled, other.reason)
+        """Whether both say the same of the same time, but for the message and the generation."""
+        same = (self.scheduled, self.reason, self.since) == (other.scheduled, other.reason, other.since)
+        return self != other and same
 
 
 class SeenCondition(Struct, frozen=True, gc=False, tag=True):
@@ -155,9 +156,9 @@ class SeenCondition(Struct, frozen=True, gc=False, tag=True):
         """Whether the condition says that the group was scheduled."""
         return self.condition is not None and self.condition.scheduled
 
-    def shows(self, oldest: Pod) -> bool:
-        """Whether the condition says that the group was scheduled, in the run of which this is the oldest member."""
-        return self.condition is not None and self.condition.scheduled and self.condition.knew(oldest)
+    def is_older(self, than: Pod) -> bool:
+        """Whether the condition says that the group was scheduled before this pod existed."""
+        return self.condition is not None and self.condition.scheduled and not self.condition.knew(than)
 
     def takes(self, wanted: GroupCondition) -> bool:
         """Whether this condition may be written: another one, which takes no True back.

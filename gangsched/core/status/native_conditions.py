@@ -5,15 +5,16 @@ It is kept consistent by `core.phases`.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gangsched.core.declarations.trees import TREE_KINDS
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
 from gangsched.core.objects.declaration import NATIVE, GroupKey
-from gangsched.core.objects.pod import Pod, PodPhase, by_age
+from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup, GroupCondition
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.wording import shortened
@@ -37,16 +38,20 @@ REFUSALS = NO_ROOM | {Reason.VOLUME_NOT_READY, Reason.RESOURCE_CLAIM_NOT_READY}
 """Reasons for which the condition says Unschedulable: the group was tried and found no place."""
 
 
-class Parts(Struct):
-    """A gang's members by the native group that they name: how many are `bound`, and the first that is `waiting`.
+class Part(Struct):
+    """The members of a gang that name one native group: how many are `bound`, and the first that is `waiting`.
 
-    `oldest` is the oldest bound member that lives, `since` when the last of them was bound.
+    Members that have succeeded count as bound. Of the others, `created` holds when each was, and the last of them was
+    bound at `since`, in full seconds by the API server's clock.
     """
 
-    bound: Counter[str] = field(default_factory=Counter)
-    waiting: dict[str, Pod] = field(default_factory=dict)
-    oldest: dict[str, Pod] = field(default_factory=dict)
-    since: dict[str, int] = field(default_factory=dict)
+    bound: int = 0
+    waiting: Pod | None = None
+    created: list[int] = field(default_factory=list)
+    since: int = 0
+
+
+_NOBODY = Part()
 
 
 def condition_of(
@@ -55,30 +60,38 @@ def condition_of(
     group: ForeignGroup,
     generation: int,
     told: GroupCondition | None,
-    parts: dict[GroupKey, Parts],
+    parts: dict[GroupKey, dict[str, Part]],
 ) -> GroupCondition | None:
     """The condition that kube-scheduler would write for this generation; None before anything is decided about it.
 
-    It is scheduled once the gang is and its own minCount is bound, with the time that it has in `told`, what was
-    written before, if a bound member is that old; one member alone is never bound in part. In a scheduled gang the
-    other groups wait, and are refused as their pods are. `parts` keeps what was found out of each gang.
+    It is scheduled once the gang is and its own minCount is bound. Once True was `told`, as much must be bound as it
+    had then. In a scheduled gang the other groups wait, and are refused as their pods are. `parts` keeps what was found
+    out of each gang, by the native group that the pods name.
     """
     if not gang.record.scheduled_at:
         return _refusal(gang.written.reason, gang.written.message, generation)
     if gang.key not in parts:
         parts[gang.key] = _parts(gang, assessment)
-    found, name = parts[gang.key], group.key.name
-    if group.spec is not None and found.bound[name] >= group.spec.min_member:
-        oldest = found.oldest.get(name) if group.spec.min_member > 1 else None
-        if told is None or not told.scheduled or (oldest is not None and not told.knew(oldest)):
-            since = float(found.since.get(name, 0))
-        else:
-            since = told.since
-        return GroupCondition(scheduled=True, reason="Scheduled", generation=generation, since=since)
-    waiting = found.waiting.get(name)
-    if waiting is None:
+    part = parts[gang.key].get(group.key.name, _NOBODY)
+    if group.spec is not None:
+        least, had = group.spec.min_member, dict(gang.record.satisfied.roles).get(group.key.name, gang.record.minimum)
+        if told is None and part.bound >= least:
+            return GroupCondition(scheduled=True, reason="Scheduled", generation=generation, since=part.since)
+        if told is not None and part.bound >= min(least, had):
+            is_alone = max(assessment.terms.spec.minimum, gang.record.minimum) <= 1
+            since = told.since if is_alone or _tells_of(told, part, min(least, had)) else part.since
+            return replace(told, generation=generation if part.bound >= least else told.generation, since=since)
+    if part.waiting is None:
         return None
-    return _refusal(waiting.condition_reason, waiting.condition_message, generation)
+    return _refusal(part.waiting.condition_reason, part.waiting.condition_message, generation)
+
+
+def _tells_of(told: GroupCondition, part: Part, had: int) -> bool:
+    """Whether the condition is of a time at which half of the members that it had lived already.
+
+    Once none of them does, a new leader cannot tell a group that was whole from one of which half was just bound.
+    """
+    return not told.since or not part.created or 2 * sum(told.since >= at for at in part.created) >= had
 
 
 def named_by(gang: Gang) -> frozenset[GroupKey]:
@@ -90,19 +103,22 @@ def named_by(gang: Gang) -> frozenset[GroupKey]:
     return frozenset(GroupKey(gang.key.namespace, name, NATIVE) for name in names if name)
 
 
-def _parts(gang: Gang, assessment: Assessment) -> Parts:
-    """The gang's members of this run, by the native group that they name; those that have succeeded were bound."""
-    found = Parts()
+def _parts(gang: Gang, assessment: Assessment) -> dict[str, Part]:
+    """The gang's members of this run, by the native group that they name."""
+    found: defaultdict[str, Part] = defaultdict(Part)
     ended = (pod for uid, pod in gang.observed.pods.items() if uid not in gang.roster.past)
     done = (pod for pod in ended if pod.phase is PodPhase.SUCCEEDED)
-    for pod in (*assessment.census.bound, *done):
-        found.bound[_native_group(pod)] += 1
+    for pod in done:
+        found[_native_group(pod)].bound += 1
     for pod in assessment.census.bound:
-        name = _native_group(pod)
-        found.oldest[name] = min(found.oldest.get(name, pod), pod, key=by_age)
-        found.since[name] = max(found.since.get(name, 0), int(pod.bound_at))
+        part = found[_native_group(pod)]
+        part.bound += 1
+        part.created.append(int(pod.created))
+        # The answer to a binding may come before the watch shows it.
+        part.since = max(part.since, int(pod.bound_at or pod.created))
     for pod in assessment.census.waiting:
-        found.waiting.setdefault(_native_group(pod), pod)
+        part = found[_native_group(pod)]
+        part.waiting = part.waiting or pod
     return found
 
 
