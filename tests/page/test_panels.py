@@ -728,8 +728,9 @@ async def test_what_comes_and_goes_leaves_no_memory_behind(
     shown, address = board
     nodes = dict(thing("node", filled(number)) for number in range(1000))
     sizes: list[Any] = []
+    crowd = [thing("group", waiting(number)) for number in range(100 * TURNS + 900)]
     for turn in range(TURNS):
-        groups = dict(thing("group", waiting(number)) for number in range(100 * turn, 100 * turn + 1000))
+        groups = dict(crowd[100 * turn : 100 * turn + 1000])
         changed = dict(thing("node", filled(number, pods=turn)) for number in range(turn % 10, 1000, 10))
         nodes |= changed
         shown.show(head(f"turn {turn}", trouble=f"turn {turn} of all") | nodes | groups)
