@@ -11,12 +11,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from playwright.async_api import Browser, CDPSession, ConsoleMessage, Page, async_playwright
+from playwright.async_api import Browser, CDPSession, ConsoleMessage, Page, ViewportSize, async_playwright
 
 from gangsched.page.child import WITHIN_S
 from testbed.cache import SetupError
 
 MISSING = "there is no Chromium: install it, on Debian with apt-get install chromium"
+SIZE: ViewportSize = {"width": 1280, "height": 720}
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -64,12 +65,24 @@ class Tab:
         """
         try:
             async with asyncio.timeout(within_s):
-                while not (value := await self.page.evaluate(expression)):  # noqa: ASYNC110 - nothing tells
-                    await asyncio.sleep(0.02)
+                pause_s = 0.02
+                while not (value := await self.page.evaluate(expression)):
+                    await asyncio.sleep(pause_s)
+                    pause_s = min(1.2 * pause_s, 0.1)
         except TimeoutError as error:
             shown = await self.page.evaluate("document.body.innerText")
             raise TimeoutError(f"{expression} did not hold within {within_s} s; the page shows:\n{shown}") from error
         return value
+
+    async def reset(self) -> None:
+        """Make it empty, with the size, colours and cookies of a new one."""
+        await self.page.goto("about:blank")
+        await self.page.context.clear_cookies()
+        await self.page.set_viewport_size(SIZE)
+        await self.page.emulate_media(color_scheme="null")
+        await self.page.mouse.move(0, 0)
+        self.problems.clear()
+        self.requested.clear()
 
     def report(self, message: ConsoleMessage) -> None:
         """Add a message of the console to the problems if it is an error."""
@@ -98,7 +111,7 @@ async def started() -> AsyncIterator[Browser]:
 @asynccontextmanager
 async def tab(browser: Browser) -> AsyncIterator[Tab]:
     """An empty tab with cookies of its own, which is closed with the block."""
-    context = await browser.new_context()
+    context = await browser.new_context(viewport=SIZE)
     try:
         page = await context.new_page()
         opened = Tab(page, await context.new_cdp_session(page))

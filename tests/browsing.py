@@ -42,9 +42,24 @@ async def browser() -> AsyncIterator[Browser]:
         yield browser
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def window(browser: Browser) -> AsyncIterator[Tab]:
+    """The tab that the tests of a module share, because a new window takes more of the processor than most tests."""
+    async with chromium.tab(browser) as opened:
+        yield opened
+
+
 @pytest_asyncio.fixture(loop_scope="module")
-async def tab(browser: Browser) -> AsyncIterator[Tab]:
-    """A tab of its own for each test, in which nothing may go wrong that the browser reports."""
+async def tab(window: Tab) -> AsyncIterator[Tab]:
+    """An empty tab as if it were new, in which nothing may go wrong that the browser reports."""
+    await window.reset()
+    yield window
+    assert window.problems == []
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def own_tab(browser: Browser) -> AsyncIterator[Tab]:
+    """A tab of its own for a test that changes the clock or the requests, or measures the browser."""
     async with chromium.tab(browser) as opened:
         yield opened
         assert opened.problems == []

@@ -50,7 +50,7 @@ def test_a_process_that_a_test_leaves_behind_fails_the_run_and_is_named(run: Run
         def test_that_forgets():
             test_that_forgets.kept = subprocess.Popen(["sleep", "9"])
         """,
-        *("-n", "2"),
+        *("-n", "1"),
     )
     assert re.search(r"^LEFT BEHIND: process \d+ still runs: sleep 9$", done.stdout, flags=re.MULTILINE), done.stdout
     assert " 1 passed in " in done.stdout.splitlines()[-1]
@@ -64,7 +64,7 @@ def test_the_core_must_be_covered(run: Run) -> None:
         def test_little():
             from gangsched.core.objects import quantity
         """,
-        *("--cov=gangsched/core/objects", "--cov-report=", "-n", "2"),
+        *("--cov=gangsched/core/objects", "--cov-report=", "-n", "1"),
     )
     *_, told, failed, _ = done.stdout.splitlines()
     core = re.match(r"coverage with branches: core (\d+\.\d) % \(at least 95 %\), all \d+\.\d %", told)

@@ -21,11 +21,11 @@ from testbed import chromium
 from testbed.chromium import Tab
 from testbed.control_plane import ControlPlane, ControlPlaneError
 from testbed.operator import Operator, address_of_page
-from tests.browsing import beside_the_browser, browser, drop, open_, tab, texts, told
+from tests.browsing import beside_the_browser, browser, drop, open_, tab, texts, told, window
 from tests.integration.cluster import Cluster
 from tests.integration.pictures import SETTINGS
 
-__all__ = ["browser", "tab"]
+__all__ = ["browser", "tab", "window"]
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.browsing import board, browser, tab
+from tests.browsing import board, browser, own_tab, tab, window
 
-__all__ = ["board", "browser", "tab"]
+__all__ = ["board", "browser", "own_tab", "tab", "window"]
