@@ -17,8 +17,10 @@ from gangsched.core.objects.effects import (
     DeleteGroup,
     DropDemand,
     Effect,
+    EmitEvent,
     EvictPod,
     MakeGroup,
+    PatchStatus,
     PutCondition,
     PutDemand,
     PutPhase,
@@ -642,6 +644,13 @@ def test_a_run_that_begins_before_the_end_of_the_last_one_is_written_is_not_left
     died_at = bindings[3 + which]
     crash = Crash(harness, death=Death.BEFORE, heir="restarted", hopeless=True, times=[died_at])
     ends_well(harness, STORIES[name], crash)
+
+
+def test_nothing_is_written_before_the_bindings_of_a_run_that_begins_after_the_end_of_the_last_one_is_written():
+    harness = Living()
+    two_runs(harness, group("a", min_member=3), between_s=3.0)
+    written = [type(effect) for effect in harness.carried if not isinstance(effect, EmitEvent)]
+    assert written == [*[BindPod] * 3, PatchStatus, PatchStatus, *[BindPod] * 3, PatchStatus]
 
 
 def test_a_watch_that_is_behind_a_confirmed_binding_does_not_unbind_the_pod():

@@ -165,9 +165,9 @@ class Gang(Struct):
         return [pod for pod in self.live() if pod.node or (pod.uid in begun and begun[pod.uid].state is _BOUND)]
 
     def shows_another_run(self) -> bool:
-        """Whether the PodGroup says still that an earlier run was scheduled; a new leader takes that for this one."""
-        group = self.observed.group
-        return group is not None and bool(group.status.scheduled_time) and not self.record.scheduled_at
+        """Whether the PodGroup does not say yet that the last run ended: a new leader would take it for this one."""
+        shown = self.observed.group.status.record if self.observed.group is not None else None
+        return shown is not None and bool(shown.scheduled_at) and not (shown.ended or self.record.scheduled_at)
 
     def node_of(self, pod: Pod) -> str:
         """The node of a member that counts as bound, perhaps in a census that is older than what is stored.
