@@ -13,7 +13,7 @@ from gangsched.whatif.traces.run_limits import KINDS
 from gangsched.whatif.traces.trace_values import GPU, Gang, Trace, TraceRole
 
 NODES = [Node(f"n{at:02}", allocatable=((GPU, 8), ("pods", 110))) for at in range(16)]
-LASTS_S = 2400.0
+LASTS_S = 1800.0
 """The stream ends after so many seconds."""
 AGE_S = 60.0
 ARRIVES_S = 400.0

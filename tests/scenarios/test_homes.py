@@ -11,7 +11,6 @@ from gangsched.core.machine import Machine
 from tests.homes import Homes
 from tests.scenarios import (
     test_caps,
-    test_devices,
     test_news,
     test_parts,
     test_placeholders,
@@ -19,16 +18,14 @@ from tests.scenarios import (
     test_recovery,
     test_restarts,
     test_rollback,
-    test_runs,
     test_topology,
-    test_trees,
 )
 
 pytestmark = [pytest.mark.slow, pytest.mark.without("all", why="plays stories of other modules")]
 
 MODULES = (
-    *(test_caps, test_devices, test_news, test_parts, test_placeholders, test_prebinding, test_recovery),
-    *(test_restarts, test_rollback, test_runs, test_topology, test_trees),
+    *(test_caps, test_news, test_parts, test_placeholders, test_prebinding),
+    *(test_recovery, test_restarts, test_rollback, test_topology),
 )
 STORIES = [
     function

@@ -45,18 +45,18 @@ def test_one_node_too_few_refuses_the_whole_gang_and_says_that_its_own_anti_affi
 
 
 def test_a_zone_without_room_keeps_the_others_from_taking_more_and_is_named():
-    harness = Harness.of(*nodes(4, zone="z1", cpu=16), *nodes(2, zone="z2", cpu=4), *nodes(1, zone="z3", cpu=3))
-    harness.add(group("a", min_member=12, max_schedule_time_s=9999.0), *members(12, spread=[Spread(term(ZONE), 1)]))
+    harness = Harness.of(*nodes(2, zone="z1", cpu=4), *nodes(1, zone="z2", cpu=4), *nodes(1, zone="z3", cpu=1))
+    harness.add(group("a", min_member=6, max_schedule_time_s=9999.0), *members(6, spread=[Spread(term(ZONE), 1)]))
     harness.wait(5)
     assert harness.bound() == []
     said = harness.condition("default/a").message
     assert (
-        f"topology spread by {ZONE} (z1 has 4 of at most 4, z2 has 4 of at most 4; fewest in z3: 3) allows no more"
+        f"topology spread by {ZONE} (z1 has 2 of at most 2, z2 has 2 of at most 2; fewest in z3: 1) allows no more"
         in said
     )
     harness.add(*nodes(1, zone="z3", first=2))
     harness.settle()
-    assert by_zone(harness) == {"z1": 4, "z2": 4, "z3": 4}
+    assert by_zone(harness) == {"z1": 2, "z2": 2, "z3": 2}
 
 
 def test_members_join_the_pods_of_another_gang_and_wait_until_these_are_bound():

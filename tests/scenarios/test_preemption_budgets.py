@@ -55,7 +55,7 @@ def test_nobody_leaves_before_a_budget_that_is_exceeded_has_allowed_its_part(bes
     )
     others = (Requirement("app", "NotIn", ("p",)),)
     harness.put_budget(*([budget(0)] if not beside else [budget(0, "low", others), budget(1, "p", APP_P)]))
-    assert victims(harness, *holder(3), wait_s=300) == []
+    assert victims(harness, *holder(3), wait_s=90) == []
     harness.put_budget(*(replace(each, allowed=2) for each in harness.budgets.values()))
     harness.wait(400)
     assert evicted(harness) == ["low-0", "low-1", "p"]
@@ -117,7 +117,7 @@ def test_pods_under_budgets_leave_first():
 def test_nobody_else_leaves_if_the_server_refuses_to_evict_those_under_budgets():
     harness = with_one_under_a_budget("a", "z")
     harness.refuse_eviction = refusing("p", times=1000)
-    assert victims(harness, *holder(3), wait_s=200) == []
+    assert victims(harness, *holder(3), wait_s=90) == []
 
 
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader searches anew, with the new node")

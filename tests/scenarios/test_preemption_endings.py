@@ -142,7 +142,7 @@ def test_another_leaves_where_one_is_refused_for_good(why, seconds):
 def test_nobody_else_leaves_where_only_one_could_and_it_is_refused_for_good(why):
     harness = cluster(node("n1", cpu=4), node("n2", cpu=4), *gang("low", 4), *gang("equal", 4, priority=100))
     harness.refuse_eviction = spared("low", why=why)
-    assert victims(harness, *holder(4), wait_s=200) == []
+    assert victims(harness, *holder(4), wait_s=90) == []
     assert is_whole(harness, "low", 4)
     assert not harness.bound("default/high-")
 
@@ -165,10 +165,10 @@ def test_a_group_of_which_nobody_was_evicted_stays_and_is_marked_no_more(why):
 def test_a_group_that_has_begun_to_leave_leaves_as_a_whole_though_its_last_member_is_refused_for_long():
     harness = cluster(node("n1", cpu=4), *gang("low", 4))
     harness.refuse_eviction = spared("low-3")
-    assert victims(harness, *holder(4), wait_s=100) == names("low", range(3))
+    assert victims(harness, *holder(4), wait_s=90) == names("low", range(3))
     end(harness)
     harness.refuse_eviction = lambda _: None
-    harness.wait(200)
+    harness.wait(100)
     assert evicted(harness) == names("low", range(4))
     end(harness)
     assert is_whole(harness, "high", 4)
