@@ -69,7 +69,6 @@ class Judge:
         folder = binaries.find([binaries.JUDGE])
         assert folder is not None, "the judge is not built; run make control-plane"
         self._process = subprocess.Popen([folder / binaries.JUDGE], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self._asked, self._said = b"", Said((), (), ())
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -79,22 +78,18 @@ class Judge:
     def ask(self, objects: Sequence[Json], probes: Sequence[Json], *, score: bool = False) -> Said:
         """Run the filters (and with `score` the scores) for each probe alone, in a cluster of these objects.
 
-        All have apiVersion and kind. The same question again has the same answer.
+        All have apiVersion and kind.
 
         Raises:
             RefusedError: the API server would reject an object, or a filter other than DynamicResources failed.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        question = msgspec.json.encode({"objects": objects, "probes": probes, "score": score}) + b"\n"
-        if question == self._asked:
-            return self._said
-        self._process.stdin.write(question)
+        self._process.stdin.write(msgspec.json.encode({"objects": objects, "probes": probes, "score": score}) + b"\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         assert line, "the judge has ended; its error is on standard error"
         answer = msgspec.json.decode(line, type=Answer)
         if answer.error:
             raise RefusedError(answer.error)
-        self._asked, self._said = question, Said(answer.filters or (), answer.objects or (), answer.verdicts or ())
-        return self._said
+        return Said(answer.filters or (), answer.objects or (), answer.verdicts or ())
