@@ -207,14 +207,18 @@ class TestItsTime:
         harness.wait(60)
         return len(true) > 1
 
+    def remake(self, harness: Harness, *numbers: int) -> None:
+        """These members are deleted and made again."""
+        harness.delete(*(f"default/g-{number}" for number in numbers))
+        for number in numbers:
+            harness.add(replace(members(1, "native", first=number)[0], uid=f"new-{number}", created=harness.now))
+        harness.wait(30)
+
     def turned_over(self, spec: dict[str, Any] | None, count: int, *, size: int = 2, together: bool = False) -> Harness:
         """A group of which this many members are replaced after it was scheduled, one by one or all together."""
         harness = Harness.waited(60, node(cpu=size), read(spec), *members(size, "native"))
-        for names in [range(count)] if together else [[number] for number in range(count)]:
-            harness.delete(*(f"default/g-{number}" for number in names))
-            for number in names:
-                harness.add(replace(members(1, "native", first=number)[0], uid=f"new-{number}", created=harness.now))
-            harness.wait(30)
+        for numbers in [range(count)] if together else [[number] for number in range(count)]:
+            self.remake(harness, *numbers)
         assert len(harness.bound()) == size
         return harness
 
@@ -257,10 +261,8 @@ class TestItsTime:
         harness = Harness.waited(60, node(cpu=2), read(), *members(2, "native"))
         raised = read({"schedulingPolicy": {"gang": {"minCount": 6}}}, generation=2)
         harness.add(replace(raised, phase=replace(seen(harness), generation=2)))
-        for number in range(2):
-            harness.delete(f"default/g-{number}")
-            harness.add(replace(members(1, "native", first=number)[0], uid=f"new-{number}", created=harness.now))
-            harness.wait(30)
+        self.remake(harness, 0)
+        self.remake(harness, 1)
         assert self.renewed(harness)
         assert condition(harness) == SCHEDULED
 

@@ -78,7 +78,7 @@ class Budgets:
 
         Source: pkg/registry/core/pod/storage/eviction.go of Kubernetes. Pods that have not started need none.
         """
-        if pod.lifetime.ready or not self._found:
+        if pod.lifetime.ready:
             return self.of(pod)
         return () if pod.phase is PodPhase.PENDING else [each for each in self.of(pod) if each.counts_unready]
 

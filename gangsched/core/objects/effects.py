@@ -163,7 +163,7 @@ class PutPhase(Effect, frozen=True):
 class PutCondition(Effect, frozen=True):
     """Set this condition of the native PodGroup with this UID, in this version of the API.
 
-    `since` is when its status changed, in epoch seconds; 0.0 if it did not.
+    `since` is the time that it gets, in epoch seconds; 0.0 if it keeps the one that it has.
     """
 
     key: GroupKey

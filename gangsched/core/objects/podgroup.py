@@ -116,9 +116,8 @@ class SeenPhase(Struct, frozen=True, gc=False, tag=True):
 class GroupCondition(Struct, frozen=True, gc=False):
     """Whether a native PodGroup was scheduled, in its status, as kube-scheduler says it: True for ever once it was.
 
-    `generation` is that of the spec that was looked at. `since`: when the last member of the quorum was bound, if it
-    was scheduled; 0.0 if that is unknown. A group whose members have all been replaced or made again since is scheduled
-    anew.
+    `generation` is that of the spec that was looked at. `since`: when the last member was bound, if it was scheduled;
+    0.0 if that is unknown. It becomes a later time once few of the members of that time live.
     """
 
     scheduled: bool

@@ -41,17 +41,20 @@ REFUSALS = NO_ROOM | {Reason.VOLUME_NOT_READY, Reason.RESOURCE_CLAIM_NOT_READY}
 class Part(Struct):
     """The members of a gang that name one native group: how many are `bound`, and the first that is `waiting`.
 
-    Members that have succeeded count as bound. Of the others, `created` holds when each was, and the last of them was
-    bound at `since`, in full seconds by the API server's clock.
+    Members that have succeeded count as bound; `there` are the others.
     """
 
     bound: int = 0
     waiting: Pod | None = None
-    created: list[int] = field(default_factory=list)
-    since: int = 0
+    there: list[Pod] = field(default_factory=list)
 
+    @property
+    def since(self) -> float:
+        """When the last of them was bound, in full seconds by the API server's clock; 0.0 if there is none.
 
-_NOBODY = Part()
+        The answer to a binding may come before the watch shows it.
+        """
+        return float(max((int(pod.bound_at or pod.created) for pod in self.there), default=0))
 
 
 def condition_of(
@@ -72,14 +75,15 @@ def condition_of(
         return _refusal(gang.written.reason, gang.written.message, generation)
     if gang.key not in parts:
         parts[gang.key] = _parts(gang, assessment)
-    part = parts[gang.key].get(group.key.name, _NOBODY)
+    part = parts[gang.key].get(group.key.name, Part())
     if group.spec is not None:
-        least, had = group.spec.min_member, dict(gang.record.satisfied.roles).get(group.key.name, gang.record.minimum)
+        least = group.spec.min_member
         if told is None and part.bound >= least:
             return GroupCondition(scheduled=True, reason="Scheduled", generation=generation, since=part.since)
-        if told is not None and part.bound >= min(least, had):
+        had = min(least, dict(gang.record.satisfied.roles).get(group.key.name, gang.record.minimum))
+        if told is not None and part.bound >= had:
             is_alone = max(assessment.terms.spec.minimum, gang.record.minimum) <= 1
-            since = told.since if is_alone or _tells_of(told, part, min(least, had)) else part.since
+            since = told.since if is_alone or _tells_of(told, part, had) else part.since
             return replace(told, generation=generation if part.bound >= least else told.generation, since=since)
     if part.waiting is None:
         return None
@@ -91,7 +95,7 @@ def _tells_of(told: GroupCondition, part: Part, had: int) -> bool:
 
     Once none of them does, a new leader cannot tell a group that was whole from one of which half was just bound.
     """
-    return not told.since or not part.created or 2 * sum(told.since >= at for at in part.created) >= had
+    return not told.since or not part.there or 2 * sum(map(told.knew, part.there)) >= had
 
 
 def named_by(gang: Gang) -> frozenset[GroupKey]:
@@ -113,9 +117,7 @@ def _parts(gang: Gang, assessment: Assessment) -> dict[str, Part]:
     for pod in assessment.census.bound:
         part = found[_native_group(pod)]
         part.bound += 1
-        part.created.append(int(pod.created))
-        # The answer to a binding may come before the watch shows it.
-        part.since = max(part.since, int(pod.bound_at or pod.created))
+        part.there.append(pod)
     for pod in assessment.census.waiting:
         part = found[_native_group(pod)]
         part.waiting = part.waiting or pod
