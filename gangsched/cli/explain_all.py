@@ -11,7 +11,7 @@ from gangsched.core.machine import Machine
 from gangsched.core.objects.events import Event, GroupsReplaced
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import FINISHED, Phase
-from gangsched.core.objects.wording import number_of, number_of_all
+from gangsched.core.objects.wording import first_named, number_of, number_of_all
 from gangsched.views.decided_copy import decided
 from gangsched.views.diagnosis import without_back_offs
 from gangsched.views.findings import Finding, Findings
@@ -49,7 +49,7 @@ def elsewhere(events: Sequence[Event], machine: Machine, namespace: str = "") ->
 
 
 def _of_others(scheduler: str, groups: Sequence[str]) -> str:
-    named = ", ".join(groups[:_NAMED]) + (f" and {len(groups) - _NAMED} more" if len(groups) > _NAMED else "")
+    named = first_named(groups, _NAMED)
     return (
         f"Not listed: {number_of(len(groups), 'waiting PodGroup')} of the schedulerName {scheduler} ({named}); ask "
         f"about one by name, or with --scheduler-name {scheduler}."

@@ -7,6 +7,8 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from gangsched.core.objects.wording import first_named
+
 if TYPE_CHECKING:
     from gangsched.whatif.measures import Measures
 
@@ -30,12 +32,11 @@ def as_text(results: Sequence[Measures], baselines: Sequence[str]) -> Iterator[s
         yield "  ".join([head.ljust(widths[0]), *filled]).rstrip()
     for place, result in enumerate(results):
         if result.never:
-            named = ", ".join(result.never[:_NAMED])
-            more = f" and {len(result.never) - _NAMED} more" if len(result.never) > _NAMED else ""
+            named = first_named(result.never, _NAMED)
             why = ", because they do not fit" if place < len(results) - len(baselines) else ""
             yield ""
             yield from textwrap.wrap(
-                f"{result.strategy}: never bound{why}: {named}{more}.",
+                f"{result.strategy}: never bound{why}: {named}.",
                 shutil.get_terminal_size((80, 24)).columns,
                 break_on_hyphens=False,
             )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from gangsched.cli.cluster_access import WRONG_USAGE, add_cluster, add_rules, fail, note, run
 from gangsched.cli.output import JSON, NARROWEST, WIDEST, YAML, add_output, shown, structured
 from gangsched.cli.progress import Progress
+from gangsched.core.objects.wording import first_named, number_of
 
 if TYPE_CHECKING:
     from gangsched.cli import Commands
@@ -167,20 +168,15 @@ def _remarks(world: World) -> Iterator[str]:
     if world.unused:
         yield (
             "not used, because gangsched does not read it and no operator that does runs here: "
-            f"{_first(world.unused)}; declare the gang as docs/gangs.md says, or add the PodGroup that the operator "
-            "would create"
+            f"{first_named(world.unused, _NAMED)}; declare the gang as docs/gangs.md says, or add the PodGroup that "
+            "the operator would create"
         )
     bare = [node.name for node in world.nodes if not {"cpu", "pods"} <= dict(node.allocatable).keys()]
     if bare:
         yield (
             "nodes without cpu or pods in status.allocatable, on which pods that request them do not fit: "
-            f"{_first(bare)}"
+            f"{first_named(bare, _NAMED)}"
         )
-
-
-def _first(names: Sequence[str]) -> str:
-    """The first names, and the number of the others."""
-    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 def text_of(outcome: Outcome, width: int) -> Iterator[str]:
@@ -220,15 +216,13 @@ def _row(decision: Decision) -> tuple[str, ...]:
 
 
 def _summary(outcome: Outcome) -> str:
-    from gangsched.core.objects.wording import number_of  # noqa: PLC0415 - see the package
-
     groups, pods = outcome.groups, outcome.waiting_pods
     complete, waiting = _split(outcome)
     sentence = f"Completely bound: {len(complete)} of {number_of(len(groups), 'group')}" if groups else "No group"
     if waiting:
         sentence += f"; not bound: {', '.join(map(_waiting, waiting))}"
     if pods:
-        names = _first([str(each.key) for each in pods])
+        names = first_named([str(each.key) for each in pods], _NAMED)
         sentence += f"; {number_of(len(pods), 'pod')} without a group not bound: {names}"
     return f"{sentence}." if groups or pods else "No group in the files, and no pod without one waits."
 

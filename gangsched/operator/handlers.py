@@ -13,6 +13,7 @@ import kopf
 from gangsched.api.custom_resource import lacking
 from gangsched.api.podgroup_names import NAME, PATH
 from gangsched.config.pod_groups import MOST_A_SECOND
+from gangsched.core.objects.wording import first_named
 from gangsched.kube.client.errors import KubeError
 from gangsched.operator.finished import SELECTOR, finished_group
 from gangsched.operator.kopf_settings import CRDS, PODGROUPS
@@ -51,11 +52,10 @@ async def crd(event: kopf.RawEvent, memo: Memo, **_: object) -> None:
     missing = [] if event["type"] == "DELETED" else lacking(event["object"])
     memo.on_crd(missing)
     if missing and missing != memo.logged_lacking:
-        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
         _log.warning(
             "the installed CustomResourceDefinition is older than this operator: the API server drops the fields"
             " that it lacks; apply the one that `gangsched crd` prints",
-            extra={"crd": NAME, "lacks": ", ".join(missing[:_NAMED]) + more},
+            extra={"crd": NAME, "lacks": first_named(missing, _NAMED)},
         )
     memo.logged_lacking = missing
 

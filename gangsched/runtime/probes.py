@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from asyncio import Event
 
+from gangsched.core.objects.wording import first_named
 from gangsched.kube.client.contact import Contact
 from gangsched.runtime.alone import Alone
 from gangsched.runtime.engine import Engine
@@ -57,8 +58,7 @@ class Readiness:
         set_aside = self._engine.set_aside()
         if not set_aside:
             return []
-        more = f" and {len(set_aside) - _MOST_NAMED} more" if len(set_aside) > _MOST_NAMED else ""
-        named = ", ".join(set_aside[:_MOST_NAMED]) + more
+        named = first_named(set_aside, _MOST_NAMED)
         return [f"set aside until they change, because of a bug that the log shows: {named}"]
 
     def role(self) -> str:

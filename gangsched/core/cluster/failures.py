@@ -24,6 +24,7 @@ from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.pause import OPEN, Pause
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.retry import doubled
+from gangsched.core.objects.wording import first_named
 
 AT_ONCE_S = 10.0
 """A pod whose containers ran for no longer than this, in seconds, before it failed has failed at once."""
@@ -266,7 +267,7 @@ class Failures:
 
 def _note(nodes: list[str], said: str, lasts_s: float, *, everywhere: bool) -> str:
     """Where pods failed and how, without a full stop."""
-    named = ", ".join(nodes[:NAMED]) + (f" and {len(nodes) - NAMED} more" if len(nodes) > NAMED else "")
+    named = first_named(nodes, NAMED)
     which = f"node {named}" if len(nodes) == 1 else f"nodes {named}"
     where = "anywhere" if everywhere else "there"
     return (

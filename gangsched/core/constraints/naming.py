@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from gangsched.core.objects.node import Taint
 from gangsched.core.objects.shape import Disk, HostPort, NodeTerm, PodTerm, Requirement
+from gangsched.core.objects.wording import first_named
 
 NAMED = 3
 """Limit for the number of things of one kind that a sentence names."""
@@ -13,9 +14,7 @@ NAMED = 3
 
 def listed(names: Sequence[str], number: int = 0) -> str:
     """The first NAMED names and how many more there are, `number` in all if it is larger: `a, b, c and 2 more`."""
-    left = max(number, len(names)) - NAMED
-    more = f" and {left} more" if left > 0 else ""
-    return ", ".join(names[:NAMED]) + more
+    return first_named(names, NAMED, number)
 
 
 def requirement(asked: Requirement) -> str:

@@ -17,6 +17,7 @@ from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.former import former_among
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.policy import OwnerGuard
+from gangsched.core.objects.wording import first_named
 
 CONTROLLERS = (
     "training.kubeflow.org/job-name",
@@ -45,10 +46,9 @@ class Ownership(Struct, frozen=True):
         """A sentence about the owners that use this group name, and what to do; empty unless there are several."""
         if not self.owners:
             return ""
-        named = [f"{claim} ({number})" for claim, number in sorted(self.owners.items())[:NAMED]]
-        more = f" and {len(self.owners) - NAMED} more" if len(self.owners) > NAMED else ""
+        named = first_named([f"{claim} ({number})" for claim, number in sorted(self.owners.items())], NAMED)
         return (
-            f"Pods of several owners name the group {group}: {', '.join(named)}{more}. If they are one group, "
+            f"Pods of several owners name the group {group}: {named}. If they are one group, "
             "give each owner's pods a role of their own; if not, give the groups different names."
         )
 

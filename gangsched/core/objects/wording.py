@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def number_of(number: int, thing: str) -> str:
     """The number and the thing, in the singular or the plural."""
@@ -28,6 +30,12 @@ def number_of_all(number: int, total: int, thing: str, one: str = "", many: str 
 def number_is_of_all(number: int, total: int, thing: str) -> str:
     """As in "2 of 3 members are"."""
     return number_of_all(number, total, thing, "is", "are")
+
+
+def first_named(names: Sequence[str], most: int, number: int = 0) -> str:
+    """The first names, at most so many, and how many more there are, `number` in all if that is larger."""
+    left = max(number, len(names)) - most
+    return ", ".join(names[:most]) + (f" and {left} more" if left > 0 else "")
 
 
 def shortened(text: str, longest: int) -> str:
