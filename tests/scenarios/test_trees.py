@@ -18,7 +18,7 @@ from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Minima, Phase
-from gangsched.core.objects.results import BindRefused, Refused
+from gangsched.core.objects.results import BindRefused, EvictionRefused, Refused, Spared
 from gangsched.core.planning import budget as units
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import node, pod
@@ -194,6 +194,26 @@ class TestTheTree:
         assert bound(harness) == {"b": 2}
         assert harness.evicted == []
         assert harness.machine.gangs[ROOT].record.phase is Phase.SCHEDULED
+
+    def test_what_a_refused_rollback_has_left_of_a_part_is_rolled_back_once_the_tree_is_scheduled(self):
+        """Regression: the rollback of the quorum ended the part, and nothing rolled its last member back."""
+        harness = Harness()
+        harness.add(node(cpu=9), inner("root", least=1), leaf("a", "root", age=9, least=1), leaf("b", "root", least=2))
+        refused = {"a-0": Refused.UNAVAILABLE, "b-1": Refused.DENIED}
+        harness.refuse_bind = lambda effect: (
+            BindRefused(effect.uid, effect.node, refused[effect.name], "no") if effect.name in refused else None
+        )
+        harness.refuse_eviction = lambda effect: EvictionRefused(effect.uid, Spared.BUDGET, "not now")
+        harness.add(*members_of("a", 1, owner=OWNER), *members_of("b", 2, owner=OWNER))
+        harness.wait(25)
+        del refused["a-0"]
+        harness.wait(30)
+        assert bound(harness) == {"a": 1, "b": 1}
+        harness.refuse_eviction = lambda _: None
+        harness.wait(90)
+        harness.end_terminating()
+        assert harness.evicted == ["default/b-0"]
+        assert bound(harness) == {"a": 1}
 
     @pytest.mark.without("standbys", "leaderless", "disorder", why="the story has its own restart")
     def test_a_part_that_a_raised_minimum_asks_for_is_bound_whole_or_not_at_all_after_a_restart_too(self):

@@ -200,6 +200,7 @@ def schedule(turn: Turn) -> None:
 def _schedule(turn: Turn, satisfied: Minima) -> None:
     gang = turn.gang
     turn.note_scheduled()
+    _begin_other_parts(turn)
     why_leaving = gang.record.preempted_by if gang.record.preempted_at else ""
     gang.change(scheduled_at=turn.now, satisfied=satisfied, outcome=Outcome.NONE, preempted_by=why_leaving)
     gang.change(clock_start=0.0, retry_at=0.0, rollback_note="")
@@ -224,13 +225,24 @@ def are_others_enough(turn: Turn) -> bool:
 
 def schedule_by_others(turn: Turn) -> None:
     """The tree is scheduled with those parts. What its quorum has bound is rolled back alone."""
-    gang, least, there = turn.gang, minima(turn.terms.spec), turn.census.bound_roles
-    since, said = gang.operations.partial_since, bindings.complaint(gang)
-    _schedule(turn, chosen(least, there))
-    for part in begun(least, there, there):
-        members = [pod for pod in turn.census.bound if role_of(pod) in {*roles_in(part)}]
-        parts.begin(gang, members, needs=dict(chosen(part, there).roles), since=since, complaint=said)
-    bindings.release_held(gang, turn.cluster)
+    _schedule(turn, chosen(minima(turn.terms.spec), turn.census.bound_roles))
+    bindings.release_held(turn.gang, turn.cluster)
+
+
+def _begin_other_parts(turn: Turn) -> None:
+    """Members of a tree that its quorum, or a rollback of that, has left bound are from now on a part by themselves."""
+    gang, there = turn.gang, turn.census.bound_roles
+    if turn.terms.spec.tree is None:
+        return
+    doing = gang.operations.rollback
+    since = gang.operations.partial_since or (doing.since if doing is not None else 0.0)
+    said = bindings.complaint(gang)
+    known = {uid for part in gang.operations.parts for uid in part.members}
+    for part in begun(minima(turn.terms.spec), there, there):
+        roles = {*roles_in(part)}
+        members = [pod for pod in turn.census.bound if role_of(pod) in roles]
+        if any(pod.uid not in known for pod in members):
+            parts.begin(gang, members, needs=dict(chosen(part, there).roles), since=since, complaint=said)
 
 
 def is_quorum_gone(turn: Turn) -> bool:
