@@ -215,6 +215,29 @@ class TestTheTree:
         assert harness.evicted == ["default/b-0"]
         assert bound(harness) == {"a": 1}
 
+    @pytest.mark.without("restarts", "standbys", why="a new leader does not know which member was refused")
+    def test_what_was_a_part_beside_a_quorum_that_failed_belongs_to_the_next_quorum(self):
+        """Regression: the part gave up, in each call, what the quorum had reserved, if one of its members had gone."""
+        harness = Harness.of(node("n1", cpu=5), node("n2", cpu=5), inner("root", least=1))
+        harness.add(leaf("a", "root", age=9, least=2), leaf("b", "root", least=2))
+        refused = {"a-0": Refused.FORBIDDEN}
+        harness.refuse_bind = lambda effect: (
+            BindRefused(effect.uid, effect.node, refused[effect.name], "no") if effect.name in refused else None
+        )
+        harness.add(*members_of("a", 2, owner=OWNER), *members_of("b", 1, owner=OWNER))
+        harness.wait(30)
+        harness.end_terminating()
+        harness.add(*members_of("a", 1, first=2, owner=OWNER), *members_of("b", 1, first=2, owner=OWNER))
+        harness.wait(3)
+        refused["a-0"] = Refused.UNAVAILABLE
+        harness.add(inner("root", least=2), *members_of("b", 1, first=8, owner=OWNER))
+        harness.wait(30)
+        harness.delete("default/b-0")
+        harness.wait(5)
+        refused.clear()
+        harness.wait(60)
+        assert bound(harness) == {"a": 2, "b": 2}
+
     @pytest.mark.without("standbys", "leaderless", "disorder", why="the story has its own restart")
     def test_a_part_that_a_raised_minimum_asks_for_is_bound_whole_or_not_at_all_after_a_restart_too(self):
         """Regression: what was never bound counted as lost, and lost members are replaced one by one."""

@@ -118,7 +118,7 @@ class _State(Enum):
     CHANGED = auto()
     """Members have gone, or others than its own have what the group needs of it."""
     OVER = auto()
-    """It is whole, or none of its roles has a member any more."""
+    """It is whole, none of its roles has a member any more, or its members have become those of the quorum."""
     PARTIAL = auto()
     """Some of it was bound."""
     NOT_PARTIAL = auto()
@@ -147,7 +147,7 @@ def _state(turn: Turn, part: Part) -> _State | None:
     late = part.rollback is None and rollback.is_due(part.partial_since, turn.now, turn.policy)
     states = (
         (_State.CHANGED, _members(gang, part) != part.members or _needs(turn, part) != part.needs),
-        (_State.OVER, gone or not missing),
+        (_State.OVER, gone or not missing or _is_of_quorum(gang, part)),
         (_State.PARTIAL, bool(bound) and not part.partial_since),
         (_State.NOT_PARTIAL, not bound and bool(part.partial_since)),
         (_State.LATE, late),
@@ -156,6 +156,12 @@ def _state(turn: Turn, part: Part) -> _State | None:
         (_State.AGAIN, 0 < part.retry_at <= turn.now),
     )
     return next((state for state, holds in states if holds), None)
+
+
+def _is_of_quorum(gang: Gang, part: Part) -> bool:
+    """Whether the quorum that is being bound has all roles of the part: what is bound together then, it decides."""
+    quorum = gang.record.quorum if not gang.record.scheduled_at else None
+    return quorum is not None and part.needs.keys() <= {role for role, _ in quorum.roles}
 
 
 def _members(gang: Gang, part: Part) -> set[str]:
