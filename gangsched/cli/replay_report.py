@@ -64,6 +64,8 @@ def _rows(results: Sequence[Measures]) -> Iterator[tuple[str, ...]]:
         yield f"{name} in use until the last arrival", *(f"{result.used_arriving[name]:.1%}" for result in results)
         yield f"{name} fragmented", *(f"{result.fragmented[name]:.1%}" for result in results)
     if any(result.reserved for result in results):
+        for name in first.idle:
+            yield f"{name} reserved and idle", *(f"{result.idle[name]:.1%}" for result in results)
         yield "places reserved for", *(f"{result.reserved} gangs" for result in results)
         yield "bound later than reserved", *(str(result.late) for result in results)
     if any(result.foretold for result in results):
@@ -107,6 +109,7 @@ def _figures(result: Measures) -> dict[str, object]:
         "startError": result.error,
         "used": dict(result.used),
         "usedUntilLastArrival": dict(result.used_arriving),
+        "reservedIdle": dict(result.idle),
         "fragmented": dict(result.fragmented),
         "samples": [
             {

@@ -60,7 +60,8 @@ class Measures:
     time, but at least 1, where shorter run times count as 10 s (bounded slowdown, Feitelson et al., JSSPP 1997).
     `sizes` has the gangs by their number of GPUs, or of members if they request none. `used` and `fragmented` are means
     over time, by resource, from the first arrival to the last end, which is `makespan_s` later; `used_arriving` only to
-    the last arrival. `never` are the names of the gangs that were not bound. Gangs were preempted `preemptions` times,
+    the last arrival, and `idle` is the share of a resource that was kept free until then where places were reserved for
+    later. `never` are the names of the gangs that were not bound. Gangs were preempted `preemptions` times,
     which lost `lost`: a share of the time that members held their places. For `reserved` of them a known start was
     reserved, by which `late` of these were not bound. For `foretold` gangs the latest start was known five minutes
     before they were bound, of which `covered` were bound when they were expected; `error` is the median time from then
@@ -77,6 +78,7 @@ class Measures:
     makespan_s: float
     used: Mapping[str, float]
     used_arriving: Mapping[str, float]
+    idle: Mapping[str, float]
     fragmented: Mapping[str, float]
     never: Sequence[str]
     preemptions: int
@@ -108,6 +110,7 @@ def measure(replay: Replay) -> Measures:
         makespan_s=end,
         used=tally.mean_use(end),
         used_arriving=tally.mean_use(last),
+        idle=tally.mean_idle(last),
         fragmented={name: _mean([sample.fragmented[name] for sample in samples]) for name in tally.resources},
         never=[f"{played.gang.namespace}/{played.gang.name}" for played in replay.gangs if played.bound_s is None],
         preemptions=sum(played.preemptions for played in replay.gangs),
@@ -216,6 +219,13 @@ class _Tally:
         for change in takewhile(lambda change: change.at_s < end, self._replay.changes):
             sign = 1 if change.taken else -1
             area += sign * (end - change.at_s) * self._parts[change.gang][change.part]
+        return self._shares(area / end if end else area)
+
+    def mean_idle(self, end: float) -> dict[str, float]:
+        """The exact mean share that is kept free until then for those who have places reserved for later."""
+        area, idle = np.zeros(len(self._column)), self._replay.idle
+        for this, after in zip(idle, (*(each.at_s for each in idle[1:]), end), strict=False):
+            area += max(0.0, min(after, end) - this.at_s) * self._vector(tuple(this.amounts.items()))
         return self._shares(area / end if end else area)
 
     def samples(self, end: float) -> Iterator[Sample]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -16,6 +16,13 @@ class Told(NamedTuple):
     at_s: float
     earliest_s: float
     latest_s: float
+
+
+class Idle(NamedTuple):
+    """From `at_s` on, these `amounts` by resource are kept free where places are reserved for later."""
+
+    at_s: float
+    amounts: Mapping[str, int]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,10 +69,11 @@ class Change:
 class Replay:
     """The result of a trace with one strategy or baseline, which `strategy` names.
 
-    `gangs` are in order of arrival, `changes` in chronological order.
+    `gangs` are in order of arrival, `changes` and `idle` in chronological order.
     """
 
     strategy: str
     gangs: Sequence[Played]
     changes: Sequence[Change]
     nodes: Sequence[Node]
+    idle: Sequence[Idle] = ()

@@ -37,8 +37,9 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.priority_class import PriorityClass
 from gangsched.core.objects.results import PodBound, StatusWritten
 from gangsched.core.objects.shape import Shape
+from gangsched.core.status.usage import reserved_idle
 from gangsched.whatif.eviction_api import Evictions
-from gangsched.whatif.played import Change, Played, Replay, Told
+from gangsched.whatif.played import Change, Idle, Played, Replay, Told
 from gangsched.whatif.traces.trace_values import Gang, Trace
 
 START = 946684800.0
@@ -103,6 +104,7 @@ class _Player:
         self._agenda = [(gang.arrival_s, _Kind.ARRIVAL, number, 0) for number, gang in enumerate(trace.gangs)]
         heapq.heapify(self._agenda)
         self._changes: list[Change] = []
+        self._idle = [Idle(0.0, {})]
         self._now = 0.0
         self._ended = 0
 
@@ -127,7 +129,9 @@ class _Player:
             self._decide(events or [TimePassed()])
             if self._progress is not None:
                 self._progress(self._ended, self._now)
-        return Replay(strategy=self._strategy, gangs=self._played, changes=self._changes, nodes=self._nodes)
+        return Replay(
+            strategy=self._strategy, gangs=self._played, changes=self._changes, nodes=self._nodes, idle=self._idle
+        )
 
     def _next(self) -> float:
         """When something happens next, in seconds since the start; infinity if no gang arrives or ends any more."""
@@ -151,7 +155,10 @@ class _Player:
             events = following
 
     def _note_reservations(self) -> None:
-        """Note the first start that is reserved for a gang, if it is known."""
+        """Note the first start that is reserved for a gang, if it is known, and what is kept free for such gangs."""
+        idle = reserved_idle(self._machine.cluster)
+        if idle != self._idle[-1].amounts:
+            self._idle.append(Idle(self._now, idle))
         for key, plan in self._machine.plans.items():
             played = self._played[int(key.name.rpartition("-")[2])]
             if played.reserved_s is None and plan.start is not None and plan.start < float("inf"):

@@ -194,6 +194,14 @@ class TestMeasures:
         assert found.used_arriving["cpu"] == pytest.approx(0.5)
         assert found.used["cpu"] == pytest.approx(30 / 40)
 
+    def test_what_is_kept_free_for_a_gang_until_it_starts_is_reserved_and_idle(self):
+        """From 1800 s on both CPUs are reserved; the first is free at 2000 s, for 1000 s of the 4000 s until `last`."""
+        gangs = [gang("a", 0, 1, run=2000), gang("b", 0, 1, run=3000), gang("both", 0, 2), gang("last", 4000, 1)]
+        gangs[:2] = [replace(each, limit_s=int(each.run_s)) for each in gangs[:2]]
+        found = measure(play(*gangs, nodes=[node("n", 2)]))
+        assert times(play(*gangs, nodes=[node("n", 2)]))["both"][0] == 3000
+        assert found.idle["cpu"] == pytest.approx(1000 / (2 * 4000))
+
     def test_half_of_the_nodes_for_half_of_the_time_is_a_quarter(self):
         found = measure(play(gang("a", 0, 1, run=10), gang("b", 10, 1, run=10, cpu=0), nodes=[node("n", 2)]))
         assert found.used["cpu"] == pytest.approx(0.25)
