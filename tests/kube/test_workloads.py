@@ -194,7 +194,7 @@ FACTS: list[tuple[str, object, Json, Json]] = [
             ({"parallelism": 5, "completions": 5}, {"succeeded": 4}, (5, 4, False)),
             ({"parallelism": 5, "completions": 3}, {"succeeded": 1}, (3, 1, False)),
             ({"parallelism": 3, "completions": 3}, ENDED, (3, 3, False)),
-            ({"parallelism": 5}, {"succeeded": 4}, (None, 0, False)),
+            ({"parallelism": 5}, {"succeeded": 4}, (4, 4, False)),
             ({}, None, (None, 0, False)),
         )
     ),

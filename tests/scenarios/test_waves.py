@@ -12,6 +12,7 @@ from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import Declaration, Role
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup
+from gangsched.core.objects.results import BindRefused, OwnerSeen, Refused
 from gangsched.core.objects.workload import Workload
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from gangsched.kube.workloads.workload_kind import Mark
@@ -33,6 +34,11 @@ def by_nobody(harness: Harness) -> None:
 
 def by_pod_group(harness: Harness) -> Declaration:
     harness.add(group("default/t", min_member=PARALLELISM))
+    return Declaration("t")
+
+
+def by_three(harness: Harness) -> Declaration:
+    harness.add(group("default/t", min_member=3))
     return Declaration("t")
 
 
@@ -318,3 +324,42 @@ def test_a_group_of_two_jobs_waits_for_both_though_one_alone_comes_in_waves():
     harness.wait(2)
     after = len(harness.bound("default/w-")) + len(harness.bound("default/l-"))
     assert (before, after) == (0, 4)
+
+
+@pytest.mark.without("disorder", why="two are bound before the node is gone")
+@pytest.mark.parametrize("completions", [3, None])
+@pytest.mark.parametrize("declare", [by_nobody, by_three], ids=["undeclared", "PodGroup"])
+def test_what_has_succeeded_before_the_gang_was_whole_is_not_waited_for_again(
+    declare: Declare, completions: int | None
+) -> None:
+    """Regression: the last pod waited for two more members, which the Job does not create again.
+
+    The node of its binding was gone, and the Job would have counted the eviction of the other two as failures.
+    """
+    harness = Harness.of(node("n1", cpu="2"), node("n2", cpu="1"))
+    harness.jobs[UID] = OwnerSeen(UID, why="the Job has no podFailurePolicy that ignores DisruptionTarget")
+    spec = {"parallelism": 3} | ({"completions": completions} if completions else {})
+
+    def tell(**status: int) -> None:
+        meta = {"name": "train", "namespace": "default", "uid": UID}
+        harness.add(JOB.read(json.dumps({"metadata": meta, "spec": spec, "status": status}).encode())[1])
+
+    said, owner = declare(harness), Owner("Job", "train", UID, "batch")
+    workload = Workload("job", "train", None, UID) if said else JOB.workload(Mark("train", UID))
+    fields: dict[str, Any] = {"declaration": said} if said else {"group": ""}
+    tell(active=3)
+    harness.add(*(pod(f"train-{at}", owner=owner, workload=workload, **fields) for at in range(3)))
+    harness.refuse_bind = lambda effect: (
+        BindRefused(effect.uid, effect.node, Refused.DENIED, "it is gone") if effect.node == "n2" else None
+    )
+    harness.step()
+    harness.delete_node("n2")
+    harness.wait(120)
+    early = [each.name for each in harness.pods.values() if each.node]
+    assert (len(early), harness.evicted) == (2, [])
+    for name in early:
+        harness.change(f"default/{name}", phase=PodPhase.SUCCEEDED)
+    harness.wait(2)
+    tell(active=1, succeeded=2)
+    harness.wait(60)
+    assert all(each.node for each in harness.pods.values())

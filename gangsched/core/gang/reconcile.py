@@ -76,7 +76,7 @@ def reconcile(
             recreates_all=recreates_all(workload, namespace, foreign),
             given_up=wave is not None and wave.given_up,
         )
-        terms = lowered_to(terms, wave, runs.done(gang)) if wave is not None else terms
+        terms = lowered_to(terms, wave, runs.counting(gang)) if wave is not None else terms
     contradicted = terms.hindrance is not None and terms.hindrance.reason is Reason.CONTRADICTION
     gang.operations.note_contradiction(contradicted=contradicted)
     effects += placeholders.settle(gang, cluster, terms)

@@ -103,6 +103,16 @@ def done(gang: Gang) -> Counter[str]:
     return Counter(dict(gang.record.succeeded)) + Counter(map(role_of, unnoted))
 
 
+def counting(gang: Gang) -> Counter[str]:
+    """The successes, by role, that count towards the minimum: before the gang is scheduled those of a quorum under way.
+
+    That is given up once nothing of it is bound or reserved.
+    """
+    if gang.record.scheduled_at:
+        return done(gang)
+    return Counter(dict(gang.record.quorum_done)) if has_bound(gang) else Counter()
+
+
 def leads(pod: Pod) -> bool:
     """Whether the pod's success counts as the success of its gang."""
     said = pod.declaration

@@ -120,14 +120,12 @@ def _counted(job: _Job, spec: _JobSpec) -> Desired:
     size = parallelism if spec.completions is None else min(parallelism, spec.completions)
     status, idle, least = job.status or _JobStatus(), _idle(job, spec, size), _least(spec)
     if spec.completions is None:
-        succeeded = _succeeded(status, parallelism)
+        if not status.succeeded or idle:
+            return Desired(size=parallelism, pods=parallelism, idle=idle, least=least)
         # Such a Job creates no pod any more once one has succeeded, and ends when the others have ended.
-        left = (
-            min(parallelism, status.succeeded + (status.active or 0)) if status.succeeded and not idle else parallelism
-        )
-        counted = succeeded if succeeded == parallelism else 0
-        given_up = 0 if counted else parallelism - left
-        return Desired(size=left, pods=left, idle=idle, least=least, succeeded=counted, given_up=given_up)
+        left = min(parallelism, status.succeeded + (status.active or 0))
+        succeeded = _succeeded(status, left)
+        return Desired(size=left, pods=left, idle=idle, least=least, completions=left, succeeded=succeeded)
     return Desired(
         size=size,
         pods=size,
