@@ -145,8 +145,7 @@ class ExpectedStartStatus(StatusPart):
     )
     latest: Time | None = Field(
         default=None,
-        description="The latest start, if others use all of their limits, and nobody is added ahead of the group; "
-        "absent if not known.",
+        description="The start if others use all of their limits; who comes later may delay it. Absent if not known.",
     )
     basis: Word | None = Field(
         default=None,

@@ -9,6 +9,7 @@ _UNKNOWN = {
     Unknown.ENDLESS: "{who} is a service, which does not end by itself",
     Unknown.UNKNOWN: "{who} has neither activeDeadlineSeconds nor expectedRunTime",
     Unknown.AHEAD: "it depends on {who} ahead of it",
+    Unknown.OTHERS: "other groups that wait may take the room before, and nobody knows when these end",
     Unknown.LINE: "more than 1,000 groups are ahead of it",
     Unknown.DEPENDS: "more than free amounts decides it: other pods, ports, devices, or room kept for others",
     Unknown.HORIZON: "it is more than 7 days away",

@@ -256,14 +256,13 @@ def test_groups_ahead_have_their_places_first_and_stay_as_long_as_they_last():
     assert start(harness, "last") == ExpectedStart(0, 490, Basis.LIMITS)
 
 
-def test_who_may_be_overtaken_starts_between_both_ways():
-    """Once the small one has started or, until then, nobody: it does not wait long enough to keep others off."""
+def test_who_fits_first_starts_first_until_one_ahead_has_waited_for_long():
     harness = full(*(runs(f"p{at}", at, 100 * (at + 1)) for at in range(3)), nodes=3)
     harness.add(*wanting(2, "large", priority=5))
     harness.add(*wanting(1, "small", pods_with={"deadline_s": 1000}))
     harness.settle()
     assert start(harness, "large") == ExpectedStart(0, 300, Basis.LIMITS)
-    assert start(harness, "small") == ExpectedStart(0, 300, Basis.LIMITS)
+    assert start(harness, "small") == ExpectedStart(0, 100, Basis.LIMITS)
 
 
 def test_all_members_start_in_one_domain_if_they_must():
@@ -291,13 +290,22 @@ def test_what_more_than_amounts_decides_is_said_not_to_be_known():
 
 
 def test_the_latest_start_is_not_known_behind_one_that_waits_for_ever():
-    harness = full(runs("p0", 0, 100), runs("p1", 1, 200), runs("p2", 2), nodes=3)
+    harness = full(runs("p0", 0, 4000), runs("p1", 1, 5000), runs("p2", 2), nodes=3)
     harness.add(*wanting(3, "first", priority=5))
+    harness.wait(1900)
     harness.add(*wanting(1))
     harness.settle()
     found = start(harness)
     assert (found.earliest, found.latest, found.why) == (0, 0, Unknown.AHEAD)
     assert found.decides == GroupKey("default", "first")
+
+
+def test_where_others_without_limits_may_start_before_nobody_is_named_as_ahead():
+    harness = full(runs("p0", 0, 100), runs("p1", 1, 200), nodes=2)
+    harness.add(*wanting(2, "large", priority=5), *wanting(1))
+    harness.settle()
+    assert start(harness, "large") == ExpectedStart(0, 0, None, Unknown.OTHERS)
+    assert start(harness) == ExpectedStart(0, 0, None, Unknown.OTHERS)
 
 
 def test_a_start_beyond_the_horizon_is_not_told():

@@ -125,3 +125,21 @@ def test_members_lost_again_after_a_repair_are_replaced_again(lost):
     end(harness)
     assert is_whole(harness, "high", 4)
     assert not harness.status("default/high").reservation
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_while_some_of_the_replacements_are_being_bound_nobody_else_is_asked_to_leave(slow):
+    """Regression: a plan was opened, and ended as started at once, again and again, each with a write of the status."""
+    harness = short(2, "a")
+    harness.withhold = lambda _: slow
+    if not slow:
+        harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "503")
+    harness.add(*again(4, 2))
+    harness.wait(30)
+    assert sum(harness.machine.stats().ended.values()) <= 1
+    harness.refuse_bind, harness.withhold = (lambda _: None), (lambda _: False)
+    harness.send_withheld()
+    harness.wait(60)
+    end(harness, wait_s=30)
+    assert evicted(harness) == ["a"]
+    assert is_whole(harness, "high", 4)

@@ -232,20 +232,14 @@ class Forecasting:
             yield
         return starts | dict.fromkeys(line[MOST_IN_LINE:], ExpectedStart(why=Unknown.LINE))
 
-    def _played(
-        self, field: Field, ends: Ends, line: Sequence[Waiting], now: float
-    ) -> Generator[None, None, list[Forecast]]:
-        """Played forward twice: with those who overtake, and in strict order."""
-        both = []
-        for strict in (False, True):
-            forecast = Forecast(field.free, field.pools, ends, now, strict=strict)
-            both.append(forecast)
-            self._budget.charge(_PLACE * len(ends.at))
+    def _played(self, field: Field, ends: Ends, line: Sequence[Waiting], now: float) -> Generator[None, None, Forecast]:
+        forecast = Forecast(field.free, field.pools, ends, now)
+        self._budget.charge(_PLACE * len(ends.at))
+        yield
+        for cost in forecast.play(line):
+            self._budget.charge(cost)
             yield
-            for cost in forecast.play(line):
-                self._budget.charge(cost)
-                yield
-        return both
+        return forecast
 
     def _ends(
         self, claims: Sequence[Claim], field: Field, former: FormerRuns, now: float

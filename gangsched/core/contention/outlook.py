@@ -1,13 +1,13 @@
 """The expected start of each group, from what was played forward.
 
 The latest start counts on limits alone. For the earliest one others end when they have declared to, or else after as
-long as the last runs of their owners; who only has a limit may end at any time. Each is played forward twice
-(`core.planning.forecast`): once everybody starts who fits, once nobody overtakes. What happens lies between.
+long as the last runs of their owners; who only has a limit may end at any time. Each is played forward
+(`core.planning.forecast`): everybody starts who fits, until somebody who has waited for long holds what it needs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 from gangsched.core.contention.ends import ENDLESS, UNKNOWN
@@ -15,7 +15,7 @@ from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.plan import Plan
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.expected_start import Basis, ExpectedStart, Unknown
-from gangsched.core.planning.forecast import Forecast, Start
+from gangsched.core.planning.forecast import Forecast
 
 _BASES = (Basis.LIMITS, Basis.DECLARED, Basis.HISTORY)
 """What a start relies on, by the doubt about the ends that it needs (`core.contention.ends.expected_end`)."""
@@ -33,8 +33,8 @@ class Outlook(NamedTuple):
     `owner` names the gang or pod with this end, by its index. `could`: whether the group fits on empty nodes.
     """
 
-    expected: Sequence[Forecast]
-    certain: Sequence[Forecast]
+    expected: Forecast
+    certain: Forecast
     owner: Callable[[int], GroupKey]
     could: Callable[[GroupKey], bool]
     now: float
@@ -44,7 +44,7 @@ class Outlook(NamedTuple):
 
         If it was `refused` where amounts suffice, something else decides.
         """
-        at_once = self.certain[0].starts.get(key)
+        at_once = self.certain.starts.get(key)
         has_room = at_once is not None and at_once.at <= self.now
         found = ExpectedStart(why=Unknown.DEPENDS)
         if not (has_room and refused):
@@ -63,9 +63,9 @@ class Outlook(NamedTuple):
         return ExpectedStart(min(found.earliest, latest), latest, basis)
 
     def _without_plan(self, key: GroupKey, *, depends: bool, has_room: bool) -> ExpectedStart:
-        first = min((each.starts[key] for each in self.expected if key in each.starts), key=_at, default=None)
+        first = self.expected.starts.get(key)
         if first is None or first.at >= UNKNOWN:
-            unknown = ExpectedStart(0.0, 0.0, None, *self._unknown(key, self.expected[0]))
+            unknown = ExpectedStart(0.0, 0.0, None, *self._unknown(key, self.expected))
             return unknown._replace(why=Unknown.DEPENDS) if depends and unknown.why is Unknown.NEVER else unknown
         if first.at > self.now + HORIZON_S:
             return ExpectedStart(why=Unknown.HORIZON)
@@ -80,23 +80,18 @@ class Outlook(NamedTuple):
         return ExpectedStart(earliest, max(earliest, latest) if latest else 0.0, basis, why, decides)
 
     def _latest(self, key: GroupKey) -> tuple[float, Unknown | None, GroupKey | None]:
-        found = 0.0
-        for each in self.certain:
-            last = each.starts.get(key)
-            if last is None or last.at >= UNKNOWN:
-                return (0.0, *self._unknown(key, each))
-            found = max(found, last.at)
-        return (0.0, Unknown.HORIZON, None) if found > self.now + HORIZON_S else (found, None, None)
+        last = self.certain.starts.get(key)
+        if last is None or last.at >= UNKNOWN:
+            return (0.0, *self._unknown(key, self.certain))
+        return (0.0, Unknown.HORIZON, None) if last.at > self.now + HORIZON_S else (last.at, None, None)
 
     def _unknown(self, key: GroupKey, played: Forecast) -> tuple[Unknown, GroupKey | None]:
         start, ahead = played.starts.get(key), played.behind.get(key)
         if start is None and ahead is None and not self.could(key):
             return Unknown.NEVER, None
-        if start is None or ahead is not None:
+        if ahead is not None:
             return Unknown.AHEAD, ahead if isinstance(ahead, GroupKey) else None
+        if start is None:
+            return Unknown.OTHERS, None
         decides = self.owner(start.last) if start.last >= 0 else None
         return Unknown.ENDLESS if start.at >= ENDLESS else Unknown.UNKNOWN, decides
-
-
-def _at(start: Start) -> float:
-    return start.at

@@ -38,10 +38,17 @@ class Overdue:
         self._cluster = cluster
         self._members = members
 
-    def due(self, plan: Plan) -> float:
-        """When all who are still to end will be overdue, in epoch seconds; infinity if somebody may be waited for."""
-        said = [self._promised(plan, pod) for pod in self._there(plan)]
-        return max(said, default=NEVER)
+    def due(self, holder: Gang, plan: Plan) -> float:
+        """When somebody is to be called in, in epoch seconds; infinity if that is not known, or nobody may be."""
+        there = self._there(plan)
+        if not any(self._may_be_called_in(holder, pod) for pod in there):
+            return NEVER
+        return max(self._promised(plan, pod) for pod in there)
+
+    def _may_be_called_in(self, holder: Gang, pod: Pod) -> bool:
+        """Whether it may be evicted now: not if its gang is being bound, is the holder, or leaves already."""
+        gang = self._members.gang_of(pod.uid)
+        return gang is None or gang.plain or (gang is not holder and gang.lives(pod) and not is_in_flight(gang))
 
     def called_in(self, holder: Gang, plan: Plan, now: float) -> CalledIn | None:
         """Who is evicted for the plan from now on, once nobody else is to end; None if nobody is.
@@ -49,7 +56,7 @@ class Overdue:
         A gang that is being bound, or leaves already, is waited for.
         """
         there = self._there(plan)
-        if not there or self.due(plan) > now:
+        if self.due(holder, plan) > now:
             return None
         whole: dict[GroupKey, frozenset[str]] = {}
         loose: dict[str, frozenset[str]] = {}
@@ -57,7 +64,7 @@ class Overdue:
             gang = self._members.gang_of(pod.uid)
             if gang is None or gang.plain:
                 loose[name_of(pod)] = frozenset((pod.uid,))
-            elif not is_in_flight(gang) and gang is not holder:
+            elif self._may_be_called_in(holder, pod):
                 whole[gang.key] = frozenset(each.uid for each in gang.bound())
         expires = now + OVERDUE_S + max(pod.lifetime.grace_s for pod in there)
         return CalledIn(whole, loose, expires) if whole or loose else None

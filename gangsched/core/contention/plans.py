@@ -309,7 +309,7 @@ class Plans:
     def next_due(self) -> float:
         """When something is due without an event, in epoch seconds; infinity if nothing is."""
         due = [self._loose.next_due()]
-        for plan in self.opened().values() if self.holders else ():
-            due += [plan.expires, self._overdue.due(plan)]
+        for key, plan in self.opened().items() if self.holders else ():
+            due += [plan.expires, self._overdue.due(self._members.gangs[key], plan)]
             due += [since + REFUSED_S for since in plan.refused_since.values()]
         return min(due)

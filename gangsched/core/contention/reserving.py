@@ -215,10 +215,10 @@ class Reserving:
         looked, plan = self._looked.get(gang.key), gang.operations.plan
         if looked is None or looked.asked is not gang.wait.asked or (plan and plan.former) or self._has_lost(gang):
             return True
-        if looked.state == self._state:
-            return False
+        if looked.state == self._state or now >= looked.at + LOOKED_AT_S:
+            return looked.state != self._state
         self._await(looked.at + LOOKED_AT_S)
-        return now >= looked.at + LOOKED_AT_S
+        return False
 
     def _pool(self, gang: Gang, ask: Ask, budget: Budget, now: float) -> Mask:
         """The rows of nodes that accept members, whatever there is on them."""

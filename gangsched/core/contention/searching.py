@@ -88,6 +88,8 @@ class Searching:
         refusal = refused(gang, assessment) if may and gang.wait.parked else None
         # One that waits for a sum of resources before its first member is placed waits for others to end.
         searched = refusal is not None and not (refusal.never or refusal.paused or refusal.start)
+        # While others of its members are being bound, a plan would end as started at once.
+        searched = searched and not gang.operations.has_unconfirmed()
         if self._line.file(gang.key, order_key(gang, assessment) if searched else None):
             self._forget(gang.key)
 

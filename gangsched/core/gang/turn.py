@@ -86,7 +86,7 @@ class Turn:
             self.census = census = take_census(gang, self._live or gang.live())
             self._live = None
             self.ended = self._ended() if len(census.live) < len(gang.observed.pods) else []
-            members = [(pod.uid, pod.shape, pod.labels) for pod in census.live]
+            members = [(pod.uid, pod.shape, pod.labels, pod.promise) for pod in census.live]
             bound = (dict(census.bound_roles), dict(census.done_roles))
             self.asks = (members, terms.spec, terms.priority, terms.hindrance, *bound)
         need = wants.later_need if gang.record.scheduled_at else wants.quorum_need

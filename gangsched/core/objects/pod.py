@@ -159,8 +159,15 @@ class Pod(Struct, frozen=True, gc=False):
         return self.bound_at or self.lifetime.start
 
     def differs(self, other: Pod) -> bool:
-        """Whether the pods differ in more than their lifetime."""
-        return self != other and self != replace(other, lifetime=self.lifetime)
+        """Whether the pods differ in more than their lifetime, or in what counts of that before they are on a node."""
+        if self == other:
+            return False
+        return self.promise != other.promise or self != replace(other, lifetime=self.lifetime)
+
+    @property
+    def promise(self) -> tuple[int | None, float | None] | None:
+        """By what a pod without a node says that it ends: it decides where the pod may be beside reservations."""
+        return None if self.node else (self.lifetime.deadline_s, self.lifetime.expected_s)
 
     def belongs_as(self, other: Pod) -> bool:
         """Whether the pods say the same of where they belong."""

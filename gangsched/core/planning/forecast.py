@@ -92,12 +92,12 @@ class _Held(NamedTuple):
 class Forecast:
     """Played forward from `free` amounts by row and column; `pools` are the rows that `Waiting` numbers.
 
-    With `strict` order, nobody overtakes a group whose rows it could use; else who lasts no longer than until a group
-    that holds rows starts there, or who finds others. `starts` and `behind` are the results so far: a group without a
-    start never gets one, and `behind` names the one by which it was kept off.
+    A group that holds rows is overtaken by those who last no longer than until it starts there, or who find others.
+    `starts` and `behind` are the results so far: a group without a start never gets one, and `behind` names the one by
+    which it was kept off.
     """
 
-    def __init__(self, free: IntArray, pools: Sequence[Mask], ends: Ends, now: float, *, strict: bool) -> None:
+    def __init__(self, free: IntArray, pools: Sequence[Mask], ends: Ends, now: float) -> None:
         self.starts: dict[Hashable, Start] = {}
         self.behind: dict[Hashable, Hashable] = {}
         self._free = free.copy()
@@ -106,7 +106,6 @@ class Forecast:
         self._order = np.argsort(ends.at, kind="stable")
         self._at = ends.at[self._order]
         self._now = now
-        self._strict = strict
         self._doubt: IntArray = np.zeros(len(free), dtype=np.int64)
         self._none: Mask = np.zeros(len(free), dtype=np.bool_)
         self._last: IntArray = np.full(len(free), -1, dtype=np.int64)
@@ -170,10 +169,10 @@ class Forecast:
             if holders is None:
                 holders = [held for pool, held in holding.items() if self._have_common(pool, each.pool)]
                 of_pool[each.pool] = holders
-            keeping = [held for held in holders if self._strict or held.start < moment + each.lasts_s]
+            keeping = [held for held in holders if held.start < moment + each.lasts_s]
             asked = (each.asked, tuple(held.name for held in keeping))
             placed = None
-            if asked not in refused and not (self._strict and keeping):
+            if asked not in refused:
                 yield len(each.kinds) * (units.CLASS + len(self._free))
                 placed = take(self._free, each, [held.rows for held in keeping])
             if placed is None:
@@ -181,7 +180,7 @@ class Forecast:
                 left.append(each)
                 if keeping:
                     self.behind.setdefault(each.name, keeping[0].name)
-                if each.pool not in holding and (self._strict or (not holders and moment >= each.holds_from)):
+                if each.pool not in holding and not holders and moment >= each.holds_from:
                     holding[each.pool] = yield from self._hold(each, moment)
                     of_pool.clear()
                 continue
@@ -200,8 +199,6 @@ class Forecast:
         if known is not None:
             return known
         held = _Held(waiting.name, waiting.pool, float("inf"), self._none)
-        if self._strict:
-            return held
         number = len(self._at) - self._left
         # The smallest number of further ends after which it fits: in steps that grow, then by bisection.
         none, enough = -1, min(1, number)

@@ -1,0 +1,111 @@
+"""What may happen to a reservation that nobody had asked about; found by random walks of reservations and preemptions.
+
+A call that is due at once again and again is a failure of every story ("no rest").
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from gangsched.core.objects.disruption_budget import DisruptionBudget
+from gangsched.core.objects.podgroup import OnDegraded
+from gangsched.core.objects.policy import Policy, Preemption, Reservations
+from tests.builders import node, pod, pods
+from tests.harness import Harness
+from tests.preempting import SET, holder, is_whole
+from tests.preempting import gang as members_of_low
+from tests.reserving import cluster, finish, gang, runs, start, starve
+
+FULL = tuple(runs(f"p{at}", at, 600 * (at + 1)) for at in range(4))
+
+
+def overstaying(**pods_with: Any) -> Harness:
+    """A group with three reserved places, until 330 s, where a group has promised to end that restarts when degraded."""
+    harness = cluster(nodes=3)
+    fields = {"owner": SET, **pods_with}
+    harness.add(*gang("word", 3, expected_s=300.0, on_degraded=OnDegraded.RESTART, pods_with=fields))
+    harness.settle()
+    starve(harness, *gang("g", 3))
+    return harness
+
+
+class TestWhoCannotBeCalledIn:
+    @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader has its own time of degradation")
+    def test_one_whose_restart_a_budget_refuses_is_waited_for(self):
+        harness = overstaying(ready=True)
+        harness.put_budget(DisruptionBudget("default", "all", (), allowed=0))
+        harness.delete("default/word-0")
+        harness.wait(800)
+        assert harness.evicted == []
+        harness.put_budget(DisruptionBudget("default", "all", (), allowed=9))
+        harness.wait(60)
+        harness.end_terminating()
+        harness.wait(5)
+        assert is_whole(harness, "g", 3)
+
+    def test_members_of_the_group_itself_are_waited_for(self):
+        harness = cluster(nodes=3)
+        harness.add(*gang("word", 2, expected_s=200.0, pods_with={"owner": SET}), runs("p", 2))
+        harness.settle()
+        harness.change_spec("default/word", min_member=3)
+        harness.add(*pods("word", 1, first=2, owner=SET))
+        harness.wait(670)
+        assert harness.evicted == []
+
+    @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader has its own time of degradation")
+    def test_one_whose_evictions_are_accepted_and_not_shown_yet_is_waited_for(self):
+        harness = overstaying()
+        harness.wait(235)
+        harness.eviction_is_shown_after_s = lambda _: 20.0
+        harness.delete("default/word-0")
+        harness.wait(60)
+        assert sorted(harness.evicted) == ["default/word-1", "default/word-2"]
+
+
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader begins without a token")
+def test_a_reservation_that_preemption_may_replace_waits_until_others_may_be_evicted_again():
+    """The next token comes 10 s after the budgets are known, and something else changes before."""
+    slow, eager = Preemption(victims_per_minute=6), Reservations(starvation_age_s=20.0)
+    harness = Harness(Policy(preemption=slow, reservations=eager))
+    harness.put_class("high", 100)
+    harness.hide_budgets("403")
+    harness.add(node("n1", cpu=2), node("n2", cpu=1, taints=["x:NoSchedule"]))
+    harness.add(*members_of_low("low", 2, pods_with={"node": "n1"}))
+    harness.wait(5)
+    harness.add(*holder(2))
+    harness.wait(25)
+    harness.show_budgets()
+    harness.add(pod("other", group="", node="n2", scheduler="x", tolerations=[""]))
+    harness.wait(60)
+    harness.end_terminating()
+    harness.wait(5)
+    assert is_whole(harness, "high", 2)
+
+
+class TestALimitThatIsGivenToAWaitingPod:
+    """As the condition NotBeforeReservation advises."""
+
+    @pytest.mark.parametrize("limit", [{"deadline_s": 60}, {"expected_s": 60.0}])
+    def test_lets_it_use_reserved_nodes(self, limit):
+        harness = cluster(*FULL)
+        starve(harness, *gang("g", 4))
+        finish(harness, "default/p0")
+        harness.add(*gang("late", 1))
+        harness.wait(5)
+        assert harness.condition("default/late").reason == "NotBeforeReservation"
+        waiting = harness.pod("default/late-0")
+        harness.add(replace(waiting, lifetime=replace(waiting.lifetime, **limit)))
+        harness.wait(5)
+        assert harness.bound("default/late") == ["default/late-0"]
+
+    def test_does_not_contradict_what_is_reserved_for_it(self):
+        harness = cluster(*FULL)
+        harness.add(*gang("g", 3))
+        harness.wait(5)
+        waiting = harness.pod("default/g-0")
+        harness.add(replace(waiting, lifetime=replace(waiting.lifetime, expected_s=60.0)))
+        harness.wait(70)
+        assert start(harness, "g") == 1800
