@@ -23,7 +23,7 @@ FULL = tuple(runs(f"p{at}", at, 600 * (at + 1)) for at in range(4))
 
 
 def overstaying(**pods_with: Any) -> Harness:
-    """A group with three reserved places, until 330 s, where a group has promised to end that restarts when degraded."""
+    """Places are reserved from 330 s on, where a group has promised to end that restarts when it is degraded."""
     harness = cluster(nodes=3)
     fields = {"owner": SET, **pods_with}
     harness.add(*gang("word", 3, expected_s=300.0, on_degraded=OnDegraded.RESTART, pods_with=fields))

@@ -141,8 +141,8 @@ def lowered_to(terms: Terms, wave: Wave, done: Counter[str]) -> Terms:
     """The terms with minima no larger than the number of members that need be alive.
 
     For pods that come at once, that number includes the members that are `done` and count towards the minimum, by role,
-    because they are among the completions that this run began for. A minimum that the workload alone could never reach stays as it is: it waits
-    for members of other workloads.
+    because they are among the completions that this run began for. A minimum that the workload alone could never reach
+    stays as it is: it waits for members of other workloads.
     """
     if terms.spec.minimum > wave.size:
         return terms
