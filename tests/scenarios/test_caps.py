@@ -354,3 +354,14 @@ def test_a_group_that_stands_outside_is_forgotten_with_its_namespace_when_it_is_
         harness.delete(*(f"default/{each.name}" for each in list(harness.pods.values()) if each.name.startswith(name)))
         harness.wait(2)
     assert not harness.machine.gangs
+
+
+@pytest.mark.parametrize(("places", "cap"), [(3, 2), (9, 99)], ids=["cap on places", "no room ever"])
+def test_a_group_without_a_clock_that_is_refused_gives_way_to_others_of_its_namespace(places, cap):
+    """Regression: it never times out, so it was tried for ever while the others stayed outside."""
+    harness = Harness(Policy(namespace_limits=NamespaceLimits(waiting_groups=1, held_places=cap)))
+    harness.add(node("n", cpu=8), attack("default/a", places=places), seed("default/a"))
+    harness.wait(5)
+    harness.add(group("b", min_member=1, created=harness.now), *pods("b", 1, created=harness.now))
+    harness.wait(30)
+    assert harness.bound("default/b") == ["default/b-0"]

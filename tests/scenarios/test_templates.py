@@ -315,3 +315,13 @@ def test_a_member_that_excludes_another_does_not_take_a_place_beside_the_one_tha
     )
     harness.wait(6)
     assert harness.bound() == ["default/driver", "default/worker-0"]
+
+
+def test_no_place_is_planned_for_a_driver_that_terminates_before_its_binding_is_answered():
+    """Regression: places were written and given up again in each call, until the binding was answered."""
+    harness = Harness.of(node("n", cpu=12), app(), driver())
+    harness.withhold = lambda _: True
+    harness.wait(3)
+    harness.change("default/driver", terminating=True)
+    harness.wait(3)
+    assert not harness.gang("default/a").operations.placeholders()

@@ -225,6 +225,8 @@ def _declared(gang: Gang, old: Group | None, new: Group | None, left: Sequence[P
         _resume(gang, left, context)
     elif (old.spec, old.error) != (new.spec, new.error):
         clock.reset_back_off(gang)
+        if old.spec and new.spec and old.spec.asked != new.spec.asked and not gang.record.scheduled_at:
+            _give_up_unbegun(gang, context.cluster)
     if gang.written.overwritten_in(new.status):
         gang.written.stands(new.status)
 
@@ -259,12 +261,20 @@ def _undeclared(gang: Gang, group: Group, cluster: Cluster) -> None:
         gang.drop_quorum()
         gang.roster.inherit_only()
     if not goes_on:
+        _give_up_unbegun(gang, cluster)
         gang.forget_run()
     doing = gang.operations.rollback
     if doing is not None and doing.restart is not None and not rollback.is_preemption(doing):
         rollback.end(gang)
     gang.durability.drop()
     forget_written(gang)
+
+
+def _give_up_unbegun(gang: Gang, cluster: Cluster) -> None:
+    """Give up a quorum of which nothing is bound or on its way: there is nothing to be finished (rules 9 and 10)."""
+    if not gang.bound() and all(each.state is BindState.HELD for each in gang.operations.bindings.values()):
+        bindings.give_up(gang, cluster)
+        gang.drop_quorum()
 
 
 # Results

@@ -111,7 +111,7 @@ def _progress(turn: Turn) -> Progress:
     to_come: Sequence[Pod] = ()
     if (
         terms.hindrance is None
-        and (there or census.bound)
+        and census.live
         and (gang.operations.rollback is None or rollback.may_plan(gang, turn.now))
     ):
         # A member that fits no reservation does not replace a placeholder: it may fit nowhere.

@@ -2,7 +2,8 @@
 
 A group waits from the time it is complete until its quorum is placed. Groups inside stay; the others keep their order
 and enter one by one, so that a flood of groups, whatever their priority, costs other namespaces nothing. A group in the
-back-off after a time-out gives way to one outside, so that groups that never fit do not keep all others out for ever.
+back-off after a time-out gives way to one outside, so that groups that never fit do not keep all others out for ever,
+and so does one that was refused while no time counts for it: it never times out.
 Repairs, scheduled groups and pods without a group are always tried. Groups whose attempt began under a former leader
 enter first.
 """
@@ -40,7 +41,8 @@ class Admission:
             self.drop(key)
             gang.wait.enter()
             return True
-        backing_off = now < gang.record.retry_at
+        refused = gang.record.capped is not None or gang.wait.refusal is not None
+        backing_off = now < gang.record.retry_at or (refused and not gang.record.clock_start)
         begun = 0 < gang.record.clock_start < now
         rank = (_BACKING_OFF if backing_off else _BEGUN if begun else _NEW, order_key(gang, assessment))
         outside = self._outside[(key.namespace,)]
