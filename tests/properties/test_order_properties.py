@@ -34,7 +34,7 @@ from gangsched.core.planning import budget as units
 from tests.builders import foreign_group, group, node, pod
 from tests.effort import examples
 
-MOST_BEYOND = 100_000
+MOST_BEYOND = 120_000
 """A call may exceed its budget by the work on one gang, and by one evaluation of its members on all nodes."""
 CLASSES = {"high": PriorityClass(7), "low": PriorityClass(-3)}
 LANE = {"resource_channel": "batch"}
