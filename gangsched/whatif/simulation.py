@@ -143,7 +143,7 @@ class _Simulation:
             if pod.terminating and pod.gone_by > self._start:
                 self._evictions.await_end(pod.uid, pod.gone_by)
             elif pod.node:
-                self._await_limit(pod, pod.lifetime.start or pod.bound_at)
+                self._await_limit(pod, pod.lifetime.start or pod.bound_at or self._start)
         self._end = self._news_at = self._start
         self._departures = Departures(self._machine)
         self._preempted: dict[GroupKey, Finding] = {}

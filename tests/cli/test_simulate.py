@@ -603,6 +603,21 @@ class TestForms:
         found = run(text.replace("'", ""))
         assert [name for _, name, _ in found.decisions()[:3]] == ["old", "young", "none"]
 
+    @pytest.mark.parametrize(
+        "times",
+        [
+            pytest.param({}, id="unknown"),
+            pytest.param({"startTime": "2026-01-01T00:00:00Z"}, id="the latest time in the files"),
+            pytest.param({"startTime": "soon"}, id="no time"),
+        ],
+    )
+    def test_a_running_pod_ends_at_its_limit_counted_from_its_start_or_else_from_the_simulations(self, run, times):
+        """The limit counted from 1970 where no time was known: the group had its place at 0 s, beside a running pod.
+        And a start of today was 26 years ahead of the simulated clock, so that no limit was reached."""
+        running = pod("old", "", nodeName="n1", activeDeadlineSeconds=50, status={"phase": "Running", **times})
+        found = run(node(cpu="1"), running, group(maxScheduleTime="60s"), pod("a"))
+        assert found.decisions() == [(0, "g", "Queued"), (50, "g", "Scheduled")]
+
     def test_what_has_only_a_prefix_gets_a_name_of_its_own_that_no_other_has(self, run):
         made, named = pod("x", meta={"generateName": "w-"}), pod("w-00001")
         del made["metadata"]["name"]

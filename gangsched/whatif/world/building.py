@@ -7,6 +7,7 @@ all objects before it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from types import MappingProxyType
@@ -225,10 +226,14 @@ class _Builder:
         }
 
     def _recorded_times(self) -> Iterator[float]:
-        """Times in the status of PodGroups; the world must not start before them."""
+        """Times in the status of PodGroups and pods; the world must not start before them."""
         for manifest in self._of(POD_GROUP):
             status = group_from_object(manifest.body).status
             yield from (status.schedule_start_time, status.scheduled_time)
+        for manifest in self._of(POD):
+            # What is no time counts as none, as the operator reads it.
+            with suppress(ValueError):
+                yield parse_time(str(mapping(manifest.body.get("status")).get("startTime")))
 
     # One object
 
