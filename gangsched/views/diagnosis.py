@@ -15,6 +15,7 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
 from gangsched.core.machine import Machine
+from gangsched.core.membership.installations import group_of
 from gangsched.core.objects.declaration import OWN_DIALECT, OWN_KEYS, GroupKey
 from gangsched.core.objects.events import Event, ForeignGroupsReplaced, GroupsReplaced
 from gangsched.core.objects.pod import Pod
@@ -27,7 +28,7 @@ from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.placement import Ask, Placement, place
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.status.explanation import missing_parts
-from gangsched.core.status.holders import Held, Share, accepting_rows, holder_of, scarcest
+from gangsched.core.status.holders import Held, Share, accepting_rows, scarcest
 from gangsched.core.status.remedies import remedies
 from gangsched.views.decided_copy import decided
 from gangsched.views.diagnosed import Diagnosis, PodShares, Shortfall, from_elsewhere
@@ -205,7 +206,7 @@ class _Examination:
         by_holder: Counter[GroupKey] = Counter()
         for pod in self._on_accepting_nodes(refusal):
             if amount := dict(pod.shape.requests).get(resource, 0):
-                by_holder[holder_of(pod)] += amount
+                by_holder[group_of(pod)] += amount
         by_holder.pop(self._gang.key, None)
         return sorted(by_holder.items(), key=lambda item: (-item[1], item[0]))
 
@@ -240,7 +241,7 @@ class _Examination:
         left_out = [
             (pod, cluster.node_of(pod.uid))
             for pod in list(cluster.pods.values())
-            if holder_of(pod) in without and cluster.node_of(pod.uid)
+            if group_of(pod) in without and cluster.node_of(pod.uid)
         ]
         for pod, _ in left_out:
             cluster.remove_pod(pod.uid)

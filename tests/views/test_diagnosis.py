@@ -155,6 +155,13 @@ class TestEnds:
         assert found.shortfall.held == [(GroupKey("default", "b"), 3000), (GroupKey("default", "x"), 1000)]
         assert [said for said in found.helps if "the end of" in said] == ["the end of default/b: the group fits then"]
 
+    def test_a_pod_without_a_group_that_has_the_groups_name_is_a_holder(self):
+        """It was taken for a member, so that nobody was said to hold what lacks."""
+        found = diagnose(node(cpu="8"), pod("a", group="", cpu="6", node="n1"), group(min_member=2), *members(2, cpu=2))
+        assert [(str(holder), amount) for holder, amount in found.shortfall.held] == [("default/a", 6000)]
+        assert "Held by default/a (cpu 6)" in found.message
+        assert found.helps[0] == "the end of default/a: the group fits then"
+
     def test_its_own_members_are_no_holders(self):
         found = diagnose(node(cpu="1"), group(min_member=2), pod("a-0", node="n1"), pod("a-1"))
         assert found.shortfall.held == []

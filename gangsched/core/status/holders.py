@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.membership.installations import group_of
 from gangsched.core.objects.arrays import Mask
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.duration import format_duration
@@ -185,7 +186,7 @@ class Holders:
                 found.coming_free += amount
                 found.until = min(found.until, pod.gone_by + STUCK_S) if pod.gone_by else found.until
             else:
-                found.by[holder_of(pod)] += amount
+                found.by[group_of(pod)] += amount
         found.outdated = min(found.until, self._now + max(KEPT_S, KEPT_S_PER_LOOK * (looks - self._looks)))
         rows = self._cluster.capacity.rows
         for claim in self._cluster.ledger.nominated.values():
@@ -213,11 +214,6 @@ class Holders:
             f"{_names(stuck, namespace)} {are} stuck terminating, {late} beyond the grace period: remove what keeps "
             f"{them}, such as a finalizer or an unreachable node"
         )
-
-
-def holder_of(pod: Pod) -> GroupKey:
-    """The group of the pod, or the pod itself if it has none."""
-    return GroupKey(pod.namespace, pod.declaration.group if pod.declaration else pod.name)
 
 
 def _sum(resource: str, shares: Sequence[Share]) -> str:
