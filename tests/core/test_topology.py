@@ -51,6 +51,15 @@ def test_what_fits_into_no_single_domain_is_refused_or_spread_over_several_as_as
     assert nodes_of(run(cluster, gang(1, 1, 1, 1), topology=PREFERRED)) == ["a1"] * 4
 
 
+def test_the_domain_that_is_examined_takes_most_members_though_they_compete_for_its_nodes(cluster_of):
+    """Zone a was said to have most room, because members of both sizes were counted for its only node: 1 of 4 fits."""
+    cluster = cluster_of(zoned("a1", "a"), zoned("b1", "b", cpu=3), zoned("b2", "b", cpu=3))
+    refused = run(cluster, gang(4, 4, 3, 3))
+    assert isinstance(refused, Refusal)
+    assert (refused.within, refused.fits, refused.fitting) == ((("zone", "b"),), 2, {"b1": 1, "b2": 1})
+    assert sum(refused.missing.values()) == 2
+
+
 def test_it_is_never_only_if_no_domain_could_take_it_empty(cluster_of):
     cluster = cluster_of(zoned("a1", "a"), zoned("b1", "b", cpu=6), pod("old", cpu=5, node="b1"))
     refused = run(cluster, gang(1, 1, 1, 1, 1))

@@ -21,8 +21,9 @@ from gangsched.core.planning import topology
 from gangsched.core.planning.ask import Ask, asked_for, classes_of, confined
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
-from gangsched.core.planning.dependence import bond
+from gangsched.core.planning.dependence import bond, depends
 from gangsched.core.planning.filling import fill_singly
+from gangsched.core.planning.part_choice import quorum_in
 from gangsched.core.planning.search import STEPS
 from gangsched.core.planning.topology import RecentRequests, worth_trying
 from gangsched.core.planning.trial import Placement, Unfinished, found_in
@@ -100,6 +101,31 @@ def best_domain(
     if not scores and any(failed.get(value) == digest for value, digest in unsure.items()):
         snapshot.budget.broke_off()
     return max(scores, key=itemgetter(0))[1] if scores else None
+
+
+def roomiest_domain(snapshot: Snapshot, ask: Ask, wanted: Topology) -> str | None:
+    """The domain that takes most of a quorum that fits into none, ties broken by name; None if there is no domain.
+
+    Members that compete for a node count in the bound by which the domains are ordered, but not in what they take. Only
+    some are tried, within a limit; members that are alike take what the bound says.
+    """
+    members = classes_of(snapshot, ask)
+    alike = len(set(members)) == 1 and not depends(members[0])
+    rooms = topology.rooms(snapshot, wanted, members)
+    order = sorted(rooms, key=lambda value: (-rooms[value][0], value))
+    found, most = next(iter(order), None), 0
+    until = snapshot.budget.spent + units.DOMAINS
+    for value in order[: 0 if alike else topology.COMPARED]:
+        if rooms[value][0] <= most or snapshot.budget.spent > until:
+            break
+        snapshot.budget.charge(units.TRIED * len(members))
+        mark = snapshot.mark()
+        snapshot.begin(ask.own)
+        takes, _, _ = quorum_in(snapshot, ask, ((wanted.key, value),)).take_most()
+        snapshot.undo(mark)
+        if takes > most:
+            found, most = value, takes
+    return found
 
 
 def _score(

@@ -17,7 +17,7 @@ from gangsched.core.planning import expansion, start_check, topology
 from gangsched.core.planning.ask import Ask, asked_for, classes_of, domain_values, domains_of
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.dependence import depends, unsure, waits_for_pods
-from gangsched.core.planning.domains import best_domain, found_in_fewest, found_together
+from gangsched.core.planning.domains import best_domain, found_in_fewest, found_together, roomiest_domain
 from gangsched.core.planning.part_choice import quorum_in
 from gangsched.core.planning.proof import never_fits
 from gangsched.core.planning.refusal import Refusal, fragmented, gaps, oversized, shortage
@@ -101,7 +101,7 @@ def _refused(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None, *, exh
     if ask.topology is not None and ask.topology.required:
         value = home = topology.home(snapshot, ask.topology, ask.own)
         if home is None:
-            value = topology.roomiest(snapshot, ask.topology, classes_of(snapshot, ask))
+            value = roomiest_domain(snapshot, ask, ask.topology)
         within = ((ask.topology.key, value),)
     mark = snapshot.mark()
     snapshot.begin(ask.own)
