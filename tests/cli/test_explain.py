@@ -14,7 +14,7 @@ from gangsched.config.published import published, read
 from gangsched.config.settings import Settings
 from tests.kube.fake_api import FakeApi, body, serving, status
 
-HELPS = ["cpu 2 more on nodes that accept its members, cpu 1 per member", "spec.minMember of at most 2: that many fit"]
+HELPS = ["cpu 2 more on nodes that accept its members, cpu 1 per member", "a minimum of at most 2: that many fit"]
 SHARED = {"eks.amazonaws.com/nodegroup": "small", "topology.kubernetes.io/zone": "a"}
 GROUP = {
     "apiVersion": "gangsched.io/v1alpha1",

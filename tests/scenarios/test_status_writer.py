@@ -343,7 +343,7 @@ def test_a_refused_group_says_where_members_fit_and_what_would_help_without_a_na
         Fitting(members=1, nodes=1, shared=(("allocatable", "cpu 1"), (ZONE, "b"))),
     )
     assert len(status.helps) == 3
-    assert "minMember of at most 4" in status.helps[-1]
+    assert "a minimum of at most 4" in status.helps[-1]
     assert not any("secret" in said for said in status.helps)
 
 

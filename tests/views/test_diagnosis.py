@@ -191,7 +191,7 @@ class TestOpenings:
     @pytest.mark.parametrize(("roles", "offered"), [((), True), ((Role("w", 2),), False)])
     def test_a_lower_minimum_is_offered_where_some_fit_and_no_role_forbids_it(self, roles, offered):
         found = diagnose(node(cpu="1"), group(min_member=2, roles=roles), *members(2, role="w" if roles else ""))
-        assert ("spec.minMember of at most 1: that many members fit now" in found.helps) is offered
+        assert ("a minimum of at most 1: that many members fit now" in found.helps) is offered
 
 
 class TestIncomplete:

@@ -42,4 +42,4 @@ def remedies(refusal: Refusal, assessment: Assessment) -> Iterator[str]:
     spec = assessment.terms.spec
     enough = len(assessment.census.bound) + refusal.fits
     if not spec.roles and 0 < enough < spec.min_member:
-        yield f"spec.minMember of at most {enough}: that many members fit now"
+        yield f"a minimum of at most {enough}: that many members fit now"
