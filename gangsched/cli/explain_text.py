@@ -10,6 +10,7 @@ from gangsched.core.contention.bars import Bar
 from gangsched.core.contention.pool import Obstacle as Staying
 from gangsched.core.contention.prospects import Prospect
 from gangsched.core.objects.expected_start import Basis, ExpectedStart
+from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.status import Fitting
 from gangsched.core.objects.wording import number_of
@@ -150,11 +151,13 @@ def _fitting(fitting: Fitting) -> str:
 
 def _shortfall_rows(shortfall: Shortfall) -> Iterator[tuple[str, str]]:
     yield "fits", f"{shortfall.fits} of {shortfall.wanted} that must fit together"
+    first, *others = shortfall.gaps
     if shortfall.lacks:
         yield "lacks", f"{amounts(shortfall.lacks)} more than is free on the nodes that accept its members"
-    else:
+    elif any(each.reason == NodeReason.INSUFFICIENT for each in first.obstacles):
         yield "lacks", "nothing in total: the free resources are on too many nodes in too small pieces, or not usable"
-    first, *others = shortfall.gaps
+    else:
+        yield "lacks", "nothing in total"
     yield "nodes", ": ".join(filter(None, (str(shortfall.nodes), _refusals(first.obstacles))))
     yield from (("", f"for {gap.members} more: {_refusals(gap.obstacles)}") for gap in others)
     holders = [f"{holder} ({amounts([(shortfall.resource, amount)])})" for holder, amount in shortfall.held]

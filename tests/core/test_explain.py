@@ -158,6 +158,39 @@ def test_a_resource_that_no_node_has_is_named_with_its_usual_cause(cluster_of):
     )
 
 
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [
+        pytest.param(
+            [{"node_selector": {"x": "y"}}],
+            "Only 2 of 3 members fit: no node accepts the others. Of 1 node: 1 not matched by nodeSelector x=y.",
+            id="a node",
+        ),
+        pytest.param(
+            [{"cpu": 8}],
+            "Only 2 of 3 members fit: each of the others asks cpu 8, and the largest node that accepts them has cpu 4; "
+            "ask for less or add a larger node. Of 1 node: 1 with too little cpu.",
+            id="an amount",
+        ),
+        pytest.param(
+            [{"gpu": 1}],
+            f"Only 2 of 3 members fit: no node that accepts the others offers {GPU} (is its device plug-in running?). "
+            f"Of 1 node: 1 with too little {GPU}.",
+            id="a resource",
+        ),
+        pytest.param(
+            [{"cpu": 8}, {"cpu": 9}],
+            "Only 2 of 4 members fit: some of the others ask cpu 8, and the largest node that accepts them has cpu 4; "
+            "ask for less or add a larger node. Of 1 node: 1 with too little cpu.",
+            id="several amounts",
+        ),
+    ],
+)
+def test_what_is_true_of_the_members_without_a_place_only_is_not_said_of_all(cluster_of, others, said):
+    different = [pod(f"other{at}", **{"cpu": 1, **fields}) for at, fields in enumerate(others)]
+    assert refused(refuse(cluster_of(node("n1", cpu=4)), [*members(2, cpu=1), *different])) == said
+
+
 def test_a_cluster_without_nodes_is_explained_as_such(cluster_of):
     assert refused(refuse(cluster_of(), members(2))) == ("None of 2 members fits: there are no nodes.")
 

@@ -188,6 +188,20 @@ class TestOpenings:
         assert found.shortfall.fits == 2
         assert "nodes with cpu 2 free for each member that does not fit" in found.helps
 
+    def test_where_nodes_refuse_for_other_reasons_more_room_is_no_remedy(self):
+        """Room on more nodes was said to help members that no node accepts."""
+        others = pod("b", group="a", node_selector={"x": "y"})
+        found = diagnose(node("n1", cpu=8), group(min_member=3), *members(2), others)
+        assert found.helps == (
+            "a wider nodeSelector x=y: 1 node not matched",
+            "a minimum of at most 2: that many members fit now",
+        )
+        assert "  lacks       nothing in total" in list(lines(found))
+
+    def test_members_that_differ_lack_no_amount_each(self):
+        found = diagnose(node("n1", cpu=3), group(min_member=3), *members(2), pod("b", group="a", cpu=2))
+        assert found.helps[0] == "cpu 1 more on nodes that accept its members"
+
     @pytest.mark.parametrize(("roles", "offered"), [((), True), ((Role("w", 2),), False)])
     def test_a_lower_minimum_is_offered_where_some_fit_and_no_role_forbids_it(self, roles, offered):
         found = diagnose(node(cpu="1"), group(min_member=2, roles=roles), *members(2, role="w" if roles else ""))

@@ -27,6 +27,7 @@ from gangsched.core.status.holders import NAMED, Holders, amounts, joined
 
 REASONS = 6
 """Maximum number of reasons listed for nodes that refuse members, the most frequent first."""
+_ASKING = {"it": "it asks", "them": "each member asks", "the others": "each of the others asks"}
 
 
 def incomplete(assessment: Assessment, *, created_again: bool = False) -> str:
@@ -102,7 +103,7 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
     if not refusal.nodes:
         head += ": there are no nodes"
     elif closed == refusal.nodes:
-        head += f": no node accepts {them}"
+        head += f": no node accepts {_those(refusal)}"
     elif refusal.oversized:
         head += f": {'; '.join(oversized(refusal))}"
     elif refusal.never:
@@ -115,14 +116,15 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
         head += f"; missing on the nodes that accept {them}: {amounts(refusal.short)}"
     elif refusal.fragmented:
         each = amounts(refusal.failing.shape.requests)
-        head += f"; enough is free in total, but no node that accepts {them} has {each} left for one more"
+        head += f"; enough is free in total, but no node that accepts {_those(refusal)} has {each} left for one more"
     nodes = ". ".join(_gap(refusal, gap) for gap in refusal.gaps if gap.obstacles)
     return ". ".join(part for part in (head, nodes, holders, ahead) if part) + "."
 
 
 def oversized(refusal: Refusal) -> list[str]:
     """A clause, with the remedy, for each resource that no node offers, or offers enough of for one member."""
-    each, them = ("it asks", "it") if refusal.wanted == 1 else ("each member asks", "them")
+    those, them = _those(refusal), "it" if refusal.wanted == 1 else "them"
+    each = _ASKING.get(those, f"{those} ask")
     more = " or add a larger node" if refusal.demand else ""
     parts = []
     for resource, amount, offered in refusal.oversized:
@@ -131,9 +133,17 @@ def oversized(refusal: Refusal) -> list[str]:
         parts.append(
             f"{each} {asked}, and the largest node that accepts {them} has {largest}; ask for less{more}"
             if offered
-            else f"no node that accepts {them} offers {resource}{plug_in}"
+            else f"no node that accepts {those} offers {resource}{plug_in}"
         )
     return parts
+
+
+def _those(refusal: Refusal) -> str:
+    """Of whom is true what is known of the class `failing` only."""
+    if refusal.wanted == 1 or len(refusal.classes) == 1:
+        return "it" if refusal.wanted == 1 else "them"
+    without = "the others" if refusal.fits else "them"
+    return without if set(refusal.missing) == {refusal.failing} else f"some of {without}"
 
 
 def demanded(demand: Sequence[Demand]) -> str:

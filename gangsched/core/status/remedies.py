@@ -32,8 +32,9 @@ def remedies(refusal: Refusal, assessment: Assessment) -> Iterator[str]:
         yield f"{amounts(refusal.short)} more, free anywhere in the cluster, or lower minResources"
         return
     elif refusal.short:
-        yield f"{amounts(refusal.short)} more on nodes that accept its members{where}, {each} per member"
-    else:
+        per_member = f", {each} per member" if len(refusal.classes) == 1 else ""
+        yield f"{amounts(refusal.short)} more on nodes that accept its members{where}{per_member}"
+    elif refusal.lacking or not refusal.obstacles:
         yield f"nodes with {each} free{where} for each member that does not fit"
     for obstacle in refusal.obstacles:
         words = registry.words_of(obstacle.reason)
