@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gangsched.cli.explain_all import copied, waiting
 from gangsched.cli.explain_text import lines
-from gangsched.core.objects.declaration import GroupKey, Role
+from gangsched.core.objects.declaration import GroupKey, Role, Topology
 from gangsched.core.objects.events import (
     Event,
     ForeignGroupsReplaced,
@@ -197,6 +197,11 @@ class TestOpenings:
             "a minimum of at most 2: that many members fit now",
         )
         assert "  lacks       nothing in total" in list(lines(found))
+
+    def test_a_topology_that_no_node_has_the_label_of_is_named_and_no_amount(self):
+        """Another node without the label changes nothing, however large."""
+        found = diagnose(node("n1"), group(min_member=2, topology=Topology("rack")), *members(2))
+        assert found.helps == ("the label rack on nodes, or no topology",)
 
     def test_members_that_differ_lack_no_amount_each(self):
         found = diagnose(node("n1", cpu=3), group(min_member=3), *members(2), pod("b", group="a", cpu=2))
