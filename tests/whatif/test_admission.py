@@ -160,6 +160,11 @@ def test_a_runtime_class_that_is_missing_or_contradicts_the_pod_refuses_it():
         (whole({"requests": {"example.com/gpu": "1"}}), "container c requests example.com/gpu without an equal limit"),
         (whole({"requests": {"hugepages-2Mi": "2Mi"}, "limits": {"hugepages-2Mi": "4Mi"}}), "requests hugepages-2Mi"),
         (whole({}) | {"resources": {"requests": {"hugepages-2Mi": "2Mi"}}}, "the pod requests hugepages-2Mi"),
+        (whole({"limits": {"gpu": 8}}), "container c asks for gpu, which no container can: write the whole name"),
+        (whole({"requests": {"pods": "1"}}), "container c asks for pods, which no container can"),
+        (whole({"limits": {"requests.example.com/gpu": "1"}}), "asks for requests.example.com/gpu, which no"),
+        (whole({"limits": {"example.com/gpu": "500m"}}), "container c asks for a part of one example.com/gpu"),
+        (whole({}) | {"initContainers": whole({"limits": {"example.com/gpu": "1.5"}})["containers"]}, "a part of one"),
         ({"tolerations": [{"key": "level", "operator": "Gt", "value": "3"}]}, "a toleration has the operator Gt"),
         ({"tolerations": [{"key": "a", "operator": "Exists", "value": "3"}]}, "a toleration of a has a value"),
         ({"tolerations": [{"value": "3"}]}, "a toleration has no key"),
@@ -168,6 +173,17 @@ def test_a_runtime_class_that_is_missing_or_contradicts_the_pod_refuses_it():
 def test_what_the_api_server_does_not_accept_by_default_is_refused(spec, said):
     """A gang with such pods was "completely bound", and in the cluster none of them was created."""
     assert said in refused(pod(**spec))
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"cpu": "1500m", "memory": "1.5", "ephemeral-storage": "1Gi", "hugepages-2Mi": "2Mi"},
+        {"example.com/gpu": "2000m"},
+    ],
+)
+def test_resources_of_containers_and_whole_devices_are_accepted(limits):
+    assert requests(made(pod(**whole({"limits": limits})))).keys() == limits.keys()
 
 
 def test_a_resource_that_cannot_be_overcommitted_may_be_limited_alone():

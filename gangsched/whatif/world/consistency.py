@@ -1,7 +1,8 @@
 """Whether a pod's amounts and tolerations are what the API server demands of a pod that is created.
 
-The rules are `validateContainerResourceRequirements`, `validatePodResourceConsistency` and `ValidateTolerations` in
-k8s.io/kubernetes/pkg/apis/core/validation/validation.go at v1.37.2, with the default feature gates.
+The rules are `ValidateContainerResourceName`, `ValidateResourceQuantityValue`, `validateContainerResourceRequirements`,
+`validatePodResourceConsistency` and `ValidateTolerations` in k8s.io/kubernetes/pkg/apis/core/validation/validation.go
+at v1.37.2, with the default feature gates.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gangsched.core.objects.requests import of_plugin
+from gangsched.core.objects.requests import of_plugin, pod_level_supported
 from gangsched.whatif.world import pod_amounts
 from gangsched.whatif.world.manifests import ManifestError, mappings
 
@@ -17,7 +18,7 @@ _EQUAL, _EXISTS = "Equal", "Exists"
 
 
 def check(spec: Mapping[str, Any], title: str) -> None:
-    """Refuse a pod whose amounts contradict each other, or that tolerates in an unknown way.
+    """Refuse a pod whose amounts contradict each other or are of nothing, or that tolerates in an unknown way.
 
     `title` names it, or the workload that makes it.
 
@@ -25,7 +26,7 @@ def check(spec: Mapping[str, Any], title: str) -> None:
         ManifestError: the API server would refuse it.
     """
     faults = [f"{why}: change one of them" for why in _contradictions(spec)]
-    faults += [*_limits_that_lack(spec), *_unknown_operators(spec)]
+    faults += [*_unknown_resources(spec), *_limits_that_lack(spec), *_unknown_operators(spec)]
     if faults:
         raise ManifestError([f"{title}: the API server would refuse it, because {fault}" for fault in faults])
 
@@ -39,6 +40,19 @@ def _unknown_operators(spec: Mapping[str, Any]) -> Iterator[str]:
             yield f"a toleration of {key or 'every taint'} has a value and the operator {_EXISTS}: remove the value"
         elif operator == _EQUAL and not key:
             yield f"a toleration has no key: name one, or write the operator {_EXISTS}"
+
+
+def _unknown_resources(spec: Mapping[str, Any]) -> Iterator[str]:
+    """Resources without a domain that are none of containers, such as `pods`, and parts of what is counted."""
+    for container in (*mappings(spec.get("containers")), *mappings(spec.get("initContainers"))):
+        holder = f"container {container.get('name', '')}"
+        limits, requests = (pod_amounts.of_container(container, field) for field in ("limits", "requests"))
+        for name, amount in (limits | requests).items():
+            known = "/" in name or pod_level_supported(name) or name == "ephemeral-storage"
+            if not known or name.startswith("requests."):
+                yield f"{holder} asks for {name}, which no container can: write the whole name, such as nvidia.com/gpu"
+            elif of_plugin(name) and amount % 1:
+                yield f"{holder} asks for a part of one {name}: ask for a whole number"
 
 
 def _limits_that_lack(spec: Mapping[str, Any]) -> Iterator[str]:
