@@ -217,6 +217,8 @@ def _row(decision: Decision) -> tuple[str, ...]:
 
 def _summary(outcome: Outcome) -> str:
     groups, pods = outcome.groups, outcome.waiting_pods
+    if not (groups or pods or outcome.elsewhere):
+        return "No group in the files, and no pod without one waits."
     complete, waiting = _split(outcome)
     sentence = f"Completely bound: {len(complete)} of {number_of(len(groups), 'group')}" if groups else "No group"
     if waiting:
@@ -224,7 +226,9 @@ def _summary(outcome: Outcome) -> str:
     if pods:
         names = first_named([str(each.key) for each in pods], _NAMED)
         sentence += f"; {number_of(len(pods), 'pod')} without a group not bound: {names}"
-    return f"{sentence}." if groups or pods else "No group in the files, and no pod without one waits."
+    if outcome.elsewhere:
+        sentence += f"; left out, of another schedulerName: {first_named(list(map(str, outcome.elsewhere)), _NAMED)}"
+    return f"{sentence}."
 
 
 def _split(outcome: Outcome) -> tuple[list[Finding], list[Finding]]:
@@ -237,7 +241,8 @@ def _split(outcome: Outcome) -> tuple[list[Finding], list[Finding]]:
 
 
 def _waiting(group: Finding) -> str:
-    members = "1 member has" if group.minimum == 1 else f"{group.minimum} members have"
+    number = max(group.minimum, group.members)
+    members = "1 member has" if number == 1 else f"{number} members have"
     return f"{group.key} ({len(group.placements)} of {members} a node)"
 
 

@@ -140,6 +140,10 @@ class TestRace:
             "Completely bound: 0 of 1 group; not bound: default/g (0 of 1 member has a node)."
         )
 
+    def test_members_above_the_minimum_are_counted_too(self, capsys, written):
+        assert main(["simulate", written(node(cpu="1"), group(), pod("a", cpu="2"), pod("b", cpu="2"))]) == 0
+        assert capsys.readouterr().out.splitlines()[-1].endswith("default/g (0 of 2 members have a node).")
+
     @pytest.mark.parametrize(("kept", "status"), [("the PodGroup", 0), ("nothing", 1)])
     def test_members_that_are_done_count_and_a_group_that_is_gone_is_not_bound(self, kept, status, capsys, written):
         """KAI#1968, grove#316: "3 bound or done; 3 needed" was not bound, and one whose PodGroup is gone was."""
@@ -759,7 +763,9 @@ class TestOtherSystems:
 def test_a_group_of_a_misspelt_scheduler_is_named_with_the_remedy(written, capsys):
     file = written(node(), group("g"), pod("g-0", schedulerName="gangshced"))
     assert main(["simulate", file]) == 3
-    assert "group default/g is left out, because it belongs to the schedulerName gangshced" in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert "group default/g is left out, because it belongs to the schedulerName gangshced" in told.err
+    assert told.out.splitlines()[-1] == "No group; left out, of another schedulerName: default/g."
     assert main(["simulate", "--scheduler-name", "gangshced", file]) == 0
     assert "1 of 1" in capsys.readouterr().out
 
