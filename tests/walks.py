@@ -7,6 +7,7 @@ from random import Random
 
 from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.pod import Owner
+from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, Refused
 from tests.builders import pod
 from tests.harness import Harness
@@ -23,8 +24,8 @@ class Walk:
     rival_leaves = 0.5
     """How often one of the pods of another scheduler leaves rather than one comes."""
 
-    def __init__(self, seed: int) -> None:
-        self.random, self.harness, self.made = Random(seed), Harness(), 0
+    def __init__(self, seed: int, policy: Policy | None = None) -> None:
+        self.random, self.harness, self.made = Random(seed), Harness(policy), 0
         self.faults: dict[str, Refused | None] = {}
         self.harness.refuse_bind = self.refuse
         self.harness.lose_answer = lambda _: self.random.random() < 0.05
