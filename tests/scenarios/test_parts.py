@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from gangsched.core.objects.declaration import NATIVE, Role
 from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.pod import DeviceUse, Owner, Pod
-from gangsched.core.objects.podgroup import ForeignGroup
+from gangsched.core.objects.podgroup import ForeignGroup, OnDegraded
 from gangsched.core.objects.record import Minima, Phase
 from gangsched.core.objects.results import BindRefused, Refused
 from gangsched.kube.dialects.dialect_table import DEFAULT
@@ -581,3 +581,18 @@ class TestAMinimumWasRaised:
         harness.wait(30)
         assert bound(harness) == {"g": 5}
         assert harness.evicted == []
+
+
+@pytest.mark.parametrize("on_degraded", [OnDegraded.IGNORE, OnDegraded.RESTART])
+def test_a_member_that_a_lowered_minimum_no_longer_asks_for_waits_for_its_back_off(on_degraded):
+    """Regression: it was bound, and refused, again and again without a pause if members that are lost are not replaced."""
+    harness = Harness.of(node(cpu=9), group("a", min_member=2, on_degraded=on_degraded), *pods("a", 2))
+    harness.wait(5)
+    harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "no")
+    harness.change_spec("default/a", min_member=3)
+    harness.add(*pods("a", 1, first=2))
+    harness.wait(5)
+    harness.change_spec("default/a", min_member=2)
+    harness.delete("default/a-0")
+    harness.wait(5)
+    assert harness.bound() == ["default/a-1"]

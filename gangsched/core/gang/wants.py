@@ -307,7 +307,8 @@ def want_of(
     more = scheduled and raised(gang, spec)
     if scheduled and (gang.operations.short_since or not more):
         given_up = {uid for part in closed.values() for uid in part.members}
-        missed: Sequence[Pod] = first([pod for pod in eligible if pod.uid not in given_up], need)
+        eligible = [pod for pod in eligible if pod.uid not in given_up]
+        missed: Sequence[Pod] = first(eligible, need)
         if spec.on_degraded is not OnDegraded.REPAIR:
             return Want(extras=missed if more else eligible)
         uids = {pod.uid for pod in (*missed, *moves)}
