@@ -138,7 +138,7 @@ def test_the_pods_of_a_replica_have_roles_and_the_replicas_own_size():
     for index, role in (("0", "leader"), ("3", "worker")):
         marks = {**LWS, "labels": {**LWS["labels"], "leaderworkerset.sigs.k8s.io/worker-index": index}}
         found = declared(pod_of("StatefulSet", "s", group="apps", **marks))
-        assert (found.role, found.min_member) == (role, 4)
+        assert (found.role, found.min_member, found.made_with) == (role, 4, None if role == "leader" else 4)
 
 
 def test_a_launchers_success_is_its_jobs():

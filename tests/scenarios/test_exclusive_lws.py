@@ -25,13 +25,13 @@ RACK = "rack"
 SIZE = 3
 EXCLUSIVE = {f"{LWS}/exclusive-topology": RACK}
 BY_SUBGROUP = {f"{LWS}/subgroup-exclusive-topology": RACK}
+CONTAINERS = [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]
+TEMPLATE = {"size": SIZE, "workerTemplate": {"spec": {"containers": CONTAINERS}}}
 
 
 def lws(name: str = "llm", *, annotations: dict[str, str] = EXCLUSIVE, **spec: Any) -> ForeignGroup:
-    containers = [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]
-    template = {"size": SIZE, "workerTemplate": {"spec": {"containers": containers}}}
     meta = {"name": name, "namespace": "default", "uid": f"uid-{name}", "annotations": annotations}
-    body = {"metadata": meta, "spec": {"replicas": 2, "leaderWorkerTemplate": template, **spec}}
+    body = {"metadata": meta, "spec": {"replicas": 2, "leaderWorkerTemplate": TEMPLATE, **spec}}
     return KIND.read(json.dumps(body).encode())[1]
 
 
@@ -127,6 +127,17 @@ def test_no_leader_is_bound_unless_a_rack_has_room_for_its_workers(auto):
     racks(auto, 3)
     auto.wait(20)
     assert (before, found(auto)) == ([], ["r0"] * SIZE)
+
+
+def test_after_a_resize_a_replica_keeps_its_workers_and_the_rest_of_its_rack_is_free(auto):
+    racks(auto, 5)
+    auto.add(lws())
+    Replica(auto)
+    auto.wait(10)
+    auto.add(lws(leaderWorkerTemplate=TEMPLATE | {"size": 5}), *(pod(f"plain-{number}", group="") for number in (1, 2)))
+    auto.wait(5)
+    assert (found(auto), found(auto, "plain")) == (["r0"] * SIZE, ["r0"] * 2)
+    assert len(auto.gang("default/lws.llm.0").operations.placeholders()) == 0
 
 
 @pytest.mark.without("all", why="nothing is decided")

@@ -195,6 +195,98 @@ def vacant(harness: Harness, name: str) -> int:
     return len(harness.gang(f"default/{name}").operations.placeholders())
 
 
+def leader_ready(size: int) -> ForeignGroup:
+    template = {"size": size, "workerTemplate": asking("1")}
+    return of_kind("lws", {"replicas": 2, "startupPolicy": "LeaderReady", "leaderWorkerTemplate": template})
+
+
+def of_replica(worker: int, size: int, *, replica: int = 0, **fields: Any) -> Pod:
+    """The leader, whose number is 0, or a worker of a replica that says this size."""
+    mark = Mark("w", part=str(replica), role="worker" if worker else "leader", size=size, early=not worker)
+    carried = KINDS["lws"].workload(mark)
+    return pod(f"default/w-{replica}-{worker}", group="", workload=carried, labels={"w": str(replica)}, **fields)
+
+
+def vacant_of(harness: Harness, replica: int = 0) -> int:
+    return vacant(harness, f"lws.w.{replica}")
+
+
+def test_a_replica_that_was_made_before_a_resize_holds_no_places_for_workers_that_never_come(auto):
+    """Regression: the replica that a rolling update had made anew waited for 10 minutes for what these held."""
+    auto.add(node(cpu="8"), leader_ready(3), of_replica(0, 3), of_replica(0, 3, replica=1))
+    auto.wait(5)
+    auto.add(*(of_replica(worker, 3, replica=replica) for replica in (0, 1) for worker in (1, 2)))
+    auto.wait(5)
+    auto.run_pods()
+    auto.add(leader_ready(5))
+    auto.wait(5)
+    before = bound(auto, "w"), vacant_of(auto), vacant_of(auto, 1)
+    auto.delete(*(f"default/w-1-{worker}" for worker in range(3)))
+    auto.wait(1)
+    auto.add(of_replica(0, 5, replica=1, uid="new"))
+    auto.wait(3)
+    assert before == (6, 0, 0)
+    assert (bound(auto, "w"), vacant_of(auto), vacant_of(auto, 1)) == (4, 0, 4)
+    auto.add(*(of_replica(worker, 5, replica=1, uid=f"new-{worker}") for worker in range(1, 5)))
+    auto.wait(3)
+    assert (bound(auto, "w"), vacant_of(auto, 1)) == (8, 0)
+    assert auto.status("default/lws.w.0").phase == "Running"
+
+
+@pytest.mark.parametrize(("now", "expected"), [(5, 2), (3, 2), (2, 2)])
+def test_a_replica_some_of_whose_workers_exist_holds_places_for_as_many_as_it_was_made_with(auto, now, expected):
+    auto.add(node(cpu="8"), leader_ready(4), of_replica(0, 4))
+    auto.wait(2)
+    auto.add(of_replica(1, 4))
+    auto.wait(2)
+    auto.add(leader_ready(now))
+    auto.wait(2)
+    assert (bound(auto, "w"), vacant_of(auto)) == (2, expected)
+    auto.add(of_replica(2, 4), of_replica(3, 4))
+    auto.wait(2)
+    assert (bound(auto, "w"), vacant_of(auto)) == (4, 0)
+
+
+def test_a_leader_without_workers_has_places_for_as_many_as_the_object_says_now(auto):
+    """It was made anew at its old revision."""
+    auto.add(node(cpu="8"), leader_ready(5), of_replica(0, 3))
+    auto.wait(2)
+    before = bound(auto, "w"), vacant_of(auto)
+    auto.add(of_replica(1, 5))
+    auto.wait(2)
+    assert (before, bound(auto, "w"), vacant_of(auto)) == ((1, 4), 2, 3)
+
+
+def test_a_resize_while_a_replica_has_only_a_leader_adds_places_once_it_has_those_it_was_planned_with(auto):
+    auto.add(node(cpu="8"), leader_ready(3), of_replica(0, 3))
+    auto.wait(2)
+    auto.add(leader_ready(5))
+    auto.wait(2)
+    before = bound(auto, "w"), vacant_of(auto)
+    auto.add(of_replica(1, 5), of_replica(2, 5))
+    auto.wait(2)
+    assert (before, bound(auto, "w"), vacant_of(auto)) == ((1, 2), 3, 2)
+    auto.add(of_replica(3, 5), of_replica(4, 5))
+    auto.wait(2)
+    assert (bound(auto, "w"), vacant_of(auto)) == (5, 0)
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_an_old_replica_gets_back_the_workers_that_it_has_lost_and_no_more(auto, lost):
+    """The StatefulSet of its workers makes them again, for the size that it had."""
+    auto.add(node(cpu="8"), leader_ready(3), of_replica(0, 3))
+    auto.wait(2)
+    auto.add(of_replica(1, 3), of_replica(2, 3))
+    auto.wait(2)
+    auto.add(leader_ready(5))
+    auto.wait(2)
+    auto.delete(*(f"default/w-0-{worker}" for worker in range(1, 1 + lost)))
+    auto.wait(2)
+    auto.add(*(of_replica(worker, 3, uid=f"again-{worker}") for worker in range(1, 1 + lost)))
+    auto.wait(2)
+    assert (bound(auto, "w"), vacant_of(auto)) == (3, 0)
+
+
 def test_a_launcher_that_waits_for_its_workers_has_a_place(auto):
     types = {"Launcher": {"template": asking("2")}, "Worker": {"replicas": 2}}
     auto.add(of_kind("mpijob", {"mpiReplicaSpecs": types, "launcherCreationPolicy": "WaitForWorkersReady"}))

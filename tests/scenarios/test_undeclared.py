@@ -13,6 +13,7 @@ from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
+from gangsched.core.objects.record import Minima
 from gangsched.kube.workloads.workload_kind import Mark
 from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import node, pod
@@ -220,6 +221,61 @@ class TestAChange:
         assert told(auto, "serve-0")[0] == "InvalidDeclaration"
 
 
+class TestAResize:
+    """A leader says the size of its revision. Its workers are made for that of the object at the time, and stay."""
+
+    @pytest.mark.parametrize(("leader", "now"), [(3, 5), (5, 3), (1, 3)])
+    def test_a_replica_that_restarts_at_its_old_revision_is_as_large_as_its_workers_say(self, auto, leader, now):
+        """Regression: with a partition, or amid the rollout, its members were said to contradict each other."""
+        auto.add(node(cpu="8"), lws(size=now), of_set(0, size=leader, role="leader"))
+        auto.add(*(of_set(number, size=now, role="worker") for number in range(1, now - 1)))
+        auto.wait(5)
+        before = bound(auto, "serve"), told(auto, "serve-0")[0]
+        auto.add(of_set(now - 1, size=now, role="worker"))
+        auto.settle()
+        assert before == (0, "GangIncomplete")
+        assert bound(auto, "serve") == now
+
+    @pytest.mark.parametrize(("leader", "now", "expected"), [(3, 1, 1), (1, 3, 0), (3, 3, 0)])
+    def test_a_leader_without_workers_has_as_many_as_the_object_says(self, auto, leader, now, expected):
+        auto.add(node(cpu="8"), lws(size=now), of_set(0, size=leader, role="leader"))
+        auto.wait(5)
+        assert bound(auto, "serve") == expected
+
+    @pytest.mark.parametrize("now", [2, 5])
+    @pytest.mark.parametrize("first", ["the resize", "the binding"])
+    def test_a_replica_that_was_made_before_keeps_its_size(self, auto, now, first):
+        auto.add(lws(size=3))
+        auto.add(of_set(0, size=3, role="leader"), of_set(1, size=3, role="worker"))
+        if first == "the resize":
+            auto.add(lws(size=now), node(cpu="8"))
+            auto.wait(5)
+            assert bound(auto, "serve") == 0
+        auto.add(node(cpu="8"), of_set(2, size=3, role="worker"))
+        auto.wait(5)
+        auto.add(lws(size=now))
+        auto.wait(5)
+        gang = auto.gang("default/lws.serve.0")
+        assert bound(auto, "serve") == 3
+        assert (gang.record.phase, gang.record.satisfied) == ("Scheduled", Minima(3))
+
+    def test_a_minimum_that_is_larger_than_an_old_replica_does_not_stop_it(self, auto):
+        auto.add(node(cpu="8"), lws(size=5, annotations={"gangsched.io/min-member": "4"}))
+        auto.add(of_set(0, size=3, role="leader"), *(of_set(number, size=3, role="worker") for number in (1, 2)))
+        auto.settle()
+        assert bound(auto, "serve") == 3
+
+    def test_workers_tell_the_size_also_where_their_object_may_not_be_read(self, auto):
+        auto.hide("lws", "gangsched may not read it.", denied=True)
+        auto.add(node(cpu="8"), of_set(0, size=3, role="leader"))
+        auto.add(*(of_set(number, size=5, role="worker") for number in range(1, 4)))
+        auto.wait(5)
+        before = bound(auto, "serve")
+        auto.add(of_set(4, size=5, role="worker"))
+        auto.settle()
+        assert (before, bound(auto, "serve")) == (0, 5)
+
+
 TRAIN_JOB = [{"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": "train", "controller": True}]
 
 
@@ -335,9 +391,9 @@ def lws(*, size: int, annotations: dict[str, str] | None = None) -> ForeignGroup
     return KINDS["lws"].read(json.dumps(body).encode())[1]
 
 
-def of_set(number: int, *, size: int) -> Pod:
+def of_set(number: int, *, size: int, role: str = "") -> Pod:
     """A pod of its only replica."""
-    workload = KINDS["lws"].workload(Mark("serve", part="0", size=size))
+    workload = KINDS["lws"].workload(Mark("serve", part="0", role=role, size=size, early=role == "leader"))
     return pod(f"default/serve-{number}", group="", workload=workload)
 
 

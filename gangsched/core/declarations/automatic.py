@@ -64,6 +64,9 @@ def decide(
             # The pod was seen before the state of the object that made its controller create it.
             return Decision.UNKNOWN
         self_said = self_said and not (found.workload.least is not None or found.workload.remedy or found.error)
+        if said is not None and said.made_with is None and found.spec is not None:
+            # It was created before the others, and perhaps before a resize: as many come as the object says now.
+            self_said = self_said and said.min_member == found.spec.min_member
     if not wanted:
         return Decision.SINGLE
     return Decision.SELF_SAID if self_said else Decision.GANG

@@ -17,6 +17,7 @@ from gangsched.core.declarations import added, device_claims, hindrances, volume
 from gangsched.core.declarations.derivation import derived
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.hindrances import Said
+from gangsched.core.declarations.resized import as_made, telling
 from gangsched.core.declarations.terms import NO_TERMS, Terms, instance_group, priority_of
 from gangsched.core.objects.declaration import (
     COMPOSITE,
@@ -149,12 +150,15 @@ def _ignored(found: Sequence[ForeignGroup], says: Sequence[Declaration]) -> tupl
 
 
 def _objects(key: GroupKey, says: Sequence[Declaration], foreign: Foreign) -> list[ForeignGroup]:
-    """The other systems' objects that the pods declare to use, named like the group or like their workload."""
+    """The other systems' objects that the pods declare to use, named like the group or like their workload.
+
+    One of a workload says how many members this gang has, which need not be how many the next one will have.
+    """
     if not any(say.objects for say in says):
         return []
     named = dict.fromkeys((dialect, say.object_name or key.name) for say in says for dialect in say.objects)
     found = (foreign.find(dialect, GroupKey(key.namespace, name)) for dialect, name in named)
-    return [group for group in found if group is not None]
+    return [as_made(group, says) for group in found if group is not None]
 
 
 def said_minima(says: Sequence[Declaration]) -> Minima | None:
@@ -171,7 +175,7 @@ def _minima(says: Sequence[Declaration]) -> list[int]:
 
     A pod that lists roles and has none itself counts in addition to the roles' members.
     """
-    minima = {say.min_member for say in says if say.min_member is not None}
+    minima = {say.min_member for say in telling(says) if say.min_member is not None}
     listing = [say for say in says if say.roles]
     if listing:
         beside = any(not say.role for say in listing)

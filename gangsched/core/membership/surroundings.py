@@ -305,7 +305,7 @@ def uses(gang: Gang, dialect: str) -> bool:
 
 
 def _decisive(workload: ForeignGroup | None) -> object:
-    """The parts of a workload's object that decide whether its pods are gangs."""
+    """The parts of a workload's object that decide whether its pods are gangs, and whether these say their size."""
     if workload is None or workload.workload is None:
         return None
     return (
@@ -314,5 +314,5 @@ def _decisive(workload: ForeignGroup | None) -> object:
         workload.workload.least is not None,
         workload.workload.remedy,
         workload.workload.not_yet,
-        bool(workload.error),
+        workload.spec.min_member if workload.spec is not None else None,
     )

@@ -139,9 +139,10 @@ class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
     for users if something is unreadable (the numbers are then None), `contradiction` one if two dialects on the pod
     differ. `objects` names the dialects whose own objects of the group's name declare it; with `open_roles`, a role
     that the group does not list is no mistake. `object_name` is the name of that object if it is not the group's: it is
-    then the workload whose pods are the members. `passed_over` is a group of Kubernetes' own that the pod also names
-    and that is ignored. `ignored` are keys, in words, that the pod also sets and that are not honoured. `own` is what
-    the pod itself says, if the group that it names is a part of this one.
+    then the workload whose pods are the members. `made_with` is how many its controller has made this gang of, None if
+    the pod cannot tell. `passed_over` is a group of Kubernetes' own that the pod also names and that is ignored.
+    `ignored` are keys, in words, that the pod also sets and that are not honoured. `own` is what the pod itself says,
+    if the group that it names is a part of this one.
     """
 
     group: str
@@ -161,6 +162,7 @@ class Declaration(Struct, frozen=True, gc=False, cache_hash=True):
     objects: tuple[str, ...] = ()
     open_roles: bool = False
     object_name: str = ""
+    made_with: int | None = None
     passed_over: str = ""
     ignored: tuple[str, ...] = ()
     own: Declaration | None = None

@@ -2,9 +2,11 @@
 
 The leaders belong to one StatefulSet, the workers of each leader to another. The labels of each pod contain the name of
 the set and the index of the replica. An annotation contains the size of the replica, which a rolling update changes for
-one replica after the other. With `startupPolicy` LeaderReady, workers are created once their leader is ready, and with
-an exclusive topology once it has a node, whose domain they then select (`pod_controller.go` in sigs.k8s.io/lws at
-v0.8.0). Placeholders are reserved for them.
+one replica after the other: the leader's is that of its revision, the workers' that of the object when their
+StatefulSet was created, which has as many and is never scaled. So if they differ, the workers' is right. With
+`startupPolicy` LeaderReady, workers are created once their leader is ready, and with an exclusive topology once it has
+a node, whose domain they then select (`pod_controller.go` in sigs.k8s.io/lws at v0.9.0). Placeholders are reserved for
+them.
 """
 
 from __future__ import annotations
@@ -56,7 +58,8 @@ def _mark(marks: Marks) -> Mark | None:
         return None
     size = marks.annotations.get(_SIZE, "")
     role = {None: "", "0": _LEADERS}.get(marks.labels.get(_WORKER), _WORKERS)
-    return Mark(name, part=replica, role=role, size=int(size) if size.isdecimal() and int(size) else None)
+    number = int(size) if size.isdecimal() and int(size) else None
+    return Mark(name, part=replica, role=role, size=number, early=role == _LEADERS)
 
 
 def _desired(lws: _Set) -> Desired:

@@ -46,6 +46,7 @@ class Mark(NamedTuple):
     """The object that a pod belongs to, and the pod's `role` in it. `uid` is empty if the pod does not name it.
 
     `part` distinguishes the gangs of one object. `size` is the size of the pod's gang; None if the pod does not say it.
+    `early`: the other pods are created after this one, perhaps for another size.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Mark(NamedTuple):
     part: str = ""
     role: str = ""
     size: int | None = None
+    early: bool = False
 
 
 class Desired(NamedTuple):
@@ -148,6 +150,7 @@ class Kind(Generic[Form]):
             open_roles=True,
             leading=self.leading,
             object_name=mark.name,
+            made_with=None if mark.early else mark.size,
         )
         return Workload(self.row.name, mark.name, declaration, mark.uid)
 
