@@ -585,7 +585,7 @@ class TestAMinimumWasRaised:
 
 @pytest.mark.parametrize("on_degraded", [OnDegraded.IGNORE, OnDegraded.RESTART])
 def test_a_member_that_a_lowered_minimum_no_longer_asks_for_waits_for_its_back_off(on_degraded):
-    """Regression: it was bound, and refused, again and again without a pause if members that are lost are not replaced."""
+    """Regression: it was refused again and again without a pause where lost members are not replaced."""
     harness = Harness.of(node(cpu=9), group("a", min_member=2, on_degraded=on_degraded), *pods("a", 2))
     harness.wait(5)
     harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "no")
