@@ -365,3 +365,17 @@ def test_a_group_without_a_clock_that_is_refused_gives_way_to_others_of_its_name
     harness.add(group("b", min_member=1, created=harness.now), *pods("b", 1, created=harness.now))
     harness.wait(30)
     assert harness.bound("default/b") == ["default/b-0"]
+
+
+def test_a_group_that_was_refused_before_keeps_its_place_while_others_are_tried():
+    harness = Harness(Policy(namespace_limits=NamespaceLimits(waiting_groups=1)))
+    harness.add(node("n", cpu=2), pod("full", group="", node="n", scheduler="x", cpu=2))
+    harness.add(group("old", min_member=1, created=harness.now), *pods("old", 1, created=harness.now))
+    harness.wait(5)
+    for number in range(8):
+        fields = {"created": harness.now}
+        harness.add(group(f"new{number}", min_member=1, **fields), *pods(f"new{number}", 1, cpu=9, **fields))
+        if number == 3:
+            harness.delete("default/full")
+        harness.wait(40)
+    assert harness.bound("default/old") == ["default/old-0"]

@@ -42,6 +42,11 @@ def by_three(harness: Harness) -> Declaration:
     return Declaration("t")
 
 
+def by_four(harness: Harness) -> Declaration:
+    harness.add(group("default/t", min_member=4))
+    return Declaration("t")
+
+
 def by_annotations(_: Harness) -> Declaration:
     return Declaration("t", min_member=PARALLELISM)
 
@@ -363,3 +368,26 @@ def test_what_has_succeeded_before_the_gang_was_whole_is_not_waited_for_again(
     tell(active=1, succeeded=2)
     harness.wait(60)
     assert all(each.node for each in harness.pods.values())
+
+
+@pytest.mark.without("disorder", why="three are bound before the last one")
+@pytest.mark.parametrize("declare", [by_nobody, by_four], ids=["undeclared", "PodGroup"])
+def test_a_success_while_the_rest_of_the_quorum_is_being_bound_does_not_make_it_whole(declare: Declare) -> None:
+    harness = Harness.of(node("n1", cpu="3"), node("n2", cpu="1"))
+    meta, spec = {"name": "train", "namespace": "default", "uid": UID}, {"parallelism": 4, "completions": 4}
+    harness.jobs[UID] = OwnerSeen(UID)
+    said, owner = declare(harness), Owner("Job", "train", UID, "batch")
+    workload = Workload("job", "train", None, UID) if said else JOB.workload(Mark("train", UID))
+    fields: dict[str, Any] = {"declaration": said} if said else {"group": ""}
+    harness.add(JOB.read(json.dumps({"metadata": meta, "spec": spec, "status": {"active": 4}}).encode())[1])
+    harness.add(*(pod(f"train-{at}", owner=owner, workload=workload, **fields) for at in range(4)))
+    harness.refuse_bind = lambda effect: (
+        BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "503") if effect.node == "n2" else None
+    )
+    harness.wait(3)
+    early = [each.name for each in harness.pods.values() if each.node]
+    assert len(early) == 3
+    harness.change(f"default/{early[0]}", phase=PodPhase.SUCCEEDED)
+    harness.wait(1)
+    (gang,) = (each for key, each in harness.machine.gangs.items() if not key.pod_uid)
+    assert not gang.record.scheduled_at

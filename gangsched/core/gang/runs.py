@@ -106,11 +106,15 @@ def done(gang: Gang) -> Counter[str]:
 def counting(gang: Gang) -> Counter[str]:
     """The successes, by role, that count towards the minimum: before the gang is scheduled those of a quorum under way.
 
-    That is given up once nothing of it is bound or reserved.
+    That is given up once nothing of it is bound or reserved. Successes count before they are recorded.
     """
     if gang.record.scheduled_at:
         return done(gang)
-    return Counter(dict(gang.record.quorum_done)) if has_bound(gang) else Counter()
+    if not has_bound(gang):
+        return Counter()
+    there, roster = gang.observed.pods.values(), gang.roster
+    new = [pod for pod in there if pod.phase is PodPhase.SUCCEEDED and pod.uid in roster.chosen - roster.recorded]
+    return Counter(dict(gang.record.quorum_done)) + Counter(map(role_of, new))
 
 
 def leads(pod: Pod) -> bool:

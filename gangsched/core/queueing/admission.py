@@ -33,6 +33,7 @@ class Admission:
         self._newcomers: dict[GroupKey, None] = {}
         self._giving_way: list[GroupKey] = []
         self._stirred = False
+        self._stuck: set[GroupKey] = set()
 
     def admits(self, gang: Gang, assessment: Assessment, now: float) -> bool:
         """Whether the gang may be tried now. If it may not, `let_in` admits it or sets its note."""
@@ -42,7 +43,11 @@ class Admission:
             gang.wait.enter()
             return True
         refused = gang.record.capped is not None or gang.wait.refusal is not None
-        backing_off = now < gang.record.retry_at or (refused and not gang.record.clock_start)
+        if not gang.wait.outside:
+            # Outside no clock runs, of whatever group.
+            stuck = refused and not gang.record.clock_start and now >= gang.record.retry_at
+            (self._stuck.add if stuck else self._stuck.discard)(key)
+        backing_off = now < gang.record.retry_at or key in self._stuck
         begun = 0 < gang.record.clock_start < now
         rank = (_BACKING_OFF if backing_off else _BEGUN if begun else _NEW, order_key(gang, assessment))
         outside = self._outside[(key.namespace,)]
@@ -75,6 +80,7 @@ class Admission:
     def drop(self, key: GroupKey) -> None:
         """Forget a gang that does not wait any more."""
         self._go(key)
+        self._stuck.discard(key)
         self._outside.drop(key)
         self._newcomers.pop(key, None)
 
