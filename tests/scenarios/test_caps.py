@@ -373,8 +373,8 @@ def test_a_group_that_was_refused_before_keeps_its_place_while_others_are_tried(
     harness.add(group("old", min_member=1, created=harness.now), *pods("old", 1, created=harness.now))
     harness.wait(5)
     for number in range(8):
-        fields = {"created": harness.now}
-        harness.add(group(f"new{number}", min_member=1, **fields), *pods(f"new{number}", 1, cpu=9, **fields))
+        name, now = f"new{number}", harness.now
+        harness.add(group(name, min_member=1, created=now), *pods(name, 1, cpu=9, created=now))
         if number == 3:
             harness.delete("default/full")
         harness.wait(40)

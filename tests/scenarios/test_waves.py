@@ -37,14 +37,14 @@ def by_pod_group(harness: Harness) -> Declaration:
     return Declaration("t")
 
 
-def by_three(harness: Harness) -> Declaration:
-    harness.add(group("default/t", min_member=3))
-    return Declaration("t")
+def by_size(size: int) -> Declare:
+    """By a PodGroup with this minimum."""
 
+    def declare(harness: Harness) -> Declaration:
+        harness.add(group("default/t", min_member=size))
+        return Declaration("t")
 
-def by_four(harness: Harness) -> Declaration:
-    harness.add(group("default/t", min_member=4))
-    return Declaration("t")
+    return declare
 
 
 def by_annotations(_: Harness) -> Declaration:
@@ -331,9 +331,32 @@ def test_a_group_of_two_jobs_waits_for_both_though_one_alone_comes_in_waves():
     assert (before, after) == (0, 4)
 
 
+def bound_but_for_one(
+    declare: Declare, size: int, spec: dict[str, Any], why: Refused, owner_seen: OwnerSeen
+) -> Harness:
+    """A Job whose pods come at once, and the last of which the API server refuses to bind, on the node n2."""
+    harness = Harness.of(node("n1", cpu=str(size - 1)), node("n2", cpu="1"))
+    harness.jobs[UID] = owner_seen
+    said, owner = declare(harness), Owner("Job", "train", UID, "batch")
+    workload = Workload("job", "train", None, UID) if said else JOB.workload(Mark("train", UID))
+    fields: dict[str, Any] = {"declaration": said} if said else {"group": ""}
+    harness.add(job_with(spec, active=size))
+    harness.add(*(pod(f"train-{at}", owner=owner, workload=workload, **fields) for at in range(size)))
+    harness.refuse_bind = lambda effect: (
+        BindRefused(effect.uid, effect.node, why, "no") if effect.node == "n2" else None
+    )
+    harness.step()
+    return harness
+
+
+def job_with(spec: dict[str, Any], **status: int) -> ForeignGroup:
+    meta = {"name": "train", "namespace": "default", "uid": UID}
+    return JOB.read(json.dumps({"metadata": meta, "spec": spec, "status": status}).encode())[1]
+
+
 @pytest.mark.without("disorder", why="two are bound before the node is gone")
 @pytest.mark.parametrize("completions", [3, None])
-@pytest.mark.parametrize("declare", [by_nobody, by_three], ids=["undeclared", "PodGroup"])
+@pytest.mark.parametrize("declare", [by_nobody, by_size(3)], ids=["undeclared", "PodGroup"])
 def test_what_has_succeeded_before_the_gang_was_whole_is_not_waited_for_again(
     declare: Declare, completions: int | None
 ) -> None:
@@ -341,23 +364,9 @@ def test_what_has_succeeded_before_the_gang_was_whole_is_not_waited_for_again(
 
     The node of its binding was gone, and the Job would have counted the eviction of the other two as failures.
     """
-    harness = Harness.of(node("n1", cpu="2"), node("n2", cpu="1"))
-    harness.jobs[UID] = OwnerSeen(UID, why="the Job has no podFailurePolicy that ignores DisruptionTarget")
     spec = {"parallelism": 3} | ({"completions": completions} if completions else {})
-
-    def tell(**status: int) -> None:
-        meta = {"name": "train", "namespace": "default", "uid": UID}
-        harness.add(JOB.read(json.dumps({"metadata": meta, "spec": spec, "status": status}).encode())[1])
-
-    said, owner = declare(harness), Owner("Job", "train", UID, "batch")
-    workload = Workload("job", "train", None, UID) if said else JOB.workload(Mark("train", UID))
-    fields: dict[str, Any] = {"declaration": said} if said else {"group": ""}
-    tell(active=3)
-    harness.add(*(pod(f"train-{at}", owner=owner, workload=workload, **fields) for at in range(3)))
-    harness.refuse_bind = lambda effect: (
-        BindRefused(effect.uid, effect.node, Refused.DENIED, "it is gone") if effect.node == "n2" else None
-    )
-    harness.step()
+    counted = OwnerSeen(UID, why="the Job has no podFailurePolicy that ignores DisruptionTarget")
+    harness = bound_but_for_one(declare, 3, spec, Refused.DENIED, counted)
     harness.delete_node("n2")
     harness.wait(120)
     early = [each.name for each in harness.pods.values() if each.node]
@@ -365,25 +374,16 @@ def test_what_has_succeeded_before_the_gang_was_whole_is_not_waited_for_again(
     for name in early:
         harness.change(f"default/{name}", phase=PodPhase.SUCCEEDED)
     harness.wait(2)
-    tell(active=1, succeeded=2)
+    harness.add(job_with(spec, active=1, succeeded=2))
     harness.wait(60)
     assert all(each.node for each in harness.pods.values())
 
 
 @pytest.mark.without("disorder", why="three are bound before the last one")
-@pytest.mark.parametrize("declare", [by_nobody, by_four], ids=["undeclared", "PodGroup"])
+@pytest.mark.parametrize("declare", [by_nobody, by_size(4)], ids=["undeclared", "PodGroup"])
 def test_a_success_while_the_rest_of_the_quorum_is_being_bound_does_not_make_it_whole(declare: Declare) -> None:
-    harness = Harness.of(node("n1", cpu="3"), node("n2", cpu="1"))
-    meta, spec = {"name": "train", "namespace": "default", "uid": UID}, {"parallelism": 4, "completions": 4}
-    harness.jobs[UID] = OwnerSeen(UID)
-    said, owner = declare(harness), Owner("Job", "train", UID, "batch")
-    workload = Workload("job", "train", None, UID) if said else JOB.workload(Mark("train", UID))
-    fields: dict[str, Any] = {"declaration": said} if said else {"group": ""}
-    harness.add(JOB.read(json.dumps({"metadata": meta, "spec": spec, "status": {"active": 4}}).encode())[1])
-    harness.add(*(pod(f"train-{at}", owner=owner, workload=workload, **fields) for at in range(4)))
-    harness.refuse_bind = lambda effect: (
-        BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "503") if effect.node == "n2" else None
-    )
+    spec = {"parallelism": 4, "completions": 4}
+    harness = bound_but_for_one(declare, 4, spec, Refused.UNAVAILABLE, OwnerSeen(UID))
     harness.wait(3)
     early = [each.name for each in harness.pods.values() if each.node]
     assert len(early) == 3

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gangsched.core.declarations.minima import begun, chosen, lowered, minima, missing_of, roles_in
 from gangsched.core.gang import bindings, parts, rollback
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.turn import Turn, has_bound
+from gangsched.core.gang.turn import Turn, has_bound, unrecorded
 from gangsched.core.gang.wants import quorum_minima
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
@@ -98,9 +98,7 @@ def done(gang: Gang) -> Counter[str]:
     """Number of members, by role, that have succeeded in the run of the current live members, recorded or not."""
     if not gang.record.open or gang.roster.emptied:
         return Counter()
-    noted = gang.roster.past | gang.roster.recorded
-    unnoted = [pod for pod in gang.observed.pods.values() if pod.phase is PodPhase.SUCCEEDED and pod.uid not in noted]
-    return Counter(dict(gang.record.succeeded)) + Counter(map(role_of, unnoted))
+    return Counter(dict(gang.record.succeeded)) + Counter(map(role_of, _successes(gang)))
 
 
 def counting(gang: Gang) -> Counter[str]:
@@ -112,9 +110,13 @@ def counting(gang: Gang) -> Counter[str]:
         return done(gang)
     if not has_bound(gang):
         return Counter()
-    there, roster = gang.observed.pods.values(), gang.roster
-    new = [pod for pod in there if pod.phase is PodPhase.SUCCEEDED and pod.uid in roster.chosen - roster.recorded]
+    new = (pod for pod in _successes(gang) if pod.uid in gang.roster.chosen)
     return Counter(dict(gang.record.quorum_done)) + Counter(map(role_of, new))
+
+
+def _successes(gang: Gang) -> list[Pod]:
+    """The members that have succeeded and are not counted in the record yet."""
+    return [pod for pod in unrecorded(gang) if pod.phase is PodPhase.SUCCEEDED]
 
 
 def leads(pod: Pod) -> bool:

@@ -85,7 +85,7 @@ class Turn:
         if changes is Changes.MEMBERS:
             self.census = census = take_census(gang, self._live or gang.live())
             self._live = None
-            self.ended = self._ended() if len(census.live) < len(gang.observed.pods) else []
+            self.ended = unrecorded(gang) if len(census.live) < len(gang.observed.pods) else []
             members = [(pod.uid, pod.shape, pod.labels, pod.promise) for pod in census.live]
             bound = (dict(census.bound_roles), dict(census.done_roles))
             self.asks = (members, terms.spec, terms.priority, terms.hindrance, *bound)
@@ -93,11 +93,12 @@ class Turn:
         self.need = need(gang, self.census, terms)
         self.progress = _progress(self)
 
-    def _ended(self) -> list[Pod]:
-        well, badly = PodPhase.SUCCEEDED, PodPhase.FAILED
-        known = self.gang.roster.past | self.gang.roster.recorded
-        there = self.gang.observed.pods.values()
-        return [pod for pod in there if (pod.phase is well or pod.phase is badly) and pod.uid not in known]
+
+def unrecorded(gang: Gang) -> list[Pod]:
+    """The members of this run that have ended and are not counted in the record yet."""
+    well, badly = PodPhase.SUCCEEDED, PodPhase.FAILED
+    known, there = gang.roster.past | gang.roster.recorded, gang.observed.pods.values()
+    return [pod for pod in there if (pod.phase is well or pod.phase is badly) and pod.uid not in known]
 
 
 def _progress(turn: Turn) -> Progress:

@@ -110,12 +110,13 @@ def roomiest_domain(snapshot: Snapshot, ask: Ask, wanted: Topology) -> str | Non
     some are tried, within a limit; members that are alike take what the bound says.
     """
     members = classes_of(snapshot, ask)
-    alike = len(set(members)) == 1 and not depends(members[0])
+    if len(set(members)) == 1 and not depends(members[0]):
+        return topology.roomiest(snapshot, wanted, members)
     rooms = topology.rooms(snapshot, wanted, members)
     order = sorted(rooms, key=lambda value: (-rooms[value][0], value))
     found, most = next(iter(order), None), 0
     until = snapshot.budget.spent + units.DOMAINS
-    for value in order[: 0 if alike else topology.COMPARED]:
+    for value in order[: topology.COMPARED]:
         if rooms[value][0] <= most or snapshot.budget.spent > until:
             break
         snapshot.budget.charge(units.TRIED * len(members))

@@ -180,7 +180,7 @@ class Forecast:
                 left.append(each)
                 if keeping:
                     self.behind.setdefault(each.name, keeping[0].name)
-                if each.pool not in holding and not holders and moment >= each.holds_from:
+                if not holders and moment >= each.holds_from:
                     holding[each.pool] = yield from self._hold(each, moment)
                     of_pool.clear()
                 continue

@@ -125,6 +125,7 @@ class Admission:
         inside = {key for keys in self._inside.values() for key in keys}
         backing_off = [key for keys in self._backing_off.values() for key in keys]
         yield from unless_among("those admitted", inside, alive)
+        yield from unless_among("those for which no time counts", self._stuck, alive)
         yield from self._outside.validate("those outside", alive)
         yield from unless_among("those inside that back off", backing_off, inside)
         yield from unless_among("the newcomers", self._newcomers, self._outside)

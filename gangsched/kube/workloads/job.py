@@ -124,8 +124,7 @@ def _counted(job: _Job, spec: _JobSpec) -> Desired:
             return Desired(size=parallelism, pods=parallelism, idle=idle, least=least)
         # Such a Job creates no pod any more once one has succeeded, and ends when the others have ended.
         left = min(parallelism, status.succeeded + (status.active or 0))
-        succeeded = _succeeded(status, left)
-        return Desired(size=left, pods=left, idle=idle, least=least, completions=left, succeeded=succeeded)
+        return Desired(size=left, pods=left, idle=idle, least=least, completions=left, succeeded=status.succeeded)
     return Desired(
         size=size,
         pods=size,
