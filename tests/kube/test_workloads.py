@@ -217,6 +217,13 @@ FACTS: list[tuple[str, object, Json, Json]] = [
         ("job", {"parallelism": 4}, {"status": {"succeeded": 1, "active": active}}, {"size": size})
         for active, size in ((3, 4), (2, 3), (0, 1), (9, 4))
     ),
+    # A pod that has just ended is neither active nor counted for a moment.
+    (
+        "job",
+        {"parallelism": 4},
+        {"status": {"succeeded": 1, "active": 2, "uncountedTerminatedPods": {"succeeded": ["uid-1"]}}},
+        {"size": 4},
+    ),
     # A Job that ends or has ended wants no pods.
     *(
         ("job", {"parallelism": 2}, {"status": {"conditions": [{"type": type_, "status": "True"}]}}, {"idle": why})

@@ -5,27 +5,42 @@ What is asked for may change meanwhile: it is given up then, and the group is ju
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gangsched.core.objects.declaration import Topology
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.volumes import StorageClass
 from tests.builders import claim, group, node, pod
+from tests.builders import pods as pods_of
 from tests.harness import Harness
+from tests.scenarios.test_undeclared import AUTO, job, pods_of_job
+from tests.trees import leaf, members_of
 
 
-def awaiting() -> Harness:
+def awaiting(*pods: Pod, declared: ForeignGroup | None = None) -> Harness:
     """A group of two whose nodes, in two zones, are chosen; its volumes are being provisioned."""
-    harness = Harness.of(*(node(f"n{zone}", cpu=1, labels={"zone": zone}) for zone in "xy"), group("a", min_member=2))
+    nodes = [node(f"n{zone}", cpu=1, labels={"zone": zone}) for zone in "xy"]
+    harness = Harness.of(*nodes, declared or group("a", min_member=2))
+    harness.label_namespace("default", AUTO)
     harness.disks.busy = True
     harness.provide(StorageClass("fast", "csi", waits=True, provisions=True))
-    for at in (1, 2):
-        harness.provide(claim(f"default/a-{at}", storage_class="fast", uid=f"claim-{at}"))
-        harness.add(pod(f"a-{at}", group="a", volume_claims=[f"a-{at}"]))
+    for each in pods or pods_of("a", 2):
+        add_with_volume(harness, each)
     harness.wait(3)
     return harness
+
+
+def add_with_volume(harness: Harness, member: Pod) -> None:
+    """A member whose volume is provisioned once its node is chosen."""
+    name = f"volume-{member.name}"
+    harness.provide(claim(f"default/{name}", storage_class="fast", uid=f"uid-{name}"))
+    harness.add(replace(member, volume_claims=(name,)))
 
 
 def provision(harness: Harness) -> None:
@@ -48,11 +63,30 @@ def test_what_a_changed_spec_asks_for_applies_at_once(change: dict[str, Any], ph
     assert (harness.bound(), harness.status("default/a").phase) == ([], phase)
 
 
+@pytest.mark.parametrize(
+    ("declare", "members"),
+    [
+        (lambda number: job("a", size=number), pods_of_job(2, "a")),
+        (lambda number: leaf("a", least=number), members_of("a", 2)),
+    ],
+    ids=["Job", "native"],
+)
+def test_a_minimum_that_another_object_raises_applies_at_once(
+    declare: Callable[[int], ForeignGroup], members: list[Pod]
+) -> None:
+    """Regression: both were bound, though their Job or their group asked for three by then."""
+    harness = awaiting(*members, declared=declare(2))
+    harness.add(declare(3))
+    harness.wait(30)
+    provision(harness)
+    assert harness.bound() == []
+
+
 def test_what_changes_nothing_about_who_goes_where_is_no_reason() -> None:
     harness = awaiting()
     harness.change_spec("default/a", priority=7)
     provision(harness)
-    assert harness.bound() == ["default/a-1", "default/a-2"]
+    assert harness.bound() == ["default/a-0", "default/a-1"]
 
 
 @pytest.mark.parametrize("at_once", [True, False])
@@ -66,3 +100,25 @@ def test_a_group_that_is_made_again_under_the_same_name_decides_anew(*, at_once:
     harness.wait(3)
     provision(harness)
     assert (harness.bound(), harness.status("default/a").phase) == ([], Phase.PENDING)
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("lost", [False, True])
+def test_what_is_reserved_beside_a_bound_quorum_is_given_up_with_the_group(*, at_once: bool, lost: bool) -> None:
+    """Regression: a member above the minimum, or a replacement, was bound as half of the group that came next."""
+    harness = Harness.settled(
+        node("n", cpu=2), group("a", min_member=2 if lost else 1), *pods_of("a", 2 if lost else 1)
+    )
+    harness.provide(StorageClass("fast", "csi", waits=True, provisions=True))
+    if lost:
+        harness.delete("default/a-1")
+    harness.disks.busy = True
+    add_with_volume(harness, pod("a-2", group="a"))
+    harness.wait(3)
+    harness.delete_group("default/a")
+    if not at_once:
+        harness.wait(1)
+    harness.add(group("a", min_member=4, uid="uid-2", created=harness.now))
+    harness.wait(3)
+    provision(harness)
+    assert (harness.bound(), harness.status("default/a").phase) == (["default/a-0"], Phase.PENDING)

@@ -113,9 +113,8 @@ def _to_send_again(gang: Gang) -> list[Binding]:
 
 def _ahead(gang: Gang) -> Binding | None:
     """The unconfirmed binding that all others wait for."""
-    there = (
-        gang.operations.bindings[uid] for uid in gang.operations.attempt.vanguard if uid in gang.operations.bindings
-    )
+    known = gang.operations.bindings
+    there = (known[uid] for uid in gang.operations.attempt.vanguard if uid in known)
     return next((binding for binding in there if binding.state is not BindState.BOUND), None)
 
 

@@ -225,8 +225,6 @@ def _declared(gang: Gang, old: Group | None, new: Group | None, left: Sequence[P
         _resume(gang, left, context)
     elif (old.spec, old.error) != (new.spec, new.error):
         clock.reset_back_off(gang)
-        if old.spec and new.spec and old.spec.asked != new.spec.asked and not gang.record.scheduled_at:
-            _give_up_unbegun(gang, context.cluster)
     if gang.written.overwritten_in(new.status):
         gang.written.stands(new.status)
 
@@ -271,9 +269,10 @@ def _undeclared(gang: Gang, group: Group, cluster: Cluster) -> None:
 
 
 def _give_up_unbegun(gang: Gang, cluster: Cluster) -> None:
-    """Give up a quorum of which nothing is bound or on its way: there is nothing to be finished (rules 9 and 10)."""
-    if not gang.bound() and all(each.state is BindState.HELD for each in gang.operations.bindings.values()):
-        bindings.give_up(gang, cluster)
+    """Give up what is reserved, unless a quorum that is bound in part or on its way is to be finished (rule 10)."""
+    sent = any(each.state is not BindState.HELD for each in gang.operations.bindings.values())
+    if gang.record.quorum is None or not (gang.bound() or sent):
+        bindings.release_held(gang, cluster)
         gang.drop_quorum()
 
 

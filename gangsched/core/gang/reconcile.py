@@ -157,11 +157,10 @@ def _withdraw_hopeless(gang: Gang, assessment: Assessment) -> list[Effect]:
 
     It cannot be completed if a member lost its reservation and found no other, or if the PodGroup is gone (rule 10).
     """
-    if gang.operations.contradicted:
-        return bindings.withdraw(gang.operations.bindings.values())
     lost = gang.wait.refusal is not None or assessment.terms.undeclared
-    lost = lost and not gang.record.scheduled_at and not assessment.census.bound
-    return bindings.withdraw(gang.operations.bindings.values()) if lost else []
+    if gang.operations.contradicted or (lost and not gang.record.scheduled_at and not assessment.census.bound):
+        return bindings.withdraw(gang.operations.bindings.values())
+    return []
 
 
 def _must_be_durable(gang: Gang, assessment: Assessment) -> bool:

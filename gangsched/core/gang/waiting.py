@@ -152,19 +152,22 @@ def back_off(turn: Turn) -> None:
 
 
 def is_hopeless(turn: Turn) -> bool:
-    """Whether the reservations are of no use: nothing is bound or in flight, and they form no quorum or none is wanted.
+    """Whether the reservations are of no use: nothing is bound or in flight, and they are not what is wanted.
 
-    Binding them would bind only a part of the gang; after their release the gang is planned as a whole.
+    They form no quorum, so that binding them would bind only a part of the gang, or none may be bound, or the spec
+    asked for something else when they were made. After their release the gang is planned as a whole.
     """
-    gang = turn.gang
-    if not gang.operations.bindings or turn.census.bound:
+    gang, there = turn.gang, turn.gang.operations.bindings.values()
+    held = [binding.pod for binding in there if binding.state is BindState.HELD]
+    if not held or len(held) < len(there) or turn.census.bound:
         return False
     complete = turn.progress.complete
+    if gang.operations.attempt.asked not in (None, turn.terms.spec.asked):
+        return True
     if gang.record.prebinding_at and complete and gang.wait.refusal is None:
         # A member whose pre-bindings failed may find another node beside the others.
         return False
-    held = [binding.pod for binding in gang.operations.bindings.values() if binding.state is BindState.HELD]
-    return len(held) == len(gang.operations.bindings) and (not complete or not turn.need.met_by(held))
+    return not complete or not turn.need.met_by(held)
 
 
 def give_up(turn: Turn) -> None:

@@ -65,7 +65,7 @@ class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
     @property
     def asked(self) -> tuple[object, ...]:
         """What decides how many members are placed together, and where."""
-        return self.min_member, self.roles, self.topology
+        return self.min_member, self.roles, self.topology, self.tree, self.levels
 
     @property
     def minimum(self) -> int:

@@ -60,11 +60,16 @@ class _JobSpec(Struct, gc=False, rename="camel"):
     scheduling: _Scheduling | None = None
 
 
+class _Uncounted(Struct, gc=False):
+    succeeded: Annotated[list[str] | None, means("pods that succeeded and that `succeeded` does not count yet")] = None
+
+
 class _JobStatus(Struct, gc=False, rename="camel"):
     start_time: Annotated[str | None, means("when its time began to run")] = None
     completion_time: Annotated[str | None, means("with `startTime`, how long the run took that has succeeded")] = None
     active: Annotated[int | None, means("without `completions`, the pods that are left after the first success")] = None
     succeeded: Annotated[int | None, means("completions that are not owed any more")] = None
+    uncounted_terminated_pods: _Uncounted | None = None
     failed_indexes: Annotated[
         str | None, means("indexes that failed for good (`backoffLimitPerIndex`), which nobody owes any more")
     ] = None
@@ -123,7 +128,8 @@ def _counted(job: _Job, spec: _JobSpec) -> Desired:
         if not status.succeeded or idle:
             return Desired(size=parallelism, pods=parallelism, idle=idle, least=least)
         # Such a Job creates no pod any more once one has succeeded, and ends when the others have ended.
-        left = min(parallelism, status.succeeded + (status.active or 0))
+        uncounted = status.uncounted_terminated_pods or _Uncounted()
+        left = min(parallelism, status.succeeded + len(uncounted.succeeded or ()) + (status.active or 0))
         return Desired(size=left, pods=left, idle=idle, least=least, completions=left, succeeded=status.succeeded)
     return Desired(
         size=size,
