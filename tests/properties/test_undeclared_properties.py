@@ -131,7 +131,8 @@ def declared(machine: Machine) -> dict[str, Declaration | None]:
 def test_deciding_anew_gives_the_same_as_deciding_at_first(events: list[Event], synced: int) -> None:
     machine = Machine(Policy())
     for number, event in enumerate(events):
-        machine.handle([event, Synced()] if number == synced else [event], float(number))
+        # A time of 0.0 would mean none.
+        machine.handle([event, Synced()] if number == synced else [event], 1.0 + number)
         assert machine.validate() == []
     successor = Machine(Policy())
     successor.handle([*machine.facts(), Synced()], 100.0)
@@ -184,7 +185,7 @@ def test_the_automatic_gang_counts_if_the_controller_made_the_native_group_whate
     machine = Machine(Policy())
     made_for = ""
     for number, event in enumerate(steps):
-        machine.handle([event], float(number))
+        machine.handle([event], 1.0 + number)
         assert machine.validate() == []
         if isinstance(event, ForeignGroupSeen) and event.group.dialect == "native":
             made_for = event.group.made_for
