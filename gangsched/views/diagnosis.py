@@ -186,7 +186,7 @@ class _Examination:
             wanted=refusal.wanted,
             fits=refusal.fits,
             nodes=refusal.nodes,
-            lacks=refusal.short,
+            lacks=() if refusal.unlabelled else refusal.short,
             gaps=refusal.gaps,
             resource=resource,
             held=holders,

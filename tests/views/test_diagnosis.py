@@ -202,6 +202,9 @@ class TestOpenings:
         """Another node without the label changes nothing, however large."""
         found = diagnose(node("n1"), group(min_member=2, topology=Topology("rack")), *members(2))
         assert found.helps == ("the label rack on nodes, or no topology",)
+        assert found.shortfall is not None
+        assert (found.shortfall.lacks, found.shortfall.resource) == ((), "")
+        assert found.message == "No node has the label rack of its topology: label the nodes, or remove the topology."
 
     def test_members_that_differ_lack_no_amount_each(self):
         found = diagnose(node("n1", cpu=3), group(min_member=3), *members(2), pod("b", group="a", cpu=2))

@@ -94,6 +94,11 @@ class Refusal(Struct, frozen=True, kw_only=True):
         return Reason.SEARCH_EXHAUSTED if self.exhausted else Reason.UNSCHEDULABLE
 
     @property
+    def unlabelled(self) -> str:
+        """The label whose domains are asked for and that no node has; empty otherwise. Amounts do not matter then."""
+        return next((key for key, value in self.within if value is None), "")
+
+    @property
     def hopeless(self) -> bool:
         """Whether the gang stays unschedulable even if other pods end or new nodes come."""
         return self.never and not self.demand

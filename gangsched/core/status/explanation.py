@@ -34,9 +34,8 @@ def incomplete(assessment: Assessment, *, created_again: bool = False) -> str:
     """How many members are still to be created, and of which roles; or created again, as their controller does."""
     there = len(assessment.census.live)
     if assessment.terms.spec.tree is not None:
-        return (
-            f"{number_of(there, 'member')} {'exists' if there == 1 else 'exist'}; missing: {missing_parts(assessment)}."
-        )
+        exist = "exists" if there == 1 else "exist"
+        return f"{number_of(there, 'member')} {exist}; missing: {missing_parts(assessment)}."
     minimum = assessment.terms.spec.minimum
     parts = []
     if assessment.missing:
@@ -82,6 +81,8 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
     if refusal.paused:
         fits = f"Elsewhere {refusal.fits} of {number_of(refusal.wanted, 'member')} fit" if refusal.nodes > 1 else ""
         return ". ".join(part for part in (refusal.paused, fits) if part) + "."
+    if refusal.unlabelled:
+        return f"No node has the label {refusal.unlabelled} of its topology: label the nodes, or remove the topology."
     if refusal.start is not None or refusal.reserved_until:
         head = _not_started(refusal, refusal.start) if refusal.start is not None else _kept_off(refusal)
         return ". ".join(filter(None, (head, holders, ahead))) + "."
@@ -108,8 +109,7 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
         head += f": {'; '.join(oversized(refusal))}"
     elif refusal.never:
         head += f", and the present nodes could not take {them} even if they were empty"
-    if not refusal.demand:
-        head += f"; a new node would not help{_why_no_node_helps(refusal, them)}"
+    head += "" if refusal.demand else f"; a new node would not help{_why_no_node_helps(refusal, them)}"
     if refusal.oversized:
         holders = ""  # what is free does not matter
     elif refusal.short and closed < refusal.nodes:
@@ -188,8 +188,6 @@ def _why_no_node_helps(refusal: Refusal, them: str) -> str:
 
 def _within(head: str, wanted: int, domain: Domain) -> str:
     key, value = domain
-    if value is None:
-        return f"No node has the label {key}: label the nodes, or remove the topology from the group, which names it"
     if wanted == 1:
         return f"{head} in the domain {key}={value}"
     return f"{head} into one domain of {key} ({value} was tried: it has most room, or members already)"

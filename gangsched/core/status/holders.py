@@ -54,7 +54,8 @@ def joined(named: Sequence[str], others: int, thing: str = "group or pod") -> st
 
 def scarcest(refusal: Refusal) -> str:
     """The resource that is said to be held: the first that is short, else one that no node has enough of, or none."""
-    return next((resource for resource, _ in refusal.short), next(iter(refusal.lacking), ""))
+    lacking = [*(resource for resource, _ in refusal.short), *refusal.lacking]
+    return lacking[0] if lacking and not refusal.unlabelled else ""
 
 
 def accepting_rows(cluster: Cluster, refusal: Refusal) -> Mask:

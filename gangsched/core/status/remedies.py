@@ -24,8 +24,8 @@ def remedies(refusal: Refusal, assessment: Assessment) -> Iterator[str]:
     if refusal.paused:
         yield "the end of the pause, or a change of the node or of the pods that fail there"
         return
-    if unknown := [key for key, value in refusal.within if value is None]:
-        yield f"the label {unknown[0]} on nodes, or no topology"
+    if refusal.unlabelled:
+        yield f"the label {refusal.unlabelled} on nodes, or no topology"
         return
     each = amounts(refusal.failing.shape.requests)
     where = "".join(f" in one domain of {key}" for key, _ in refusal.within)
