@@ -85,6 +85,8 @@ async def _show(arguments: argparse.Namespace, session: ApiSession) -> int:
     found, events = await _read(arguments, session, key)
     if found.why_unknown and not events:
         raise Unanswered(found.why_unknown)
+    if found.members is None:
+        note(arguments, "only Events of the PodGroup, because you may not list its members: request to list pods")
     if arguments.watch:
         first = iter([events])
 
@@ -96,8 +98,6 @@ async def _show(arguments: argparse.Namespace, session: ApiSession) -> int:
             return [(_name(event), _last(event), text) for event, text in zip(latest, texts, strict=True)]
 
         await follow(arguments, look)
-    if found.members is None:
-        note(arguments, "only Events of the PodGroup, because you may not list its members: request to list pods")
     if arguments.output in (JSON, YAML):
         print(structured(arguments.output, {"apiVersion": "v1", "kind": "List", "items": events}))
     elif not events and arguments.output != NAME:

@@ -118,8 +118,8 @@ async def test_a_group_that_exists_may_have_no_events(there, capsys):
     assert "No Events of n/g" in capsys.readouterr().err
 
 
-async def test_what_watching_begins_with_is_read_once(monkeypatch):
-    """Regression: the Events were read once in vain."""
+async def test_what_watching_begins_with_is_read_once(monkeypatch, capsys):
+    """Regression: the Events were read once in vain, and nobody was told that those of members are left out."""
     seen: list[str] = []
 
     async def look_once(_: object, look: Callable[[], Awaitable[Sequence[Item]]]) -> None:
@@ -127,11 +127,12 @@ async def test_what_watching_begins_with_is_read_once(monkeypatch):
         raise StopWatching
 
     monkeypatch.setattr("gangsched.cli.watch_option.follow", look_once)
-    api = cluster(groups=[GROUP], events=[event("PodGroup", "g")])
+    api = cluster(groups=[GROUP], pods=None, events=[event("PodGroup", "g")])
     with pytest.raises(StopWatching):
         await told(api, "--watch", "-o", "name")
     assert seen == ["event.events.k8s.io/g.1"]
     assert [asked.path for asked in api.asked].count("/apis/events.k8s.io/v1/namespaces/n/events") == 1
+    assert "you may not list its members" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("there", [{}, {"pods": None}])
