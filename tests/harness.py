@@ -808,6 +808,7 @@ class Harness:
             made = made_group(effect.key, effect.spec, effect.owner, scheduler=effect.scheduler)
             self._planned += 1
             group = group_from_object(made)
+            assert not group.error, group.error
             self.add(replace(group, uid=f"uid-made-{self._planned}", created=self.server_time, generation=1))
 
     def _write_elsewhere(self, effect: PutDemand | DropDemand | PutPhase | PutCondition) -> None:

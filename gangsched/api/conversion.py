@@ -21,7 +21,7 @@ from gangsched.api.template_shapes import shape_from_template, soft_from_templat
 from gangsched.api.times import parse_time
 from gangsched.core.objects import declaration
 from gangsched.core.objects.declaration import GroupKey, Role
-from gangsched.core.objects.duration import format_duration, parse_duration
+from gangsched.core.objects.duration import LONGEST_S, SHORTEST_S, format_duration, parse_duration
 from gangsched.core.objects.podgroup import Group, GroupSpec
 from gangsched.core.objects.policy import DEFAULT_NAME
 from gangsched.core.objects.workload import Reference
@@ -65,7 +65,9 @@ def made_group(key: GroupKey, spec: GroupSpec, owner: Reference, *, scheduler: s
     if spec.max_member is not None:
         body["maxMember"] = spec.max_member
     if spec.max_schedule_time_s is not None:
-        body["maxScheduleTime"] = format_duration(spec.max_schedule_time_s)
+        # Other systems know times that a PodGroup may not have, such as none at all.
+        time_s = round(min(LONGEST_S, max(SHORTEST_S, spec.max_schedule_time_s)))
+        body["maxScheduleTime"] = format_duration(time_s)
     if spec.roles:
         body["roles"] = [_role_to_object(role) for role in spec.roles]
     reference = {"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": owner.uid}

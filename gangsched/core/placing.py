@@ -153,7 +153,7 @@ class Placing:
             gang.begin_quorum(chosen_with(gang, terms.spec, found.assignments))
         if not ask.own:
             # If members are bound or being bound already, no member waits for another.
-            gang.operations.attempt.place(terms.spec.asked, bindings.going_first(gang, ask.avoided, found.assignments))
+            gang.operations.attempt.send_first(bindings.going_first(gang, ask.avoided, found.assignments))
         if gang.record.scheduled_at:
             parts.begin(gang, [pod for pod, _ in found.assignments], tree=terms.spec.tree is not None)
         if gang.plain:

@@ -87,6 +87,16 @@ def test_a_group_that_is_made_is_read_back_as_it_was_meant():
     ]
 
 
+@pytest.mark.parametrize(
+    ("asked_s", "made_s"), [(float("inf"), 604800.0), (1.5, 2.0), (0.2, 1.0), (30 * 86400.0, 604800.0)]
+)
+def test_a_time_of_another_system_is_put_into_the_form_of_a_podgroup(asked_s, made_s):
+    """Regression: the API server refused `infs`, so that what was bound in part was not recorded."""
+    spec = GroupSpec(min_member=2, max_schedule_time_s=asked_s)
+    read = group_from_object(made_group(GroupKey("default", "a"), spec, Reference("v1", "Pod", "p", "uid-1")))
+    assert (read.spec and read.spec.max_schedule_time_s, read.error) == (made_s, "")
+
+
 @pytest.mark.parametrize(("policy", "preempts"), [("Never", False), ("PreemptLowerPriority", True)])
 def test_whether_the_group_preempts_is_read(policy, preempts):
     assert spec_of(preemptionPolicy=policy).preempts is preempts

@@ -7,8 +7,10 @@ import pytest
 from gangsched.core.planning import search
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
+from gangsched.core.planning.filling import classify
 from gangsched.core.planning.search import Search, Slots, Steps, selections, size
 from tests.builders import node, pod, shape
+from tests.gadgets import GPUS, device_claim, gpus
 
 A, B, C = (MemberClass(shape(cpu)) for cpu in ("3", "2", "1"))
 
@@ -172,3 +174,15 @@ def test_selections_have_at_least_as_many_of_each_kind_as_asked_for(least, chose
 
 def test_slots_add_up():
     assert Slots({"w": 2, "ps": 1}, 3).number == 6
+
+
+def test_a_node_gets_no_more_members_than_it_has_devices_for(cluster_of):
+    """Regression: where classes without devices are searched for besides, only amounts limited how many go there."""
+    gangs = [pod(f"c-{at}", device_claims=[f"c-{at}"]) for at in range(2)]
+    cluster = cluster_of(
+        *(node("n1", cpu=3), node("n2", cpu=4), GPUS, gpus("n1", 1), gpus("n2", 2)),
+        *(device_claim(f"c-{at}") for at in range(2)),
+    )
+    [using] = {*classify(Snapshot(cluster), gangs, frozenset()).values()}
+    assert find(cluster, (using, 2), (C, 5)) is not None
+    assert find(cluster, (using, 2), (member("4"), 1)) is None

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from gangsched.config.settings import Settings
 from gangsched.core.gang.unrecorded import OUTAGE_S
 from gangsched.core.objects.declaration import NATIVE, GroupKey
+from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import ForeignGroup, GroupCondition, SeenCondition
 from gangsched.core.objects.policy import Policy
@@ -224,3 +225,31 @@ def test_lost_members_are_replaced_one_by_one_once_a_changed_min_count_was_reach
     harness.restart()
     harness.wait(60)
     assert len(harness.bound()) == changed - 1
+
+
+@pytest.mark.without("all", why="the refusal ends at a certain time")
+@pytest.mark.parametrize("again", ["", "at once", "later"])
+@pytest.mark.parametrize("least", [4, 9])
+def test_a_part_of_which_a_member_is_bound_is_finished_though_the_group_is_deleted(again: str, least: int) -> None:
+    """Regression: the place of the other member was released, so that a half of the part stayed bound for ever."""
+    harness = Harness.settled(node(cpu=9), group("a", min_member=2), *pods("a", 2))
+    fails = True
+
+    def refuse(effect: BindPod) -> BindRefused | None:
+        late = fails and effect.name == "a-3"
+        return BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no") if late else None
+
+    harness.refuse_bind = refuse
+    harness.change_spec("default/a", min_member=4)
+    harness.add(*pods("a", 2, first=2))
+    harness.wait(1)
+    assert harness.bound() == ["default/a-0", "default/a-1", "default/a-2"]
+    harness.delete_group("default/a")
+    if again == "at once":
+        harness.add(group("a", min_member=least, uid="uid-2", created=harness.now))
+    harness.wait(2)
+    fails = False
+    if again == "later":
+        harness.add(group("a", min_member=least, uid="uid-2", created=harness.now))
+    harness.wait(120)
+    assert harness.bound() == ["default/a-0", "default/a-1", "default/a-2", "default/a-3"]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gangsched.core.objects.declaration import COMPOSITE, GroupKey
+from gangsched.core.objects.declaration import COMPOSITE, NATIVE, GroupKey
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
@@ -517,3 +517,31 @@ class TestManyParts:
         harness.wait(5)
         assert bound(harness) == {}
         assert "within the limit of the search" not in told(harness, "g0-0")[1]
+
+
+@pytest.mark.without("all", why="it is about what a process does that goes on")
+@pytest.mark.parametrize("hidden", [(NATIVE,), (COMPOSITE, NATIVE), (NATIVE, COMPOSITE)], ids="+".join)
+def test_a_tree_is_tried_again_once_its_groups_can_be_read_again(hidden: tuple[str, ...]) -> None:
+    """Regression: nothing looked at it again, and it waited for ever with PodGroupUnreadable."""
+    harness = Harness.settled(node(cpu=8), inner("root", least=1), leaf("a", "root", least=2))
+    for dialect in hidden:
+        harness.hide(dialect, "the server says 503")
+    harness.add(*members_of("a", 2))
+    harness.wait(5)
+    assert harness.pod("default/a-0").condition_reason == "PodGroupUnreadable"
+    for dialect in hidden:
+        harness.show(dialect)
+        harness.wait(1)
+    harness.wait(600)
+    assert harness.bound() == ["default/a-0", "default/a-1"]
+
+
+def test_the_podgroup_that_records_a_basic_tree_can_be_read() -> None:
+    """Regression: its maxScheduleTime was none that a PodGroup may have."""
+    harness = Harness.of(node(cpu=9), inner("root", least=None), leaf("a", "root", least=3), leaf("b", "root", least=3))
+    harness.refuse_bind = lambda each: (
+        BindRefused(each.uid, each.node, Refused.UNAVAILABLE, "no") if each.name == "a-2" else None
+    )
+    harness.add(*members_of("a", 3))
+    harness.wait(1)
+    assert harness.group("default/root").error == ""

@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.objects.declaration import Topology
+from gangsched.core.objects.declaration import Role, Topology
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.volumes import StorageClass
-from tests.builders import claim, group, node, pod
+from tests.builders import claim, group, node, pod, shape
 from tests.builders import pods as pods_of
 from tests.harness import Harness
+from tests.scenarios.test_late_members import labelled, replica, stateful_set
 from tests.scenarios.test_undeclared import AUTO, job, pods_of_job
 from tests.trees import leaf, members_of
 
@@ -122,3 +123,48 @@ def test_what_is_reserved_beside_a_bound_quorum_is_given_up_with_the_group(*, at
     harness.wait(3)
     provision(harness)
     assert (harness.bound(), harness.status("default/a").phase) == (["default/a-0"], Phase.PENDING)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_minimum_that_is_raised_around_a_change_of_leader_applies_to_held_places(when: str) -> None:
+    """Regression: both were bound and the group was Scheduled, though it asked for four before anything was bound."""
+
+    def roles(number: int) -> tuple[Role, ...]:
+        return (Role("w", number, template=shape(1)),)
+
+    harness = Harness.of(node(cpu=9), group("a", min_member=2, roles=roles(2)))
+    harness.provide(StorageClass("fast", "csi", waits=True, provisions=True))
+    harness.disks.busy = True
+    add_with_volume(harness, pod("a-0", role="w"))
+    harness.wait(5)
+    assert harness.status("default/a").phase is Phase.RESERVED
+    if when == "after":
+        harness.restart()
+        harness.wait(1)
+    harness.change_spec("default/a", min_member=4, roles=roles(4))
+    if when == "before":
+        harness.restart()
+    harness.wait(3)
+    harness.add(pod("a-1", role="w"))
+    provision(harness)
+    assert not harness.status("default/a").scheduled_time
+
+
+@pytest.mark.parametrize("change", ["labels", "replicas"])
+def test_places_held_for_members_to_come_stay_where_no_more_is_asked_for(change: str) -> None:
+    """Regression: they were given up for a new label of the first member, and whoever was ahead took the room."""
+    harness = labelled(Harness())
+    harness.add(node("n", cpu=4), stateful_set(replicas=4))
+    harness.provide(StorageClass("fast", "csi", waits=True, provisions=True))
+    harness.disks.busy = True
+    add_with_volume(harness, replica(0))
+    harness.wait(5)
+    harness.add(group("b", min_member=3, priority=9, created=harness.now), *pods_of("b", 3, created=harness.now))
+    harness.wait(3)
+    if change == "labels":
+        harness.change("default/web-0", labels=(("app", "web"), ("controller-revision-hash", "1"), ("x", "y")))
+    else:
+        harness.add(stateful_set(replicas=3))
+    harness.wait(3)
+    assert len(harness.gang("default/statefulset.web").operations.placeholders()) == (3 if change == "labels" else 2)
+    assert harness.bound("default/b-") == []

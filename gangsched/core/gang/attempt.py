@@ -11,14 +11,12 @@ class Attempt(Struct):
     """The attempt under way. Only these methods change it.
 
     `server_said` is what the API server said about the last quorum's bindings. `vanguard` are members (by UID) that are
-    bound one by one before the others. `asked` is what the spec asked for when the members were placed
-    (`GroupSpec.asked`), None if that is not known. `replanned` counts how often all bindings were refused and the
-    quorum was planned again at once; `exhausted`: no other node was left for that.
+    bound one by one before the others. `replanned` counts how often all bindings were refused and the quorum was
+    planned again at once; `exhausted`: no other node was left for that.
     """
 
     server_said: str = ""
     vanguard: Sequence[str] = ()
-    asked: tuple[object, ...] | None = None
     replanned: int = 0
     exhausted: bool = False
 
@@ -26,9 +24,9 @@ class Attempt(Struct):
         """Note what the API server said about a refused binding or write; empty if that no longer holds."""
         self.server_said = words
 
-    def place(self, asked: tuple[object, ...], vanguard: Sequence[str]) -> None:
-        """Members were placed as the spec asks, none bound before; the vanguard is bound one by one before others."""
-        self.asked, self.vanguard = asked, vanguard
+    def send_first(self, vanguard: Sequence[str]) -> None:
+        """These members are bound one by one before the others."""
+        self.vanguard = vanguard
 
     def plan_elsewhere(self) -> None:
         """The server has refused all bindings: count that the quorum is planned again on other nodes."""

@@ -71,7 +71,7 @@ def begin(
 
 def _prepared(gang: Gang, several: list[Binding]) -> list[Binding]:
     """Those of these bindings that wait for no pre-binding; none of a quorum or part before all members are ready."""
-    if not gang.record.scheduled_at and (
+    if not gang.binds_singly() and (
         gang.record.prebinding_at or any(each.awaits for each in gang.operations.bindings.values() if not each.above)
     ):
         return []

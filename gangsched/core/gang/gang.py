@@ -169,6 +169,10 @@ class Gang(Struct):
         shown = self.observed.group.status.record if self.observed.group is not None else None
         return shown is not None and bool(shown.scheduled_at) and not (shown.ended or self.record.scheduled_at)
 
+    def binds_singly(self) -> bool:
+        """Whether members wait for no others: it is scheduled, or a cap has released places beside bound members."""
+        return bool(self.record.scheduled_at) or (self.record.capped is not None and bool(self.bound()))
+
     def node_of(self, pod: Pod) -> str:
         """The node of a member that counts as bound, perhaps in a census that is older than what is stored.
 

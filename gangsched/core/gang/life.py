@@ -131,6 +131,7 @@ TABLE = (
         "Before bindings are sent",
         prebinding.concern,
         (
+            Row("those above the minimum are needed", prebinding.needs_others, prebinding.take_others, WAITING),
             Row("pre-bindings are awaited", prebinding.is_awaited, prebinding.begin, WAITING, changes=NOTHING),
             Row("pre-bindings hold", prebinding.is_over, prebinding.end, changes=NOTHING),
         ),

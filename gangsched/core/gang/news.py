@@ -225,6 +225,8 @@ def _declared(gang: Gang, old: Group | None, new: Group | None, left: Sequence[P
         _resume(gang, left, context)
     elif (old.spec, old.error) != (new.spec, new.error):
         clock.reset_back_off(gang)
+        if old.spec and new.spec and old.spec.topology != new.spec.topology and not gang.record.scheduled_at:
+            _give_up_unbegun(gang, context.cluster)
     if gang.written.overwritten_in(new.status):
         gang.written.stands(new.status)
 
@@ -269,10 +271,13 @@ def _undeclared(gang: Gang, group: Group, cluster: Cluster) -> None:
 
 
 def _give_up_unbegun(gang: Gang, cluster: Cluster) -> None:
-    """Give up what is reserved, unless a quorum that is bound in part or on its way is to be finished (rule 10)."""
-    sent = any(each.state is not BindState.HELD for each in gang.operations.bindings.values())
+    """Give up what is reserved, unless what is bound in part or on its way is to be finished (rule 10)."""
+    known = gang.operations.bindings
+    sent = {uid for uid, binding in known.items() if binding.state is not BindState.HELD}
     if gang.record.quorum is None or not (gang.bound() or sent):
-        bindings.release_held(gang, cluster)
+        parts_begun = (each for each in gang.operations.parts if each.partial_since or each.members & sent)
+        kept = frozenset[str]().union(*(each.members for each in parts_begun))
+        bindings.release_held(gang, cluster, known.keys() - kept)
         gang.drop_quorum()
 
 

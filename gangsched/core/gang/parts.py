@@ -104,7 +104,9 @@ def settle(turn: Turn) -> None:
                 part.rollback = rollback.begun(now, note, now, part=frozenset(part.members))
                 give_up(gang, cluster, part, note, now=now, policy=turn.policy)
             case _State.UNFIT:
+                # What is left of it may be placed on its own meanwhile, which is no part.
                 bindings.release_held(gang, cluster, part.members)
+                gang.operations.parts.remove(part)
             case _State.ROLLED_BACK:
                 part.rollback = None
             case _State.AGAIN:

@@ -59,7 +59,7 @@ def go_on(gang: Gang, cluster: Cluster, avoidance: Avoidance, *, policy: Policy,
             elif (pending.retry_at <= now or not pending.tries) and not gang.operations.contradicted:
                 pending.sent(again_at=now + UNSEEN_S)
                 effects.append(Prebind(uid, pending.what))
-        if gang.record.scheduled_at and binding.awaits and now >= binding.since + policy.pre_bind_timeout_s:
+        if gang.binds_singly() and binding.awaits and now >= binding.since + policy.pre_bind_timeout_s:
             _bar(gang, binding, policy, now)
             bindings.release(gang, cluster, uid)
     return effects
@@ -77,6 +77,19 @@ def concern(turn: Turn) -> bool:
     """Whether bindings wait for pre-bindings, or have waited."""
     there = turn.gang.operations.bindings.values()
     return bool(turn.gang.record.prebinding_at) or any(binding.pending for binding in there)
+
+
+def needs_others(turn: Turn) -> bool:
+    """Whether the quorum has lost members, and has enough with those above its minimum that have reservations."""
+    there, need = turn.gang.operations.unconfirmed(), turn.need
+    own = [binding.pod for binding in there if not binding.above]
+    return len(own) < len(there) and not need.met_by(own) and need.met_by([binding.pod for binding in there])
+
+
+def take_others(turn: Turn) -> None:
+    """They are members of the quorum from now on."""
+    for binding in turn.gang.operations.unconfirmed():
+        binding.needed()
 
 
 def is_awaited(turn: Turn) -> bool:
@@ -97,12 +110,12 @@ def is_over(turn: Turn) -> bool:
     stage and its time-out for ever.
     """
     gang = turn.gang
-    if not gang.record.prebinding_at or (_is_open(gang) and not gang.record.scheduled_at):
+    if not gang.record.prebinding_at or _is_open(gang):
         return False
     quorum = _quorum(gang)
     planned = gang.wait.parked or gang.wait.outside
     going_on = not turn.need.met_by([binding.pod for binding in quorum]) if quorum else not planned
-    return bool(gang.record.scheduled_at) or not going_on
+    return gang.binds_singly() or not going_on
 
 
 def end(turn: Turn) -> None:
@@ -120,7 +133,7 @@ def _quorum(gang: Gang) -> list[Binding]:
 
 def _is_open(gang: Gang) -> bool:
     """Whether a quorum has pre-bindings that do not hold yet."""
-    return not gang.record.scheduled_at and any(binding.pending and binding.awaits for binding in _quorum(gang))
+    return not gang.binds_singly() and any(binding.pending and binding.awaits for binding in _quorum(gang))
 
 
 def first_awaited(gang: Gang) -> PendingPrebinding | None:
@@ -160,7 +173,7 @@ def next_due(gang: Gang, policy: Policy) -> float:
         if not binding.pending or binding.awaits is None or binding.state is not BindState.HELD:
             continue
         due += [pending.retry_at for pending in binding.pending if not (pending.made or pending.done)]
-        if gang.record.scheduled_at:
+        if gang.binds_singly():
             due.append(binding.since + policy.pre_bind_timeout_s)
     return min(due)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from gangsched.core.gang import bindings, clock, prebinding
 from gangsched.core.gang.turn import Turn, clock_runs
+from gangsched.core.gang.wants import is_above
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.podgroup import TimeoutPolicy
 from gangsched.core.objects.record import Outcome
@@ -154,15 +155,15 @@ def back_off(turn: Turn) -> None:
 def is_hopeless(turn: Turn) -> bool:
     """Whether the reservations are of no use: nothing is bound or in flight, and they are not what is wanted.
 
-    They form no quorum, so that binding them would bind only a part of the gang, or none may be bound, or the spec
-    asked for something else when they were made. After their release the gang is planned as a whole.
+    They form no quorum, so that binding them would bind only a part of the gang, or none may be bound, or more is asked
+    for than when they were made. After their release the gang is planned as a whole.
     """
     gang, there = turn.gang, turn.gang.operations.bindings.values()
     held = [binding.pod for binding in there if binding.state is BindState.HELD]
     if not held or len(held) < len(there) or turn.census.bound:
         return False
-    complete = turn.progress.complete
-    if gang.operations.attempt.asked not in (None, turn.terms.spec.asked):
+    complete, quorum = turn.progress.complete, gang.record.quorum
+    if quorum is not None and turn.terms.minimum_known and is_above(turn.terms.spec, quorum):
         return True
     if gang.record.prebinding_at and complete and gang.wait.refusal is None:
         # A member whose pre-bindings failed may find another node beside the others.

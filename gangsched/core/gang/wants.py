@@ -123,11 +123,16 @@ def later_need(gang: Gang, census: Census, terms: Terms) -> Need:
     return missing_of(least, census.kept + roles_of(unconfirmed) if unconfirmed else census.kept)
 
 
+def is_above(spec: GroupSpec, had: Minima) -> bool:
+    """Whether the spec asks for more than these minima, which have no choices."""
+    if spec.tree is not None:
+        return bool(missing_of(spec.tree, Counter(dict(had.roles))))
+    return lowered(had, spec) != minima(spec)
+
+
 def raised(gang: Gang, spec: GroupSpec) -> bool:
     """Whether the spec asks for more than this scheduled gang ever satisfied."""
-    if spec.tree is not None:
-        return bool(missing_of(spec.tree, Counter(dict(gang.record.satisfied.roles))))
-    return lowered(gang.record.satisfied, spec) != minima(spec)
+    return is_above(spec, gang.record.satisfied)
 
 
 def within_maximum(gang: Gang, census: Census, terms: Terms) -> tuple[list[Pod], list[Pod]]:
@@ -186,7 +191,7 @@ def placed_of(gang: Gang) -> list[Pod]:
 
 
 def _lost(
-    gang: Gang, missed: Sequence[Pod], eligible: Sequence[Pod], terms: Terms
+    gang: Gang, missed: Sequence[Pod], eligible: Sequence[Pod], terms: Terms, done: Counter[str]
 ) -> tuple[Sequence[Ask], Sequence[Pod]]:
     """The parts of a tree that need to be placed as a whole in a gang that is short, and single members.
 
@@ -203,8 +208,10 @@ def _lost(
     asks = []
     for roles in (*parts, open_ - had):
         some = [pod for pod in eligible if role_of(pod) in roles]
-        need = Need(0, {role: number for role, number in role_minima(terms.spec).items() if role in roles})
-        if some and need.met_by(some):
+        # Members that are `done` are not needed again.
+        least = {role: number - done[role] for role, number in role_minima(terms.spec).items() if role in roles}
+        need = Need(0, +Counter(least))
+        if need and some and need.met_by(some):
             asks.append(whole(gang, terms, some, need=need, nodes=nodes))
     return asks, [pod for pod in missed if role_of(pod) in there]
 
@@ -314,7 +321,7 @@ def want_of(
         uids = {pod.uid for pod in (*missed, *moves)}
         tried = [pod for pod in eligible if role_of(pod) not in closed]
         parts, others = ([], []) if more else beyond(gang, [pod for pod in tried if pod.uid not in uids], terms)
-        lost, missed = _lost(gang, missed, tried, terms)
+        lost, missed = _lost(gang, missed, tried, terms, census.done_roles)
         repair = bool(missed or lost or moves)
         return Want(repair=repair, repairs=missed, lost=lost, moves=moves, parts=parts, extras=others)
     unconfirmed = roles_of(gang.operations.unconfirmed())

@@ -103,6 +103,10 @@ class Binding(Struct):
         self.state = BindState.SENT
         self.tries += 1
 
+    def needed(self) -> None:
+        """The member counts for the quorum from now on."""
+        self.above = False
+
     def confirmed(self) -> None:
         """The API server has bound the member."""
         self.state = BindState.BOUND

@@ -285,7 +285,8 @@ class Surroundings:
         members.dirty.note(*(gang.key for gang in found), *self.resting.of_kind(dialect))
         for place in members.foreign.dependents_of_all(dialect):
             members.dirty.note(*self.resting.of(*place))
-        return found
+        # The pods of a tree name its root, a composite group, which cannot be read without the groups below it.
+        return [*found, *self._all_declared_by(COMPOSITE)] if dialect == NATIVE else found
 
     def _declared_by(self, dialect: str, key: GroupKey) -> list[Gang]:
         """Mark the gangs dirty whose pods use this object of the dialect, and return them."""
@@ -300,8 +301,7 @@ class Surroundings:
 def uses(gang: Gang, dialect: str) -> bool:
     """Whether a pod of the gang names an object of the dialect, or a native one that its controller has added."""
     said = (pod.declaration for pod in gang.observed.pods.values())
-    native = dialect == NATIVE
-    return any(say is not None and (dialect in say.objects or (native and bool(say.passed_over))) for say in said)
+    return any(say is not None and (dialect in say.objects or (dialect == NATIVE and say.passed_over)) for say in said)
 
 
 def _decisive(workload: ForeignGroup | None) -> object:

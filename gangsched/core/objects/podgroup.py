@@ -63,11 +63,6 @@ class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
     levels: tuple[Level, ...] = ()
 
     @property
-    def asked(self) -> tuple[object, ...]:
-        """What decides how many members are placed together, and where."""
-        return self.min_member, self.roles, self.topology, self.tree, self.levels
-
-    @property
     def minimum(self) -> int:
         """The least number of members that must be bound together: max(minMember, sum of the roles' minima)."""
         if self.tree is not None:

@@ -149,8 +149,9 @@ def _fillable(kinds: Sequence[tuple[Kind, int, int]], slots: Slots) -> int:
     return in_roles + min(slots.free, by_role.total() - in_roles)
 
 
-State = tuple[tuple[int, ...], int]
-"""The amount of each resource that a row has left, and a bit mask of the classes that it is closed to."""
+State = tuple[tuple[int, ...], int, tuple[int, ...]]
+"""The amount of each resource that a row has left, a bit mask of the classes that it is closed to, and how many members
+of each class it takes at most, for what is no amount, such as devices."""
 Found = list[tuple[int, int, int]]
 """(number of the class, position of the row, number of members)"""
 
@@ -164,7 +165,8 @@ class Search:
     def __init__(self, snapshot: Snapshot, classes: Sequence[MemberClass], steps: Steps) -> None:
         self._steps = steps
         self._classes = classes
-        open_ = np.array([snapshot.caps(member) > 0 for member in classes])
+        caps = np.array([snapshot.caps(member) for member in classes])
+        open_ = caps > 0
         rows = np.flatnonzero(open_.any(axis=0)).tolist()
         if len(rows) * len(classes) > WIDEST:
             rows = []
@@ -180,7 +182,7 @@ class Search:
         columns = sorted(set().union(*amounts))
         left = [snapshot.plans[at].left(number, np.array(rows, dtype=np.int64)).tolist() for at, number in columns]
         states = {
-            row: (tuple(free), sum(1 << int(i) for i in np.flatnonzero(~open_[:, row])))
+            row: (tuple(free), sum(1 << int(i) for i in np.flatnonzero(~open_[:, row])), tuple(caps[:, row].tolist()))
             for row, *free in zip(rows, *left, strict=True)
         }
         self._rows = sorted(rows, key=lambda row: (states[row], snapshot.name(row)))
@@ -241,10 +243,10 @@ class Search:
         return None
 
     def _room(self, which: int, state: State) -> int:
-        free, closed = state
+        free, closed, most = state
         if closed >> which & 1:
             return 0
-        room = min([free[column] // need for column, need in self._needs[which]])
+        room = min([most[which], *(free[column] // need for column, need in self._needs[which])])
         return min(room, 1) if self._clashes[which] >> which & 1 else room
 
     def _after(self, which: int, state: State, number: int) -> State:
@@ -253,7 +255,7 @@ class Search:
         left = list(state[0])
         for column, need in self._needs[which]:
             left[column] -= number * need
-        return tuple(left), state[1] | self._clashes[which]
+        return tuple(left), state[1] | self._clashes[which], state[2]
 
 
 class _Step:
@@ -264,7 +266,7 @@ class _Step:
     """
 
     def __init__(self, which: int, room: list[int], states: Sequence[State]) -> None:
-        left = [(free, closed >> which) for free, closed in states]
+        left = [(free, closed >> which, most[which:]) for free, closed, most in states]
         self.which = which
         self.room = room
         self.behind = list(accumulate(reversed(room), initial=0))[::-1]
