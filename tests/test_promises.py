@@ -140,9 +140,9 @@ def refused_with_a_raised_minimum() -> Living:
 def test_a_quorum_under_way_that_a_rival_completes_is_none_of_the_raised_minimum(leader: str) -> None:
     """It ends under its own terms, which a new leader reads from the status (rule 9)."""
     harness = refused_with_a_raised_minimum()
+    harness.add(node("n2", cpu=1), replace(harness.pod("default/a-1"), node="n2", bound_at=harness.now))
     if leader == "dies":
         harness.restart()
-    harness.add(node("n2", cpu=1), replace(harness.pod("default/a-1"), node="n2", bound_at=harness.now))
     harness.wait(40)
     assert harness.condition("default/a", "Degraded").message == "minMember was raised from 1 to 3; 1 is bound."
 

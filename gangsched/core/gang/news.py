@@ -272,12 +272,11 @@ def _undeclared(gang: Gang, group: Group, cluster: Cluster) -> None:
 
 def _give_up_unbegun(gang: Gang, cluster: Cluster) -> None:
     """Give up what is reserved, unless what is bound in part or on its way is to be finished (rule 10)."""
-    known = gang.operations.bindings
+    known, parts_there = gang.operations.bindings, gang.operations.parts
     sent = {uid for uid, binding in known.items() if binding.state is not BindState.HELD}
     if gang.record.quorum is None or not (gang.bound() or sent):
-        parts_begun = (each for each in gang.operations.parts if each.partial_since or each.members & sent)
-        kept = frozenset[str]().union(*(each.members for each in parts_begun))
-        bindings.release_held(gang, cluster, known.keys() - kept)
+        begun = {uid for part in parts_there if part.partial_since or part.members & sent for uid in part.members}
+        bindings.release_held(gang, cluster, known.keys() - begun)
         gang.drop_quorum()
 
 
