@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from heapq import heappop, heappush
 from random import Random
 from typing import ClassVar, Self
@@ -130,6 +131,8 @@ KINDS: dict[type, StorageKind] = {
     StorageCapacity: StorageKind.CAPACITY,
 }
 START = 1_000_000.0
+CONTROLLER_S = 0.05
+"""After so many seconds the disruption controller has looked at an eviction."""
 REPEATED = 0.1
 """With a seed, the share of events that reach the machine twice."""
 LEADERLESS_S = 15.0
@@ -779,7 +782,14 @@ class Harness:
             if each.allowed < 1:
                 return EvictionRefused(pod.uid, Spared.BUDGET, "the budget forbids it")
             self.put_budget(replace(each, allowed=each.allowed - 1, disrupted=each.disrupted | {pod.name}))
+            self.after(CONTROLLER_S, partial(self._forget_terminating, each.key))
         return None
+
+    def _forget_terminating(self, budget: str) -> None:
+        """The disruption controller drops pods that terminate, or are gone, from those disrupted."""
+        there, found = {each.name for each in self.pods.values() if not each.terminating}, self.budgets.get(budget)
+        if found is not None and not found.disrupted <= there:
+            self.put_budget(replace(found, disrupted=found.disrupted & there))
 
     def end_terminating(self) -> None:
         """Delete the terminating pods, as a kubelet would."""

@@ -38,6 +38,16 @@ def test_a_budget_over_a_whole_group_allows_all_of_it_or_none(allowed, ready, le
     assert len(victims(harness, *holder(1))) == leave
 
 
+def test_a_pod_that_terminates_is_counted_once_by_its_budget():
+    """Regression: what left for one group was counted by the budget and by us, so that nobody left for another one."""
+    there = [alone(f"p{at}", cpu=4, node=f"n{at}", **READY) for at in range(5)]
+    harness = cluster(*(node(f"n{at}", cpu=4) for at in range(5)), *there)
+    harness.put_budget(budget(4))
+    assert len(victims(harness, *holder(2, name="a", pods_with={"cpu": 4}))) == 2
+    assert len(victims(harness, *holder(1, name="b", pods_with={"cpu": 4}))) == 1
+    assert not victims(harness, *holder(2, name="c", pods_with={"cpu": 4})), "the budget allows one more"
+
+
 def test_budgets_may_be_exceeded_where_the_settings_prefer_it_and_there_is_no_other_way():
     harness = cluster(node(cpu=4), *gang("low", 4, pods_with=READY), exceeds_budgets=True)
     harness.put_budget(budget(1))

@@ -25,6 +25,8 @@ class Budgets:
         self.why_hidden = ""
         self.changes = 0
         self._found: dict[str, DisruptionBudget] = {}
+        # Namespaces and names of pods that a budget has shown as disrupted, or may have before, until they are gone.
+        self._shown: set[tuple[str, str]] = set()
         self._by_place: dict[_Place, dict[str, DisruptionBudget]] = {}
 
     @property
@@ -46,6 +48,25 @@ class Budgets:
         if budget is not None:
             self._found[key], self.allowed[key] = budget, budget.allowed
             self._by_place.setdefault(_place(budget), {})[key] = budget
+            self._shown.update((budget.namespace, name) for name in budget.disrupted)
+
+    def shows(self, budget: DisruptionBudget, pod: Pod) -> bool:
+        """Whether what the budget allows counts the pod's eviction already.
+
+        Its controller drops a pod that terminates from those disrupted, because it no longer counts it as healthy
+        (pkg/controller/disruption/disruption.go of Kubernetes: buildDisruptedPodMap, countHealthyPods).
+        """
+        if pod.name in budget.disrupted:
+            return True
+        return pod.terminating and (pod.namespace, pod.name) in self._shown
+
+    def terminated_before(self, pod: Pod) -> None:
+        """The pod was seen first when it terminated already, so that budgets have counted its eviction."""
+        self._shown.add((pod.namespace, pod.name))
+
+    def forget(self, pod: Pod) -> None:
+        """The pod is gone; another one may have its name."""
+        self._shown.discard((pod.namespace, pod.name))
 
     def hide(self, why: str) -> None:
         """Forget all budgets: they cannot be read until the next call of `show`."""

@@ -150,6 +150,8 @@ class Cluster:
         """Add or replace a pod. A node that the pod shows replaces an assumed one. Returns the former value."""
         old = self.pods.get(pod.uid)
         self.pods[pod.uid] = pod
+        if old is None and pod.terminating:
+            self.budgets.terminated_before(pod)
         # Checked inline, because most pods use none.
         if pod.volume_claims or pod.own_volume_claims or (old and (old.volume_claims or old.own_volume_claims)):
             self.volumes.pod_changes(old, pod)
@@ -180,6 +182,7 @@ class Cluster:
             self.volumes.pod_changes(pod, None)
         if pod is not None:
             self.devices.pod_changes(pod, None)
+            self.budgets.forget(pod)
         return pod
 
     def assume(self, uid: str, node: str, prebindings: tuple[Prebinding, ...] = ()) -> None:

@@ -38,5 +38,5 @@ def drawn_by(cluster: Cluster, uids: Iterable[str]) -> Counter[str]:
     """How many evictions of each disruption budget these pods take that its status does not show yet."""
     drawn = Counter[str]()
     for pod in filter(None, map(cluster.pods.get, uids)):
-        drawn.update(each.key for each in cluster.budgets.drawn_by(pod) if pod.name not in each.disrupted)
+        drawn.update(each.key for each in cluster.budgets.drawn_by(pod) if not cluster.budgets.shows(each, pod))
     return drawn
