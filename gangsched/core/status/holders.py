@@ -16,11 +16,10 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.membership.installations import group_of
 from gangsched.core.objects.arrays import Mask
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.quantity import format_amount
 from gangsched.core.objects.shape import Shape
-from gangsched.core.objects.wording import number_of
+from gangsched.core.objects.wording import moment, number_of
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.status.ahead import Contends, Wanted, wanted_by
@@ -36,7 +35,6 @@ NAMED = 3
 STUCK_S = 120.0
 """How long, in seconds, after the end of its grace period (its deletionTimestamp) a terminating pod is called stuck.
 Until then its node may still be unmounting its volumes, and what it holds is coming free."""
-_HOUR_S, _MINUTE_S = 3600, 60
 
 
 def amounts(pairs: Sequence[tuple[str, int]]) -> str:
@@ -207,13 +205,11 @@ class Holders:
             yield from (self._cluster.pods[uid] for uid in there)
 
     def _overdue(self, stuck: Sequence[Share], namespace: str) -> str:
-        since = min(pod.gone_by for pod, _ in stuck)
-        late_s = int(self._now - since)
-        late = format_duration(late_s - late_s % (_HOUR_S if late_s >= _HOUR_S else _MINUTE_S))
+        due = moment(min(pod.gone_by for pod, _ in stuck))
         are, them = ("is", "it") if len(stuck) == 1 else ("are", "them")
         return (
-            f"{_names(stuck, namespace)} {are} stuck terminating, {late} beyond the grace period: remove what keeps "
-            f"{them}, such as a finalizer or an unreachable node"
+            f"{_names(stuck, namespace)} {are} stuck terminating and should have been gone by {due}: remove what "
+            f"keeps {them}, such as a finalizer or an unreachable node"
         )
 
 
