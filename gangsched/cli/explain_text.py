@@ -77,6 +77,8 @@ def lines(
     else:
         if diagnosis.phase == Phase.TIMED_OUT:
             rows.append(("timed out", _TIMED_OUT))
+        if diagnosis.phase == Phase.DEGRADED:
+            rows.append(("why", diagnosis.message))
         rows += _shortfall_rows(diagnosis.shortfall)
     if diagnosis.starts is not None:
         rows.append(("starts", _starts(diagnosis.starts, diagnosis.key.namespace)))
