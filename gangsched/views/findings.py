@@ -86,6 +86,8 @@ class Findings:
         refusal = explanation.quorum_refused(gang, assessment.terms.priority, self._holders, self._machine.ahead)
         phase, message = gang.record.phase, message_of(gang, assessment, reason, refusal=refusal)
         suspended = _suspended(gang, assessment)
+        if phase is Phase.DEGRADED and (degraded := degraded_reason(gang, assessment)) is not None:
+            reason, message = degraded, degraded_message(gang, assessment)
         if suspended is not None:
             phase, reason, message = Phase.SUSPENDED, Reason.SUSPENDED, suspended.message
         return Finding(
@@ -126,7 +128,7 @@ class Findings:
                 message=told.message if told is not None and told.reason in _OPERATORS_OWN else FITS,
             )
         if finding.phase == Phase.DEGRADED or gang.operations.partial_since:
-            return _degraded(finding, gang, assessment)
+            return _degraded(finding, gang)
         if finding.phase == Phase.QUEUED and group is not None and group.status.phase == Phase.TIMED_OUT:
             # The copy tries at once what the operator tries at the end of the back-off.
             reason = finding.reason if finding.reason == Reason.NEVER_FITS else Reason.TIMED_OUT.value
@@ -150,19 +152,15 @@ def is_sent(gang: Gang) -> bool:
     return any(binding.state is BindState.SENT for binding in gang.operations.bindings.values())
 
 
-def _degraded(finding: Finding, gang: Gang, assessment: Assessment) -> Finding:
+def _degraded(finding: Finding, gang: Gang) -> Finding:
     """With what keeps the group Degraded, if it is: as the operator says it where the copy cannot know."""
     status = gang.observed.group.status if gang.observed.group is not None else None
     told = status.telling if status is not None else None
     if status is not None and told is not None and told.type == "Degraded" and told.reason in _OPERATORS_OWN:
         return replace(finding, phase=status.phase, reason=told.reason, message=told.message)
-    if finding.phase != Phase.DEGRADED:
-        return finding
-    why = degraded_reason(gang, assessment)
-    if gang.record.phase is Phase.DEGRADED and why is not None:
-        return replace(finding, reason=why.value, message=degraded_message(gang, assessment))
     # Nothing records the phase of a gang without a PodGroup.
-    return replace(finding, reason=Reason.MEMBERS_MISSING.value) if finding.reason == Reason.SCHEDULED else finding
+    unrecorded = finding.phase == Phase.DEGRADED and finding.reason == Reason.SCHEDULED
+    return replace(finding, reason=Reason.MEMBERS_MISSING.value) if unrecorded else finding
 
 
 def _suspended(gang: Gang, assessment: Assessment) -> Condition | None:
@@ -177,7 +175,7 @@ def _besides(gang: Gang, assessment: Assessment) -> Iterator[str]:
     """Why those members wait that the group's own message does not mention."""
     refused = gang.wait.refused_members
     waiting = [refused[pod.uid] for pod in assessment.census.waiting if pod.uid in refused]
-    if waiting:
+    if waiting and gang.record.phase is not Phase.DEGRADED:
         yield f"{_members(len(waiting))} still for room: {explanation.refused(waiting[0])}"
     if degraded_reason(gang, assessment) is Reason.MINIMUM_RAISED:
         yield degraded_message(gang, assessment)

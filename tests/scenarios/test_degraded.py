@@ -113,3 +113,48 @@ def test_a_group_partly_bound_without_ever_being_scheduled_is_completed_first_of
     harness.add(node("n2", cpu=2))
     harness.settle()
     assert harness.bound() == ["default/a-0", "default/a-1"]
+
+
+# What the condition says
+
+
+def why(harness: Harness) -> tuple[str, str]:
+    """The reason and the message of the condition Degraded."""
+    told = harness.condition("default/a", "Degraded")
+    return told.reason, told.message
+
+
+def test_a_replacement_that_exists_is_said_to_wait_for_what_it_waits_for():
+    """Regression: it was said to be bound as soon as it exists."""
+    harness = scheduled()
+    harness.delete("default/a-0")
+    harness.wait(3)
+    before = why(harness)
+    harness.add(node("n1", cpu=1), *pods("a", 1, first=2))
+    harness.wait(30)
+    no_room = why(harness)
+    harness.delete("default/a-2")
+    harness.add(*pods("a", 1, first=3, role="unheard-of"))
+    harness.wait(30)
+    assert before == (
+        "MembersMissing",
+        "1 of 2 members are left; a replacement is bound first, as soon as it exists and fits.",
+    )
+    assert no_room[0] == "MembersMissing"
+    assert no_room[1].startswith("1 of 2 members are left; 1 member is waiting for room: No node has room; missing on")
+    assert harness.pod("default/a-3").condition_message.removeprefix("Group a: ") in why(harness)[1]
+
+
+def test_of_a_raised_minimum_what_would_reach_it_is_said():
+    """Regression: it was not said how many members were still to be created, nor that they found no room."""
+    harness = scheduled()
+    harness.change_spec("default/a", min_member=5)
+    harness.add(*pods("a", 1, first=2))
+    harness.wait(30)
+    short = why(harness)
+    harness.add(*pods("a", 2, first=3))
+    harness.wait(60)
+    raised = "minMember was raised from 2 to 5; 2 are bound"
+    assert short == ("MinimumRaised", f"{raised}; 2 more members are needed, or a lower minimum.")
+    assert why(harness)[0] == "MinimumRaised"
+    assert why(harness)[1].startswith(f"{raised}; 3 members are waiting for room: ")
