@@ -64,6 +64,7 @@ def lines(
     yield f"{diagnosis.key}: {state}"
     members, least = diagnosis.members, diagnosis.minimum
     exist = f"{members} exist, {least} needed" if members > least else f"{members} of {least} exist"
+    exist = exist if least else f"{members} exist"
     rows = [("members", f"{exist}, {diagnosis.bound} bound")]
     if diagnosis.source:
         rows.append(("declared", f"by {diagnosis.source}{_object(diagnosis)}"))

@@ -55,6 +55,7 @@ class Shortfall:
 class Diagnosis:
     """The state of a group and its cause. `besides` says why other members wait; `helps` lists remedies.
 
+    The `minimum` is 0 if it is unknown.
     `source` says how the group was declared; empty for a pod without a group. `demand` is what new nodes must provide.
     `preemption` is the group's plan, or why it has none; None if it does not wait for room that others could leave.
     `starts` is when it will probably start; None as well if that was not asked. It is `aged` by its waiting to the

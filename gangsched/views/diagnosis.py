@@ -109,7 +109,7 @@ class _Examination:
             reason=finding.reason,
             message=finding.message,
             # A bound quorum satisfies the minimum of its time; explained is the one that holds now.
-            minimum=max(finding.minimum, terms.spec.minimum),
+            minimum=max(finding.minimum, terms.spec.minimum) if terms.minimum_known else 0,
             members=finding.members,
             bound=len(finding.placements),
             source=finding.source,
