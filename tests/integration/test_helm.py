@@ -337,7 +337,7 @@ def test_an_upgrade_never_deletes_a_crd_that_was_replaced_without_helm_and_the_n
     del crd["metadata"]["annotations"]
     replace()
     refused = installed.helm("upgrade", *release, check=False)
-    [remedy] = re.findall(r"kubectl (annotate crd .*=keep), then", refused)
+    [remedy] = re.findall(r"kubectl (annotate --overwrite crd .*=keep), then", refused)
     installed.kubectl(*remedy.split())
     installed.helm("upgrade", *release)
     assert installed.api.get(CRD)["metadata"]["uid"] == before
