@@ -144,7 +144,9 @@ def test_a_quorum_under_way_that_a_rival_completes_is_none_of_the_raised_minimum
     if leader == "dies":
         harness.restart()
     harness.wait(40)
-    assert harness.condition("default/a", "Degraded").message == "minMember was raised from 1 to 3; 1 is bound."
+    assert harness.condition("default/a", "Degraded").message == (
+        "minMember was raised from 1 to 3; 1 is bound; 2 more members are needed, or a lower minimum."
+    )
 
 
 @pytest.mark.parametrize(

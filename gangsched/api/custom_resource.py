@@ -29,7 +29,8 @@ def crd() -> dict[str, Any]:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": NAME},
+        # Helm deletes an object that the next revision of its release lacks, unless the live one has this annotation.
+        "metadata": {"name": NAME, "annotations": {"helm.sh/resource-policy": "keep"}},
         "spec": {
             "group": GROUP,
             "scope": "Namespaced",

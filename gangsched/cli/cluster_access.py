@@ -122,12 +122,15 @@ def namespace_of(arguments: argparse.Namespace, session: ApiSession) -> str:
 
 
 def split_name(text: str) -> tuple[str, str]:
-    """Namespace and name of NS/NAME; the namespace is empty for NAME alone.
+    """Namespace and name of NS/NAME; the namespace is empty for NAME alone, also after its kind as lists name it.
 
     Raises:
         UsageError: the text is not the name of a group.
     """
     namespace, slash, name = text.rpartition("/")
+    if name and namespace.startswith(("podgroup.", "compositepodgroup.")):
+        # No namespace has a dot in its name.
+        return "", name
     if not name or "/" in namespace or (slash and not namespace):
         raise UsageError(f"{text!r} is not the name of a group: write NAMESPACE/NAME or NAME")
     return namespace, name

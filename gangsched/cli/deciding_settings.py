@@ -32,6 +32,11 @@ _UNSEEN = (
     "namespaces, or name the operator's file with --config."
 )
 
+_UNSERVED = (
+    "No operator that leads serves pods with the schedulerName {}{}, so none of them is bound: add it to an operator's "
+    "schedulerNames, or create the pods again with one that is served."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:
@@ -59,10 +64,14 @@ def rules(
     if leaders.leads is None:
         return Rules(load(flags=flags), [_UNSEEN])
     led = leaders.all or leaders.former
-    serving = _serving(led, arguments.scheduler_name or schedulers, namespace)
+    names = arguments.scheduler_name or schedulers
+    serving = _serving(led, names, namespace)
     leader = serving[0] if serving else None
     if leader is None or leader.published is None:
-        return Rules(load(flags=flags))
+        # One that does not publish all of its settings may serve it.
+        known = leaders.all and all(each.published and not each.published.too_large for each in leaders.all)
+        where = f" in namespace {namespace}" if namespace else ""
+        return Rules(load(flags=flags), [_UNSERVED.format(" or ".join(names), where)] if names and known else [])
     changes: dict[str, object] = {"namespace": ""}
     if flags:
         changes["scheduler_names"] = load(flags=flags).scheduler_names

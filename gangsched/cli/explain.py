@@ -238,7 +238,7 @@ async def _with_owners(session: ApiSession, diagnosis: Diagnosis, settings: Sett
     if diagnosis.reason == Reason.POD_GROUP_NOT_FOUND and diagnosis.source == f"{NATIVE} pods":
         helps = await origins(session, diagnosis.key.namespace, diagnosis.key.name)
         return replace(diagnosis, helps=(*helps, *diagnosis.helps))
-    if diagnosis.shortfall is not None or diagnosis.members >= diagnosis.minimum:
+    if diagnosis.shortfall is not None or diagnosis.members >= max(1, diagnosis.minimum):
         return diagnosis
     # Pods of kinds that the operator does not watch can name the group too.
     kinds = chosen(settings.model_copy(update={"workloads": Workloads(custom=settings.workloads.custom)}))

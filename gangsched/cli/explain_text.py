@@ -64,6 +64,7 @@ def lines(
     yield f"{diagnosis.key}: {state}"
     members, least = diagnosis.members, diagnosis.minimum
     exist = f"{members} exist, {least} needed" if members > least else f"{members} of {least} exist"
+    exist = exist if least else f"{members} exist"
     rows = [("members", f"{exist}, {diagnosis.bound} bound")]
     if diagnosis.source:
         rows.append(("declared", f"by {diagnosis.source}{_object(diagnosis)}"))
@@ -77,6 +78,8 @@ def lines(
     else:
         if diagnosis.phase == Phase.TIMED_OUT:
             rows.append(("timed out", _TIMED_OUT))
+        if diagnosis.phase == Phase.DEGRADED:
+            rows.append(("why", diagnosis.message))
         rows += _shortfall_rows(diagnosis.shortfall)
     if diagnosis.starts is not None:
         rows.append(("starts", _starts(diagnosis.starts, diagnosis.key.namespace)))

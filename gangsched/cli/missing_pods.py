@@ -151,6 +151,9 @@ def remedies(owners: Sequence[PodMaker], minimum: int) -> Iterator[str]:
     counts = [owner.pods for owner in making if owner.pods is not None]
     if making and len(counts) == len(making) and sum(counts) < minimum:
         who = " and ".join(owner.title for owner in making[:_NAMED])
+        if not sum(counts):
+            yield f"replicas of {who}: no pods are wanted now"
+            return
         yield f"a minimum of at most {sum(counts)}, which is all that {who} will make, or more replicas there"
 
 

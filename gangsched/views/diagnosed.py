@@ -12,6 +12,7 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.expected_start import ExpectedStart
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.status import Demand, Fitting
 from gangsched.core.planning.refusal import Gap
 from gangsched.views.nodegroups import NodeGroup
@@ -52,8 +53,9 @@ class Shortfall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """The state of a group and its cause. `besides` says why members above the minimum wait; `helps` lists remedies.
+    """The state of a group and its cause. `besides` says why other members wait; `helps` lists remedies.
 
+    The `minimum` is 0 if it is unknown.
     `source` says how the group was declared; empty for a pod without a group. `demand` is what new nodes must provide.
     `preemption` is the group's plan, or why it has none; None if it does not wait for room that others could leave.
     `starts` is when it will probably start; None as well if that was not asked. It is `aged` by its waiting to the
@@ -90,20 +92,22 @@ class Diagnosis:
 def from_status(group: Group) -> Diagnosis:
     """The diagnosis from the status that the operator last wrote."""
     status = group.status
-    scheduled = next((condition for condition in status.conditions if condition.type == "Scheduled"), None)
+    told = status.telling
+    raised = [each.message for each in status.conditions if each.reason == Reason.MINIMUM_RAISED]
     return Diagnosis(
         key=group.key,
         phase=status.phase,
-        reason=scheduled.reason if scheduled else "",
-        message=scheduled.message if scheduled else "It has no status yet: check that the operator runs.",
+        reason=told.reason if told else "",
+        message=told.message if told else "It has no status yet: check that the operator runs.",
         minimum=group.spec.minimum if group.spec else 0,
         members=status.members,
         bound=status.bound,
         source=status.source,
+        besides=raised,
         demand=status.demand,
         helps=status.helps,
         starts=status.expected,
-        since=scheduled.since if scheduled else 0.0,
+        since=told.since if told else 0.0,
         fitting=status.fitting,
     )
 

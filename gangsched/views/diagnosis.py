@@ -32,7 +32,7 @@ from gangsched.core.status.holders import Held, Share, accepting_rows, scarcest
 from gangsched.core.status.remedies import remedies
 from gangsched.views.decided_copy import decided
 from gangsched.views.diagnosed import Diagnosis, PodShares, Shortfall, from_elsewhere
-from gangsched.views.findings import Findings, is_sent
+from gangsched.views.findings import FITS, Findings, is_sent
 from gangsched.views.nodegroups import NodeGroup, node_groups
 from gangsched.views.undeclared_phase import UNREAD
 
@@ -108,7 +108,8 @@ class _Examination:
             phase=finding.phase,
             reason=finding.reason,
             message=finding.message,
-            minimum=finding.minimum,
+            # A bound quorum satisfies the minimum of its time; explained is the one that holds now.
+            minimum=max(finding.minimum, terms.spec.minimum) if terms.minimum_known else 0,
             members=finding.members,
             bound=len(finding.placements),
             source=finding.source,
@@ -116,7 +117,8 @@ class _Examination:
         if finding.reason in UNREAD:
             return told
         if is_sent(self._gang):
-            return dataclasses.replace(told, helps=(_UNBOUND,))
+            look = (_UNBOUND,) if finding.message == FITS else ()
+            return dataclasses.replace(told, besides=finding.besides, helps=look)
         refusal = self._gang.wait.refusal
         shortfall = None if refusal is None else self._shortfall(refusal)
         helps = self._completing() if refusal is None or shortfall is None else self._helping(refusal, shortfall)

@@ -18,10 +18,22 @@ from gangsched.core.queueing.order import OrderKey, order_key
 from gangsched.core.status import explanation
 from gangsched.core.status.ahead import holds_up
 from gangsched.core.status.conditions import message_of, reason_of
+from gangsched.core.status.degraded import degraded_message, degraded_reason
 from gangsched.core.status.holders import Held, Holders
 from gangsched.views.resource_names import resource_of
 from gangsched.views.undeclared_phase import UNREAD, phase_of, unread_member
 
+_OPERATORS_OWN = frozenset(
+    {
+        Reason.BINDING_REFUSED,
+        Reason.BINDING_UNDONE,
+        Reason.EVICTION_REFUSED,
+        Reason.INTERNAL_ERROR,
+        Reason.PARTLY_BOUND,
+        Reason.PRE_BINDING,
+    }
+)
+"""Reasons that no copy of the cluster shows: what the operator was answered, waits for, or failed on."""
 FITS = "It fits now: the operator will bind it in its next scheduling cycle."
 
 
@@ -74,6 +86,8 @@ class Findings:
         refusal = explanation.quorum_refused(gang, assessment.terms.priority, self._holders, self._machine.ahead)
         phase, message = gang.record.phase, message_of(gang, assessment, reason, refusal=refusal)
         suspended = _suspended(gang, assessment)
+        if phase is Phase.DEGRADED and (degraded := degraded_reason(gang, assessment)) is not None:
+            reason, message = degraded, degraded_message(gang, assessment)
         if suspended is not None:
             phase, reason, message = Phase.SUSPENDED, Reason.SUSPENDED, suspended.message
         return Finding(
@@ -105,13 +119,16 @@ class Findings:
             return replace(finding, phase=Phase.PENDING.value, reason=unread.condition_reason, message=said)
         if is_sent(gang):
             status = group.status if group is not None else None
+            told = status.telling if status is not None else None
             phase = finding.phase if finding.phase == Phase.DEGRADED else Phase.QUEUED.value
             return replace(
                 finding,
                 phase=status.phase if status is not None and status.phase else phase,
-                reason=status.conditions[0].reason if status is not None and status.conditions else "",
-                message=FITS,
+                reason=told.reason if told is not None else "",
+                message=told.message if told is not None and told.reason in _OPERATORS_OWN else FITS,
             )
+        if finding.phase == Phase.DEGRADED or gang.operations.partial_since:
+            return _degraded(finding, gang)
         if finding.phase == Phase.QUEUED and group is not None and group.status.phase == Phase.TIMED_OUT:
             # The copy tries at once what the operator tries at the end of the back-off.
             reason = finding.reason if finding.reason == Reason.NEVER_FITS else Reason.TIMED_OUT.value
@@ -135,6 +152,17 @@ def is_sent(gang: Gang) -> bool:
     return any(binding.state is BindState.SENT for binding in gang.operations.bindings.values())
 
 
+def _degraded(finding: Finding, gang: Gang) -> Finding:
+    """With what keeps the group Degraded, if it is: as the operator says it where the copy cannot know."""
+    status = gang.observed.group.status if gang.observed.group is not None else None
+    told = status.telling if status is not None else None
+    if status is not None and told is not None and told.type == "Degraded" and told.reason in _OPERATORS_OWN:
+        return replace(finding, phase=status.phase, reason=told.reason, message=told.message)
+    # Nothing records the phase of a gang without a PodGroup.
+    unrecorded = finding.phase == Phase.DEGRADED and finding.reason == Reason.SCHEDULED
+    return replace(finding, reason=Reason.MEMBERS_MISSING.value) if unrecorded else finding
+
+
 def _suspended(gang: Gang, assessment: Assessment) -> Condition | None:
     """The operator's condition of a suspended group, whose workload the caller may have been unable to read."""
     status = gang.observed.group.status if gang.observed.group is not None else None
@@ -147,8 +175,10 @@ def _besides(gang: Gang, assessment: Assessment) -> Iterator[str]:
     """Why those members wait that the group's own message does not mention."""
     refused = gang.wait.refused_members
     waiting = [refused[pod.uid] for pod in assessment.census.waiting if pod.uid in refused]
-    if waiting:
+    if waiting and gang.record.phase is not Phase.DEGRADED:
         yield f"{_members(len(waiting))} still for room: {explanation.refused(waiting[0])}"
+    if degraded_reason(gang, assessment) is Reason.MINIMUM_RAISED:
+        yield degraded_message(gang, assessment)
     if gang.observed.ownership.owners:
         yield gang.observed.ownership.described(gang.key.name)
     if assessment.surplus:

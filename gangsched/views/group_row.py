@@ -11,7 +11,6 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.expected_start import ExpectedStart
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.quantity import format_amount
-from gangsched.core.objects.record import Phase
 from gangsched.core.objects.shape import Amounts
 from gangsched.views import expected_starts
 from gangsched.views.member_rows import Member
@@ -110,9 +109,7 @@ class GroupRow:
 def of_declared(group: Group) -> GroupRow:
     """A PodGroup according to its status."""
     status = group.status
-    scheduled = next((entry for entry in status.conditions if entry.type == "Scheduled"), None)
-    degraded = next((entry for entry in status.conditions if entry.type == "Degraded" and entry.status), None)
-    condition = degraded if degraded is not None and status.phase == Phase.DEGRADED else scheduled
+    condition = status.telling
     since = condition.since if condition is not None and condition.since else group.created
     return GroupRow(
         key=group.key,

@@ -8,6 +8,7 @@ import pytest
 
 from gangsched.api.conversion import group_from_object
 from gangsched.cli import leaders, make_parser
+from gangsched.cli.cluster_access import UsageError, split_name
 from gangsched.cli.explain import _look_at
 from gangsched.cli.leaders import Leader, Leaders
 from gangsched.config.published import published, read
@@ -92,6 +93,29 @@ async def test_all_that_the_operator_wrote_is_told() -> None:
     assert told["helps"] == HELPS
     assert told["fromStatusAlone"] == "may not list /api/v1/namespaces"
     assert (told["shortfall"], told["noOperator"], told["settings"]) == (None, [], [])
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("b", ("", "b")),
+        ("team/b", ("team", "b")),
+        ("podgroup.gangsched.io/b", ("", "b")),
+        ("podgroup.scheduling.volcano.sh/b", ("", "b")),
+        ("compositepodgroup.scheduling.k8s.io/b", ("", "b")),
+        ("podgroup/b", ("podgroup", "b")),
+        ("podgroup.gangsched.io/", None),
+        ("/b", None),
+        ("a/b/c", None),
+    ],
+)
+def test_a_group_is_named_as_lists_name_it(text: str, found: tuple[str, str] | None) -> None:
+    """Regression: what `list -o name` prints was taken for a namespace and a name."""
+    if found is None:
+        with pytest.raises(UsageError):
+            split_name(text)
+    else:
+        assert split_name(text) == found
 
 
 async def test_a_person_reads_the_same() -> None:

@@ -90,6 +90,12 @@ async def test_who_makes_fewer_pods_than_the_minimum_is_told_how_many(kind, spec
     assert await told(made(kind, "x", spec), minimum=2) == []
 
 
+async def test_who_makes_no_pods_is_told_so_and_no_minimum_of_none():
+    """Regression: "a minimum of at most 0"."""
+    spec = {"replicas": 0, "template": TEMPLATE}
+    assert await told(made("Deployment", "x", spec)) == ["replicas of the Deployment x: no pods are wanted now"]
+
+
 @pytest.mark.parametrize(
     ("kind", "spec", "where"),
     [

@@ -56,6 +56,24 @@ def test_they_are_those_of_the_operator_that_serves_the_pod(leaders, flags, sche
     assert (settings.max_priority, settings.scheduler_names) == found
 
 
+@pytest.mark.parametrize(
+    ("leaders", "schedulers", "said"),
+    [
+        (led(A, B), ["old"], True),
+        (led(leader("sys/a", namespace="other")), ["gangsched"], True),
+        (led(A, Leader("sys/silent")), ["old"], False),
+        (led(), ["old"], False),
+        (led(A), [], False),
+    ],
+    ids=["renamed", "elsewhere", "one does not say what it serves", "none leads", "no pod is known"],
+)
+def test_a_schedulername_that_nobody_serves_is_named(leaders, schedulers, said):
+    """Regression: after an upgrade to other names, all was decided as if an operator still served the former one."""
+    notes = rules(arguments(), leaders, schedulers=schedulers, namespace="team").notes
+    told = [note for note in notes if note.startswith("No operator that leads serves pods with the schedulerName")]
+    assert [schedulers[0] in note and "in namespace team" in note for note in told] == [True] * said
+
+
 def test_an_operator_of_another_namespace_decides_nothing():
     elsewhere = leader("sys/a", maxPriority=1, namespace="team")
     assert rules(arguments(), led(elsewhere), namespace="other").settings == Settings()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -314,3 +315,35 @@ def test_upgrade_and_rollback_change_the_crd_and_an_uninstall_loses_no_podgroup_
             installed.api.get(gone)
     installed.helm("install", *release, chart, *IMAGE)
     assert is_upgraded()
+
+
+def test_an_upgrade_never_deletes_a_crd_that_was_replaced_without_helm_and_the_notes_say_how_to_take_it_over(
+    installed, tmp_path
+):
+    """Regression: helm deleted the CRD and every PodGroup, because the live CRD no longer said that it is kept."""
+    release = ("gangsched", CHART, "--namespace", NAMESPACE, *IMAGE)
+    crd = yaml.safe_load((ROOT / "crds" / "gangsched.io_podgroups.yaml").read_text())
+    file, before = tmp_path / "crd.yaml", installed.api.get(CRD)["metadata"]["uid"]
+    installed.kubectl("apply", "-f", "-", "-n", "default", stdin=yaml.safe_dump(group("valued", members=2)))
+
+    def replace():
+        file.write_text(yaml.safe_dump(crd))
+        installed.kubectl("replace", "-f", file)
+
+    replace()
+    notes = installed.helm("upgrade", *release)
+    assert installed.api.get(CRD)["metadata"]["uid"] == before
+
+    del crd["metadata"]["annotations"]
+    replace()
+    refused = installed.helm("upgrade", *release, check=False)
+    [remedy] = re.findall(r"kubectl (annotate --overwrite crd .*=keep), then", refused)
+    installed.kubectl(*remedy.split())
+    installed.helm("upgrade", *release)
+    assert installed.api.get(CRD)["metadata"]["uid"] == before
+
+    for command in re.findall(r"kubectl ((?:annotate|label) --overwrite .*)", notes.replace("\\\n", "")):
+        installed.kubectl(*command.split())
+    assert "was left as it is" not in installed.helm("upgrade", *release)
+    assert installed.api.get(CRD)["metadata"]["labels"]["helm.sh/chart"].startswith("gangsched-")
+    assert installed.api.get(f"{GROUPS}/valued")["spec"]["minMember"] == 2

@@ -7,8 +7,10 @@ import pytest
 from gangsched.core.objects.declaration import Role
 from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.podgroup import OnDegraded
+from gangsched.core.objects.results import EvictionRefused, Spared
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
+from tests.scenarios.test_rollback import half_bound
 
 
 def scheduled(**spec) -> Harness:
@@ -113,3 +115,104 @@ def test_a_group_partly_bound_without_ever_being_scheduled_is_completed_first_of
     harness.add(node("n2", cpu=2))
     harness.settle()
     assert harness.bound() == ["default/a-0", "default/a-1"]
+
+
+# What the condition says
+
+
+def why(harness: Harness) -> tuple[str, str]:
+    """The reason and the message of the condition Degraded."""
+    told = harness.condition("default/a", "Degraded")
+    return told.reason, told.message
+
+
+def test_a_replacement_that_exists_is_said_to_wait_for_what_it_waits_for():
+    """Regression: it was said to be bound as soon as it exists."""
+    harness = scheduled()
+    harness.delete("default/a-0")
+    harness.wait(3)
+    before = why(harness)
+    harness.add(node("n1", cpu=1), *pods("a", 1, first=2))
+    harness.wait(30)
+    no_room = why(harness)
+    harness.delete("default/a-2")
+    harness.add(*pods("a", 1, first=3, role="unheard-of"))
+    harness.wait(30)
+    assert before == (
+        "MembersMissing",
+        "1 of 2 members are left; a replacement is bound first, as soon as it exists and fits.",
+    )
+    assert no_room[0] == "MembersMissing"
+    assert no_room[1].startswith("1 of 2 members are left; 1 member is waiting for room: No node has room; missing on")
+    assert harness.pod("default/a-3").condition_message.removeprefix("Group a: ") in why(harness)[1]
+
+
+def test_of_a_raised_minimum_what_would_reach_it_is_said():
+    """Regression: it was not said how many members were still to be created, nor that they found no room."""
+    harness = scheduled()
+    harness.change_spec("default/a", min_member=5)
+    harness.add(*pods("a", 1, first=2))
+    harness.wait(30)
+    short = why(harness)
+    harness.add(*pods("a", 2, first=3))
+    harness.wait(60)
+    raised = "minMember was raised from 2 to 5; 2 are bound"
+    assert short == ("MinimumRaised", f"{raised}; 2 more members are needed, or a lower minimum.")
+    assert why(harness)[0] == "MinimumRaised"
+    assert why(harness)[1].startswith(f"{raised}; 3 members are waiting for room: ")
+
+
+# Events
+
+
+def warned(harness: Harness, reason: str) -> list[str]:
+    """The notes of the Warnings of this reason on the PodGroup a."""
+    events = harness.events(reason)
+    return [event.note for event in events if (event.kind, event.name, event.type) == ("PodGroup", "a", "Warning")]
+
+
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a change of leader while it is written may lose one")
+def test_each_time_that_a_group_becomes_degraded_one_event_says_so():
+    """Regression: there was none, so that who watched Events saw it scheduled."""
+    harness = scheduled()
+    harness.delete("default/a-0")
+    harness.wait(60)
+    harness.add(pod("a-2", cpu=9))
+    harness.wait(60)
+    first = warned(harness, "MembersMissing")
+    harness.delete("default/a-2")
+    harness.add(*pods("a", 1, first=3))
+    harness.wait(5)
+    healthy = harness.condition("default/a", "Degraded").reason
+    harness.delete("default/a-3")
+    harness.wait(60)
+    assert first == ["1 of 2 members are left; a replacement is bound first, as soon as it exists and fits."]
+    assert healthy == "Healthy"
+    assert len(warned(harness, "MembersMissing")) == 2
+
+
+@pytest.mark.without("all", why="the story has its own change of leader")
+def test_a_new_leader_does_not_say_again_that_a_group_is_degraded():
+    harness = scheduled()
+    harness.delete("default/a-0")
+    harness.wait(5)
+    harness.restart()
+    harness.wait(60)
+    assert len(warned(harness, "MembersMissing")) == 1
+
+
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader has the whole time to complete a part")
+def test_evictions_that_are_refused_time_and_again_are_one_event():
+    harness = half_bound()
+    harness.refuse_eviction = lambda effect: EvictionRefused(effect.uid, Spared.UNAVAILABLE, "the budget forbids it")
+    harness.wait(600)
+    [note] = warned(harness, "EvictionRefused")
+    assert "the API server refuses an eviction, which is retried: the budget forbids it" in note
+
+
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader has the whole time to complete a part")
+def test_members_that_are_left_in_place_are_one_event():
+    harness = half_bound(None)
+    harness.wait(600)
+    [note] = warned(harness, "PartlyBound")
+    assert "2 members are left in place" in note

@@ -131,8 +131,15 @@ def test_places_heed_what_members_ask_of_each_other(auto):
     assert not auto.events("TemplateMismatch")
 
 
-@pytest.mark.parametrize("kind", ["PodGroup", "annotation"])
-def test_a_group_of_ones_own_without_a_template_says_why_its_members_do_not_come(kind):
+@pytest.mark.parametrize(
+    ("kind", "remedy"),
+    [
+        ("PodGroup", "give the PodGroup a role with a template"),
+        ("annotation", 'annotate it gangsched.io/gang: "true" instead of naming a group on its pods'),
+    ],
+)
+def test_a_group_of_ones_own_without_a_template_says_why_its_members_do_not_come(kind, remedy):
+    """Regression: who has no PodGroup was told to give it a role."""
     harness = Harness()
     harness.label_namespace("default", {})
     said = Declaration(group="a", min_member=None if kind == "PodGroup" else 5)
@@ -146,8 +153,7 @@ def test_a_group_of_ones_own_without_a_template_says_why_its_members_do_not_come
     assert told.condition_message == (
         "Group a: 1 of 5 members exist; 4 more members are needed, or a lower minimum. The StatefulSet web "
         "creates each pod only once the "
-        "ones before it are ready: create the StatefulSet again with podManagementPolicy: Parallel, or give the "
-        "PodGroup a role with a template."
+        f"ones before it are ready: create the StatefulSet again with podManagementPolicy: Parallel, or {remedy}."
     )
 
 

@@ -86,12 +86,12 @@ def test_a_group_of_one_is_told_in_the_singular_all_along():
     harness.add(pod("a-1", cpu=99))
     harness.delete("default/a-0")
     harness.wait(4)
-    said.append(harness.condition("default/a", "Degraded").message)
+    said.append(harness.condition("default/a", "Degraded").message.partition(":")[0])
 
     assert said == [
         "1 binding is under way.",
         "1 member is bound or done; 1 needed.",
-        "0 of 1 member is left; a replacement is bound first, as soon as it exists.",
+        "0 of 1 member is left; 1 member is waiting for room",
     ]
 
 

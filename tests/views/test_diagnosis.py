@@ -233,6 +233,12 @@ class TestIncomplete:
         assert (found.reason, found.helps) == ("PodGroupNotFound", ())
         assert "create it" in found.message
 
+    def test_a_minimum_that_nobody_declares_is_not_needed(self):
+        """Regression: "9 exist, 1 needed"."""
+        found = diagnose(node(), *members(9))
+        assert (found.reason, found.minimum) == ("PodGroupNotFound", 0)
+        assert [line.strip() for line in lines(found)][1] == "members     9 exist, 0 bound"
+
 
 def test_a_group_that_fits_is_told_so():
     found = diagnose(node(), group(min_member=2), *members(2))

@@ -96,7 +96,7 @@ def resolve(
         lowered=lowered,
         hindrance=next(found_hindrances, None),
         workload=next(filter(None, map(_reference, found)), None),
-        sequential_note=_sequential_note(spec, members, foreign),
+        sequential_note=_sequential_note(spec, members, foreign, declared=users is not None),
         ignored=_ignored(found, says),
     )
 
@@ -257,22 +257,26 @@ def _shaped(roles: tuple[Role, ...], members: Sequence[Pod]) -> tuple[Role, ...]
     )
 
 
-def _sequential_note(spec: GroupSpec, members: Sequence[Pod], foreign: Foreign) -> str:
-    """Why missing members cannot exist yet, and what to do, in a sentence; empty if no reason is known."""
+def _sequential_note(spec: GroupSpec, members: Sequence[Pod], foreign: Foreign, *, declared: bool) -> str:
+    """Why missing members cannot exist yet, and what to do, in a sentence; empty if no reason is known.
+
+    `declared`: a PodGroup of gangsched's API declares the group.
+    """
     first = next(iter(members), None)
     if first is None or any(role.template for role in spec.roles):
         return ""
     # The kinds of workloads are named as in Kubernetes, in lower case.
     owner, work = first.owner, first.workload
+    automatic = f'annotate it {GANG}: "true" instead of naming a group on its pods'
     if owner is not None and (found := _slow(foreign, owner.kind.lower(), first.namespace, owner.name, owner.uid)):
         return (
             f"The {owner.kind} {owner.name} creates each pod only once the ones before it are ready: {found.remedy}, "
-            "or give the PodGroup a role with a template."
+            f"or {'give the PodGroup a role with a template' if declared else automatic}."
         )
     if work is not None and (found := _slow(foreign, work.kind, first.namespace, work.name, work.uid)):
         return (
             f"The {found.title} {work.name} creates some pods only once others have a node or are ready: "
-            f'{found.remedy}, or annotate it {GANG}: "true" instead of naming a group on its pods.'
+            f"{found.remedy}, or {automatic}."
         )
     return ""
 

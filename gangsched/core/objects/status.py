@@ -112,6 +112,13 @@ class GroupStatus(Struct, frozen=True, gc=False, cache_hash=True):
     finished_at: float = 0.0
 
     @property
+    def telling(self) -> Condition | None:
+        """The condition that says why the group is as it is: Degraded where it is true, else Scheduled."""
+        degraded = (each for each in self.conditions if each.type == "Degraded" and each.status)
+        scheduled = (each for each in self.conditions if each.type == "Scheduled")
+        return next(degraded, None) or next(scheduled, None)
+
+    @property
     def is_relied_on(self) -> bool:
         """Whether something waits until it is written: a reservation, or evictions of all members for another group."""
         return self.reservation is not None or (self.record is not None and bool(self.record.preempted_at))

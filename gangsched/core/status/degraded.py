@@ -12,7 +12,7 @@ from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.wording import number_is, number_is_of_all
 from gangsched.core.status.conditions import late_message, there
-from gangsched.core.status.explanation import missing_parts
+from gangsched.core.status.explanation import missing_parts, refused
 from gangsched.core.status.plan_sentences import waits_for_victims
 
 
@@ -45,13 +45,19 @@ def degraded_message(gang: Gang, assessment: Assessment) -> str:
         why += f" {gang.wait.pause.note}." if gang.wait.pause else ""
         why += f" {waits_for_victims(gang)}" if gang.operations.plan is not None else ""
         left = number_is_of_all(present, gang.record.minimum, "member")
-        return f"{left} left; a replacement is bound first, as soon as it exists.{why}"
+        waits = _waits(gang, assessment) or "a replacement is bound first, as soon as it exists and fits."
+        return f"{left} left; {waits}{why}"
     if minimum > gang.record.minimum:
         are = "is" if present == 1 else "are"
         ours = gang.observed.group is not None and not gang.observed.group.made
         what = "minMember" if ours else "The minimum"
-        also = f"; missing: {missing_parts(assessment)}" if missing_parts(assessment) else ""
-        return f"{what} was raised from {gang.record.minimum} to {minimum}; {present} {are} bound{also}."
+        said = f"{what} was raised from {gang.record.minimum} to {minimum}; {present} {are} bound"
+        short = minimum - present - len(assessment.census.waiting)
+        if missing_parts(assessment):
+            return f"{said}; missing: {missing_parts(assessment)}."
+        if short > 0:
+            return f"{said}; {number_is(short, 'more member')} needed, or a lower minimum."
+        return f"{said}; {_waits(gang, assessment) or 'the others are bound together, as soon as they fit.'}"
     census = assessment.census
     placed = census.bound_roles + census.done_roles
     missing = missing_of(chosen(minima(assessment.terms.spec), placed), placed).roles
@@ -59,6 +65,16 @@ def degraded_message(gang: Gang, assessment: Assessment) -> str:
     if roles and raised(gang, assessment.terms.spec):
         return f"Minima of roles were raised; missing: {roles}."
     return "The minimum is bound."
+
+
+def _waits(gang: Gang, assessment: Assessment) -> str:
+    """The members that exist and are not bound, and why; empty if there are none, or nothing is known to keep them."""
+    waiting, hindrance = assessment.census.waiting, assessment.terms.hindrance
+    if waiting and hindrance is not None:
+        return f"{number_is(len(waiting), 'member')} waiting: {hindrance.message}"
+    found = (gang.wait.refused_members.get(pod.uid) or gang.wait.refusal for pod in waiting)
+    refusal = next(filter(None, found), None)
+    return f"{number_is(len(waiting), 'member')} waiting for room: {refused(refusal)}" if refusal is not None else ""
 
 
 def _evicting(gang: Gang, doing: Rollback) -> str:

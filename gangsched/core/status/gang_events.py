@@ -13,6 +13,7 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect, EmitEvent
 from gangsched.core.objects.pod import Pod, by_age
 from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.record import Phase
 from gangsched.core.objects.wording import number_of
 from gangsched.core.status.conditions import (
     NAMES_SHOWN,
@@ -20,6 +21,7 @@ from gangsched.core.status.conditions import (
     QUIET_REASONS,
     refused_reason,
 )
+from gangsched.core.status.degraded import degraded_message, degraded_reason
 from gangsched.core.status.plan_sentences import reserved_later, waits_for_victims
 
 NODES_SHOWN = 30
@@ -129,7 +131,7 @@ def events_of(gang: Gang, assessment: Assessment, reason: Reason, message: str, 
 
     `scheduler` is the schedulerName that a pod of another scheduler should have.
     """
-    effects = _on_condition(gang, assessment, reason, message)
+    effects = _on_condition(gang, assessment, reason, message) + _on_degraded(gang, assessment, reason)
     for pod in _new_foreign_pods(gang):
         gang.written.foreign_pod_reported(pod.uid)
         effects += _on_foreign_pod(gang, assessment, pod, scheduler)
@@ -267,6 +269,21 @@ def _on_condition(gang: Gang, assessment: Assessment, reason: Reason, message: s
         return []
     note = _scheduled_note(gang, assessment) if reason is Reason.SCHEDULED else message
     return emit(gang, assessment, reason, note)
+
+
+def _on_degraded(gang: Gang, assessment: Assessment, reason: Reason) -> list[Effect]:
+    """The Event on a Degraded group, once for each cause; none if that of its condition `reason` or another says it."""
+    if gang.record.phase is not Phase.DEGRADED:
+        gang.written.degraded = frozenset()
+    why = degraded_reason(gang, assessment)
+    if gang.record.phase is not Phase.DEGRADED or why is None or gang.observed.group is None:
+        return []
+    # A former leader emitted one for what its status says.
+    seen = {each.reason for each in gang.observed.group.status.conditions if each.type == "Degraded" and each.status}
+    if why in gang.written.degraded | seen | {reason, Reason.PREEMPTED}:
+        return []
+    gang.written.degraded |= {why}
+    return emit(gang, assessment, why, degraded_message(gang, assessment))
 
 
 def _is_heard(assessment: Assessment, reason: Reason) -> bool:
