@@ -140,6 +140,50 @@ def test_a_claim_can_break_a_limit_range_too():
     assert "storage" in refused(large, {**LIMITS, "spec": {"limits": [item]}})
 
 
+def set_of(kind: str = "ReplicaSet", cpu: str = "1", *, spec: Json | None = None, **fields: Any) -> Json:
+    return body("apps/v1", kind, replicas=2, template={"spec": pod(cpu=cpu)["spec"] | (spec or {})}, **fields)
+
+
+@pytest.mark.parametrize(
+    ("spec", "limits", "said"),
+    [
+        ({"priorityClassName": "urgent"}, {}, "PriorityClass urgent is missing: add its manifest"),
+        ({"runtimeClassName": "boxed"}, {}, "RuntimeClass boxed is missing: add its manifest"),
+        (
+            {},
+            {"type": "Container", "max": {"cpu": "500m"}},
+            "the request of cpu of container c is above its limit, with the defaults of LimitRange l: change one of them",
+        ),
+        (
+            {},
+            {"type": "Container", "min": {"cpu": "3"}},
+            "cpu is below the minimum of LimitRange l for a Container: change the amount",
+        ),
+    ],
+)
+def test_a_workload_whose_pods_are_refused_is_told_and_the_rest_is_decided(spec, limits, said):
+    """Regression: nothing at all was decided, although the API server accepts the workload."""
+    limit_range = {**LIMITS, "metadata": {"name": "l"}, "spec": {"limits": [limits] if limits else []}}
+    elsewhere = pod("other", cpu="1", meta={"namespace": "other"})
+    found = world(set_of(spec=spec), limit_range, elsewhere)
+    assert [each.name for each in found.pods] == ["other"]
+    assert found.refused == [f"f, document 1: ReplicaSet w: 2 of its 2 pods are not created, because {said}"]
+
+
+def test_a_workload_whose_own_template_contradicts_itself_is_refused_whole():
+    wrong = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}}]}
+    said = refused(set_of(spec=wrong), LIMITS)
+    assert said.endswith("because the request of cpu of container c is above its limit: change one of them")
+
+
+def test_a_stateful_set_whose_claims_break_a_limit_range_makes_no_pods():
+    item = {"type": "PersistentVolumeClaim", "max": {"storage": "1Gi"}}
+    claims = [{"metadata": {"name": "d"}, "spec": {"resources": {"requests": {"storage": "2Gi"}}}}]
+    found = world(set_of("StatefulSet", volumeClaimTemplates=claims), {**LIMITS, "spec": {"limits": [item]}})
+    assert found.pods == []
+    assert "2 of its 2 pods are not created, because storage" in found.refused[0]
+
+
 def test_a_runtime_class_adds_overhead_selector_and_tolerations():
     found = made(pod(cpu="1", runtimeClassName="boxed"), BOXED)
     assert requests(found) == {"cpu": 1500}

@@ -7,28 +7,30 @@ at v1.37.2, with the default feature gates.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gangsched.core.objects.requests import of_plugin, pod_level_supported
 from gangsched.whatif.world import pod_amounts
-from gangsched.whatif.world.manifests import ManifestError, mappings
+from gangsched.whatif.world.manifests import NotAdmittedError, mappings
 
 _EQUAL, _EXISTS = "Equal", "Exists"
 
 
-def check(spec: Mapping[str, Any], title: str) -> None:
+def check(spec: Mapping[str, Any], written: Mapping[str, Any], givers: Sequence[str] = ()) -> None:
     """Refuse a pod whose amounts contradict each other or are of nothing, or that tolerates in an unknown way.
 
-    `title` names it, or the workload that makes it.
+    `written` is its spec before the `givers`, LimitRanges by name, gave it amounts.
 
     Raises:
-        ManifestError: the API server would refuse it.
+        NotAdmittedError: the API server would refuse it.
     """
-    faults = [f"{why}: change one of them" for why in _contradictions(spec)]
+    own = set(_contradictions(written))
+    given = f", with the defaults of LimitRange {' and '.join(givers)}" if givers else ""
+    faults = [f"{why}{'' if why in own else given}: change one of them" for why in _contradictions(spec)]
     faults += [*_unknown_resources(spec), *_limits_that_lack(spec), *_unknown_operators(spec)]
     if faults:
-        raise ManifestError([f"{title}: the API server would refuse it, because {fault}" for fault in faults])
+        raise NotAdmittedError(faults)
 
 
 def _unknown_operators(spec: Mapping[str, Any]) -> Iterator[str]:
