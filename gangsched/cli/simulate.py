@@ -151,6 +151,8 @@ def _simulate(arguments: argparse.Namespace, settings: Settings) -> int:
 def _nothing(world: World, names: Sequence[str]) -> str:
     """The sentence that nothing was decided, with what the files lack."""
     others = Counter(pod.scheduler for pod in world.pods)
+    if not others and (world.refused or world.idle):
+        return "nothing to decide: the files contain no pod, and none is created, as said above"
     if not others:
         return "nothing to decide: the files contain no group and no pod, and no workload in them makes pods: add some"
     [(most, _)] = others.most_common(1)
@@ -162,6 +164,7 @@ def _nothing(world: World, names: Sequence[str]) -> str:
 
 def _remarks(world: World) -> Iterator[str]:
     yield from world.refused
+    yield from world.idle
     if world.ignored:
         kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(world.ignored.items()))
         yield f"ignored objects, which create no pods here: {kinds}; if they should, add the manifests of their pods"

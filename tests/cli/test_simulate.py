@@ -760,6 +760,18 @@ class TestOtherSystems:
         assert "already exists" in run(node(), body, body).errors[0]
 
 
+def test_a_suspended_workload_is_named_beside_what_is_decided_and_alone(run):
+    asleep = workload("Job", "asleep", suspend=True)
+    told = "gangsched simulate: FILE, document 1: Job asleep: makes no pods, because spec.suspend is true: "
+    beside = run(asleep, node(), group(), pod("p"))
+    assert (beside.status, beside.group()["bound"]) == (0, 1)
+    assert [line.startswith(told) for line in beside.errors] == [True]
+    alone = run(asleep)
+    assert alone.status == 3
+    assert alone.errors[0].startswith(told)
+    assert alone.errors[1].endswith("nothing to decide: the files contain no pod, and none is created, as said above")
+
+
 def test_a_group_of_a_misspelt_scheduler_is_named_with_the_remedy(written, capsys):
     file = written(node(), group("g"), pod("g-0", schedulerName="gangshced"))
     assert main(["simulate", file]) == 3

@@ -140,6 +140,11 @@ def test_a_claim_can_break_a_limit_range_too():
     assert "storage" in refused(large, {**LIMITS, "spec": {"limits": [item]}})
 
 
+ABOVE_DEFAULT = (
+    "the request of cpu of container c is above its limit, with the defaults of LimitRange l: change one of them"
+)
+
+
 def set_of(kind: str = "ReplicaSet", cpu: str = "1", *, spec: Json | None = None, **fields: Any) -> Json:
     return body("apps/v1", kind, replicas=2, template={"spec": pod(cpu=cpu)["spec"] | (spec or {})}, **fields)
 
@@ -152,7 +157,7 @@ def set_of(kind: str = "ReplicaSet", cpu: str = "1", *, spec: Json | None = None
         (
             {},
             {"type": "Container", "max": {"cpu": "500m"}},
-            "the request of cpu of container c is above its limit, with the defaults of LimitRange l: change one of them",
+            ABOVE_DEFAULT,
         ),
         (
             {},
