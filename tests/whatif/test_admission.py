@@ -345,3 +345,46 @@ def test_labels_of_a_namespace_that_the_files_lack_are_a_doubt_only_where_they_a
     [doubt] = world(asking(team="a")).doubts
     assert "the namespace default" in doubt
     assert world(asking(team="a"), namespace()).doubts == []
+
+
+def storage_class(mode: str, provisioner: str = "csi.example.com") -> Json:
+    metadata = {"name": "s"}
+    version = "storage.k8s.io/v1"
+    return {
+        "apiVersion": version,
+        "kind": "StorageClass",
+        "metadata": metadata,
+        "provisioner": provisioner,
+        "volumeBindingMode": mode,
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "classes", "said"),
+    [
+        ("s", [storage_class("Immediate")], "StorageClass s binds claims before their pods are scheduled"),
+        ("s", [], "the files do not contain StorageClass s"),
+        (None, [], "the files do not contain a default StorageClass"),
+        ("s", [storage_class("WaitForFirstConsumer")], ""),
+        ("s", [storage_class("Immediate", "kubernetes.io/no-provisioner")], ""),
+        ("", [], ""),
+    ],
+)
+@pytest.mark.parametrize("ephemeral", [True, False])
+def test_a_claim_that_is_bound_to_a_place_that_is_not_known_is_a_doubt(name, classes, said, ephemeral):
+    """Regression: it said that the claim waits for a PersistentVolume, which a provisioner creates at once."""
+    spec = {"accessModes": ["ReadWriteOnce"], **({} if name is None else {"storageClassName": name})}
+    claim = body("v1", "PersistentVolumeClaim", "c", **spec)
+    source = (
+        {"ephemeral": {"volumeClaimTemplate": {"spec": spec}}}
+        if ephemeral
+        else {"persistentVolumeClaim": {"claimName": "c"}}
+    )
+    using = pod(volumes=[{"name": "v", **source}])
+    found = world(using, *([] if ephemeral else [claim]), *classes)
+    assert len(found.doubts) == bool(said)
+    assert all(f"default/{'p-v' if ephemeral else 'c'}" in doubt and said in doubt for doubt in found.doubts)
+    assert world(claim, *classes).doubts == []
+    named = {**claim, "spec": {**spec, "volumeName": "v"}}
+    assert ephemeral or world(using, named, *classes).doubts == []
+    assert world({**using, "spec": {**using["spec"], "nodeName": "n"}}, claim, *classes).doubts == []

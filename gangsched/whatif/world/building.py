@@ -163,6 +163,7 @@ class _Builder:
         custom = [manifest for manifest in self._known if manifest.gvk not in READ and not is_recorded(manifest)]
         unmade = self._objects.lacking(custom, all_pods)
         self._world.unused += chain.from_iterable(map(unused, self._known))
+        self._world.doubts += self._stored.doubts(chain(self._world.pods, *self._world.successors.values()))
         self._world.idle += self._expansion.idle
         self._world.doubts += self._expansion.doubts
         self._world.doubts += doubts(

@@ -226,7 +226,7 @@ def number(workload: Manifest, value: object, field: str, *, default: int, most:
 
 
 def rests(workload: Manifest) -> str:
-    """Why the workload wants no pods, a clause: it is suspended, and what to do, or has ended; empty if it wants some."""
+    """Why the workload wants no pods, a clause: it is suspended, and how to change it, or has ended; else empty."""
     policy = mapping(workload.spec.get("runPolicy"))
     for field, value in (
         ("spec.suspend", workload.spec.get("suspend")),
