@@ -347,6 +347,22 @@ def test_labels_of_a_namespace_that_the_files_lack_are_a_doubt_only_where_they_a
     assert world(asking(team="a"), namespace()).doubts == []
 
 
+def test_a_template_of_claims_that_the_files_lack_is_a_doubt():
+    """Regression: the claim was said to be one that kube-controller-manager has yet to create."""
+    claims = [{"name": "r", "resourceClaimTemplateName": "gpus"}]
+    template = body("resource.k8s.io/v1", "ResourceClaimTemplate", "gpus", spec={"devices": {}})
+    [doubt] = world(pod("a", resourceClaims=claims), pod("b", resourceClaims=claims)).doubts
+    assert doubt == (
+        "the files do not contain ResourceClaimTemplate default/gpus, by which claims of pods are created: add its "
+        "manifest"
+    )
+    assert world(template, pod("a", resourceClaims=claims)).doubts == []
+    made = {"resourceClaimStatuses": [{"name": "r", "resourceClaimName": "a-r"}]}
+    assert world({**pod("a", resourceClaims=claims), "status": made}).doubts == []
+    [doubt] = world(set_of(spec={"resourceClaims": claims})).doubts
+    assert "ResourceClaimTemplate default/gpus" in doubt
+
+
 def storage_class(mode: str, provisioner: str = "csi.example.com") -> Json:
     metadata = {"name": "s"}
     version = "storage.k8s.io/v1"

@@ -164,6 +164,11 @@ class _Builder:
         unmade = self._objects.lacking(custom, all_pods)
         self._world.unused += chain.from_iterable(map(unused, self._known))
         self._world.doubts += self._stored.doubts(chain(self._world.pods, *self._world.successors.values()))
+        self._world.doubts += (
+            f"the files do not contain ResourceClaimTemplate {namespace}/{name}, by which claims of pods are created: "
+            "add its manifest"
+            for namespace, name in self._offered.missing
+        )
         self._world.idle += self._expansion.idle
         self._world.doubts += self._expansion.doubts
         self._world.doubts += doubts(
