@@ -127,6 +127,8 @@ def _simulate(arguments: argparse.Namespace, settings: Settings) -> int:
         note(arguments, remark)
     with Progress("simulating"):
         outcome = simulate(world, policy, today=time.time())
+    for sentence in outcome.told:
+        note(arguments, sentence)
     for doubt in world.doubts:
         note(arguments, f"this answer may not hold: {doubt}")
     if not outcome.decisions and not outcome.elsewhere:

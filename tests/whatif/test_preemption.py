@@ -206,7 +206,7 @@ class TestEvictions:
         first, second = pod("x", ready=True, **COVERED), pod("y", ready=True, **COVERED)
         unready = pod("z", **COVERED)
         seen = next(each.budget for each in evictions.evict(first, 100.0)[1] if isinstance(each, BudgetSeen))
-        assert (seen.allowed, seen.disrupted) == (0, {"x"})
+        assert (seen.allowed, seen.disrupted) == (0, frozenset({"x"}))
         [refused] = evictions.evict(second, 100.0)[1]
         assert isinstance(refused, EvictionRefused)
         assert refused.why is Spared.BUDGET
