@@ -347,6 +347,19 @@ def test_labels_of_a_namespace_that_the_files_lack_are_a_doubt_only_where_they_a
     assert world(asking(team="a"), namespace()).doubts == []
 
 
+@pytest.mark.parametrize("value", ["x" * 64, "-a", "a b", "a."])
+def test_a_value_that_no_label_can_have_is_refused_wherever_the_pods_come_from(value):
+    """Regression: the gang was bound, and in a cluster the API server accepts none of its pods."""
+    marked = pod(meta={"labels": {"l": value}})
+    template = {"metadata": {"labels": {"l": value}}, "spec": marked["spec"]}
+    jobs = body("batch/v1", "CronJob", jobTemplate={"spec": {"template": template}})
+    for each in (marked, body("apps/v1", "ReplicaSet", template=template), jobs):
+        assert f"because the label l has the value {value!r}: write at most 63 letters" in refused(each)
+    stored = {**marked, "metadata": {**marked["metadata"], "uid": "u"}}
+    for each in (stored, pod(meta={"labels": {"l": "x" * 63, "m": "", "n": "a_b.c-D"}})):
+        assert [found.name for found in world(each).pods] == ["p"]
+
+
 def test_a_template_of_claims_that_the_files_lack_is_a_doubt():
     """Regression: the claim was said to be one that kube-controller-manager has yet to create."""
     claims = [{"name": "r", "resourceClaimTemplateName": "gpus"}]

@@ -12,6 +12,7 @@ from gangsched.kube import wire
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from gangsched.kube.reading.pod_values import decode_pod, pod_value
 from gangsched.kube.workloads.workload_table import Workloads
+from gangsched.whatif.world import consistency
 from gangsched.whatif.world.contents import World
 from gangsched.whatif.world.made import MadePod
 from gangsched.whatif.world.manifests import Manifest, ManifestError, NotAdmittedError, admitted_as, mapping
@@ -45,6 +46,7 @@ class Pods:
             self._world.pods.append(self._read({**body, "spec": spec}, manifest))
             return
         with admitted_as(manifest):
+            consistency.check_labels(body)
             spec = self._admission.spec(manifest.namespace, manifest.spec, title)
         if why := self._admission.quotas.refusal(manifest.namespace, spec):
             self._world.refused.append(f"{manifest}: the pod is not created, because {why}")
@@ -57,6 +59,8 @@ class Pods:
         Raises:
             ManifestError: the API server would refuse the workload.
         """
+        with admitted_as(workload):
+            consistency.check_labels(workload.body)
         admitted: dict[int, tuple[Mapping[str, Any], str]] = {}
         uids: dict[str, str] = {}
         refused: dict[str, str] = {}
