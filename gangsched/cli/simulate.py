@@ -127,6 +127,8 @@ def _simulate(arguments: argparse.Namespace, settings: Settings) -> int:
         note(arguments, remark)
     with Progress("simulating"):
         outcome = simulate(world, policy, today=time.time())
+    for sentence in outcome.told:
+        note(arguments, sentence)
     for doubt in world.doubts:
         note(arguments, f"this answer may not hold: {doubt}")
     if not outcome.decisions and not outcome.elsewhere:
@@ -151,6 +153,8 @@ def _simulate(arguments: argparse.Namespace, settings: Settings) -> int:
 def _nothing(world: World, names: Sequence[str]) -> str:
     """The sentence that nothing was decided, with what the files lack."""
     others = Counter(pod.scheduler for pod in world.pods)
+    if not others and (world.refused or world.idle):
+        return "nothing to decide: the files contain no pod, and none is created, as said above"
     if not others:
         return "nothing to decide: the files contain no group and no pod, and no workload in them makes pods: add some"
     [(most, _)] = others.most_common(1)
@@ -162,6 +166,7 @@ def _nothing(world: World, names: Sequence[str]) -> str:
 
 def _remarks(world: World) -> Iterator[str]:
     yield from world.refused
+    yield from world.idle
     if world.ignored:
         kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(world.ignored.items()))
         yield f"ignored objects, which create no pods here: {kinds}; if they should, add the manifests of their pods"

@@ -13,7 +13,7 @@ from gangsched.kube.workloads.workload_table import chosen
 from gangsched.views.findings import Finding
 from gangsched.whatif import simulation
 from gangsched.whatif.world.building import build
-from gangsched.whatif.world.manifests import DEFAULT_NAMESPACE, Source, manifests_of
+from gangsched.whatif.world.manifests import DEFAULT_NAMESPACE, ManifestError, Source, manifests_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,8 @@ def simulate(
         namespace: The namespace of objects without one.
 
     Raises:
-        ManifestError: Objects are unreadable, or the API server would refuse them; `problems` has a sentence for each.
+        ManifestError: Objects are unreadable, or the API server would refuse them or pods of workloads; `problems` has
+            a sentence for each.
         InvalidConfig: The settings are invalid.
     """
     settings = load(config) if isinstance(config, Path) else validated(config or {}, "config")
@@ -114,6 +115,8 @@ def simulate(
     )
     manifests = [manifest for shown, source in sources for manifest in manifests_of(source, shown, namespace=namespace)]
     world = build(manifests, chosen(settings))
+    if world.refused:
+        raise ManifestError(world.refused)
     outcome = simulation.simulate(world, settings.policy(), today=time.time())
     steps = tuple(_decision(decision.finding, decision.placed, decision.at) for decision in outcome.decisions)
     when = {(step.namespace, step.name): step.at_s for step in steps}

@@ -41,7 +41,7 @@ class Evictions:
                 return pod, [
                     EvictionRefused(pod.uid, Spared.BUDGET, f"the PodDisruptionBudget {budget.name} forbids it")
                 ]
-            left = replace(budget, allowed=budget.allowed - 1)
+            left = replace(budget, allowed=budget.allowed - 1, disrupted=budget.disrupted | {pod.name})
             self._budgets.set(budget.key, left)
             events.append(BudgetSeen(left))
         if not pod.lifetime.grace_s:

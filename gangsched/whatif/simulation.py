@@ -21,7 +21,16 @@ from msgspec.structs import replace
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.devices import DeviceKind, ResourceClaim
-from gangsched.core.objects.effects import BindPod, Effect, EvictPod, MakeGroup, PatchPodCondition, PatchStatus, Prebind
+from gangsched.core.objects.effects import (
+    BindPod,
+    Effect,
+    EmitEvent,
+    EvictPod,
+    MakeGroup,
+    PatchPodCondition,
+    PatchStatus,
+    Prebind,
+)
 from gangsched.core.objects.events import (
     BudgetsHidden,
     BudgetsReplaced,
@@ -85,7 +94,7 @@ class Outcome:
     """The decisions in order, and the final state of every group, and of the pods without one that still wait.
 
     `elsewhere` are the groups that belong to a schedulerName that is not served, with that name. `group_of` is the
-    group of each pod, by its UID.
+    group of each pod, by its UID. `told` are the sentences of Events about fields that are not honoured.
     """
 
     decisions: Sequence[Decision]
@@ -93,6 +102,7 @@ class Outcome:
     waiting_pods: Sequence[Finding]
     elsewhere: Mapping[GroupKey, str]
     group_of: Mapping[str, GroupKey]
+    told: Sequence[str]
 
 
 def simulate(world: World, policy: Policy, *, today: float | None = None) -> Outcome:
@@ -148,6 +158,7 @@ class _Simulation:
         self._departures = Departures(self._machine)
         self._preempted: dict[GroupKey, Finding] = {}
         self._decisions: list[Decision] = []
+        self._told: list[str] = []
         self._bound_alone: list[Finding] = []
         self._placed = {(pod.namespace, pod.name) for pod in world.pods if pod.node}
         self._states: dict[GroupKey, set[tuple[str, ...]]] = {}
@@ -169,7 +180,6 @@ class _Simulation:
                 raise fault.error
         last = Findings(self._machine).all()
         groups = [self._preempted.get(each.key, each) for each in last if not each.plain]
-        waiting_pods = [each for each in last if each.plain]
         keys = {group.key for group in self._groups}
         keys |= {GroupKey(pod.namespace, pod.declaration.group) for pod in self._pods.values() if pod.declaration}
         candidates = ((key, self._machine.elsewhere(key.namespace, key.name)) for key in sorted(keys))
@@ -178,9 +188,10 @@ class _Simulation:
         return Outcome(
             decisions=self._decisions,
             groups=groups,
-            waiting_pods=waiting_pods,
+            waiting_pods=[each for each in last if each.plain],
             elsewhere=elsewhere,
             group_of=group_of,
+            told=self._told,
         )
 
     def _next(self) -> float:
@@ -242,6 +253,8 @@ class _Simulation:
                 self._inbox.append(PodSeen(created))
         elif isinstance(effect, Prebind):
             self._prepare(effect.what)
+        elif isinstance(effect, EmitEvent) and effect.reason == Reason.FIELDS_IGNORED:
+            self._told.append(effect.note)
         elif isinstance(effect, EvictPod):
             self._evict(effect)
         elif isinstance(effect, PatchPodCondition):

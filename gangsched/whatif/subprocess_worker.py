@@ -85,7 +85,9 @@ def tried(manifests: bytes, events: Sequence[Any], settings: Any, now: float) ->
     except UnicodeDecodeError:
         return {"error": child.NOT_TEXT}
     except ManifestError as error:
-        return {"error": " ".join(f"{problem.rstrip('.')}." for problem in error.problems[: child.MOST_GROUPS])}
+        return _error(error.problems)
+    if told := new.refused or (new.idle if not new.pods else []):
+        return _error(told)
     began, today, policy = time.process_time(), time.time(), settings.policy()
     outcome = simulate(applied(new, before), policy, today=today)
     took_s = time.process_time() - began
@@ -103,6 +105,10 @@ def tried(manifests: bytes, events: Sequence[Any], settings: Any, now: float) ->
         "leaving": _leaving(outcome.decisions, mine),
         "strategies": compared,
     }
+
+
+def _error(problems: Sequence[str]) -> dict[str, object]:
+    return {"error": " ".join(f"{problem.rstrip('.')}." for problem in problems[: child.MOST_GROUPS])}
 
 
 def _own_results(outcome: Outcome, new: World) -> tuple[set[GroupKey], list[dict[str, Any]]]:

@@ -11,6 +11,7 @@ from gangsched.core.constraints.naming import listed, node_terms, pod_terms
 from gangsched.core.constraints.node_constraint import NodeConstraint
 from gangsched.core.objects.devices import Allocation
 from gangsched.core.objects.node import Node
+from gangsched.core.objects.offered_devices import DeviceTaint
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import Disk, HostPort, NodeTerm, PodTerm, Requirement
 from gangsched.core.objects.volumes import CsiNode, StorageClass
@@ -20,11 +21,13 @@ from gangsched.core.planning.refusal import Refusal
 from gangsched.core.status.explanation import REASONS, refused
 from tests.builders import claim, node, pod, volume
 from tests.clusters import cluster_of
-from tests.gadgets import GPUS, asks, device_claim, gpus, wishes
+from tests.gadgets import GPUS, asks, device_claim, gpu, gpus, wishes
 from tests.verdicts import class_of, verdicts
 
 ZONE = "topology.kubernetes.io/zone"
 MADE = "csi"
+TAINT = "x=bad:NoSchedule"
+BAD = (DeviceTaint("x", "bad", "NoSchedule"),)
 LEFT = "(at most 1 left on a node)"
 
 
@@ -261,6 +264,37 @@ TOLD = [
         ],
         "2 without the devices that the member asks for: 2 of DeviceClass gpu for request r (at most 1 left on a node)",
         id="devices, and how many are left",
+    ),
+    pytest.param(
+        [
+            node("n0"),
+            GPUS,
+            replace(gpus("n0"), devices=(*(gpu(f"t{at}", taints=BAD) for at in range(2)), gpu("free"))),
+            device_claim("c0", wishes(asks(2, name="r"))),
+        ],
+        each_with("device_claims", 1),
+        [
+            (
+                1,
+                NodeReason.DEVICES,
+                f"2 of DeviceClass gpu for request r {LEFT[:-1]}, and 2 with a taint that is not tolerated: {TAINT})",
+            )
+        ],
+        "",
+        id="devices that are idle and tainted",
+    ),
+    pytest.param(
+        [node("n0"), GPUS, gpus("n0", 2, parts=2), device_claim("c0", wishes(asks(name="r")))],
+        each_with("device_claims", 1),
+        [
+            (
+                1,
+                NodeReason.DEVICES,
+                "1 of DeviceClass gpu for request r (at most 0 left on a node, where a pool is incomplete)",
+            )
+        ],
+        "",
+        id="devices of a pool that is incomplete",
     ),
     pytest.param(
         [node("n0"), GPUS, gpus("n0", 1), device_claim("c0", wishes((asks(3, name="r/a"), asks(2, name="r/b"))))],

@@ -180,6 +180,7 @@ def test_what_is_applied_again_replaces_what_is_there(answer):
         (b"\xff\xfe", child.NOT_TEXT),
         (b"a: [", "the manifest"),
         (JOB.replace("high", "nope").encode(), "PriorityClass nope is missing"),
+        (JOB.replace("  parallelism", "  suspend: true\n  parallelism").encode(), "spec.suspend is true"),
         (b"kind: Pod\napiVersion: v1\nmetadata: {}\n", "Pod has no metadata.name"),
         (b'{"a":' * 50_000, "nested in more than 200 levels"),
         (b"[" * 200_000, "nested in more than 200 levels"),

@@ -140,6 +140,55 @@ def test_a_claim_can_break_a_limit_range_too():
     assert "storage" in refused(large, {**LIMITS, "spec": {"limits": [item]}})
 
 
+ABOVE_DEFAULT = (
+    "the request of cpu of container c is above its limit, with the defaults of LimitRange l: change one of them"
+)
+
+
+def set_of(kind: str = "ReplicaSet", cpu: str = "1", *, spec: Json | None = None, **fields: Any) -> Json:
+    return body("apps/v1", kind, replicas=2, template={"spec": pod(cpu=cpu)["spec"] | (spec or {})}, **fields)
+
+
+@pytest.mark.parametrize(
+    ("spec", "limits", "said"),
+    [
+        ({"priorityClassName": "urgent"}, {}, "PriorityClass urgent is missing: add its manifest"),
+        ({"runtimeClassName": "boxed"}, {}, "RuntimeClass boxed is missing: add its manifest"),
+        (
+            {},
+            {"type": "Container", "max": {"cpu": "500m"}},
+            ABOVE_DEFAULT,
+        ),
+        (
+            {},
+            {"type": "Container", "min": {"cpu": "3"}},
+            "cpu is below the minimum of LimitRange l for a Container: change the amount",
+        ),
+    ],
+)
+def test_a_workload_whose_pods_are_refused_is_told_and_the_rest_is_decided(spec, limits, said):
+    """Regression: nothing at all was decided, although the API server accepts the workload."""
+    limit_range = {**LIMITS, "metadata": {"name": "l"}, "spec": {"limits": [limits] if limits else []}}
+    elsewhere = pod("other", cpu="1", meta={"namespace": "other"})
+    found = world(set_of(spec=spec), limit_range, elsewhere)
+    assert [each.name for each in found.pods] == ["other"]
+    assert found.refused == [f"f, document 1: ReplicaSet w: 2 of its 2 pods are not created, because {said}"]
+
+
+def test_a_workload_whose_own_template_contradicts_itself_is_refused_whole():
+    wrong = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}}]}
+    said = refused(set_of(spec=wrong), LIMITS)
+    assert said.endswith("because the request of cpu of container c is above its limit: change one of them")
+
+
+def test_a_stateful_set_whose_claims_break_a_limit_range_makes_no_pods():
+    item = {"type": "PersistentVolumeClaim", "max": {"storage": "1Gi"}}
+    claims = [{"metadata": {"name": "d"}, "spec": {"resources": {"requests": {"storage": "2Gi"}}}}]
+    found = world(set_of("StatefulSet", volumeClaimTemplates=claims), {**LIMITS, "spec": {"limits": [item]}})
+    assert found.pods == []
+    assert "2 of its 2 pods are not created, because storage" in found.refused[0]
+
+
 def test_a_runtime_class_adds_overhead_selector_and_tolerations():
     found = made(pod(cpu="1", runtimeClassName="boxed"), BOXED)
     assert requests(found) == {"cpu": 1500}
@@ -296,3 +345,75 @@ def test_labels_of_a_namespace_that_the_files_lack_are_a_doubt_only_where_they_a
     [doubt] = world(asking(team="a")).doubts
     assert "the namespace default" in doubt
     assert world(asking(team="a"), namespace()).doubts == []
+
+
+@pytest.mark.parametrize("value", ["x" * 64, "-a", "a b", "a."])
+def test_a_value_that_no_label_can_have_is_refused_wherever_the_pods_come_from(value):
+    """Regression: the gang was bound, and in a cluster the API server accepts none of its pods."""
+    marked = pod(meta={"labels": {"l": value}})
+    template = {"metadata": {"labels": {"l": value}}, "spec": marked["spec"]}
+    jobs = body("batch/v1", "CronJob", jobTemplate={"spec": {"template": template}})
+    for each in (marked, body("apps/v1", "ReplicaSet", template=template), jobs):
+        assert f"because the label l has the value {value!r}: write at most 63 letters" in refused(each)
+    stored = {**marked, "metadata": {**marked["metadata"], "uid": "u"}}
+    for each in (stored, pod(meta={"labels": {"l": "x" * 63, "m": "", "n": "a_b.c-D"}})):
+        assert [found.name for found in world(each).pods] == ["p"]
+
+
+def test_a_template_of_claims_that_the_files_lack_is_a_doubt():
+    """Regression: the claim was said to be one that kube-controller-manager has yet to create."""
+    claims = [{"name": "r", "resourceClaimTemplateName": "gpus"}]
+    template = body("resource.k8s.io/v1", "ResourceClaimTemplate", "gpus", spec={"devices": {}})
+    [doubt] = world(pod("a", resourceClaims=claims), pod("b", resourceClaims=claims)).doubts
+    assert doubt == (
+        "the files do not contain ResourceClaimTemplate default/gpus, by which claims of pods are created: add its "
+        "manifest"
+    )
+    assert world(template, pod("a", resourceClaims=claims)).doubts == []
+    made = {"resourceClaimStatuses": [{"name": "r", "resourceClaimName": "a-r"}]}
+    assert world({**pod("a", resourceClaims=claims), "status": made}).doubts == []
+    [doubt] = world(set_of(spec={"resourceClaims": claims})).doubts
+    assert "ResourceClaimTemplate default/gpus" in doubt
+
+
+def storage_class(mode: str, provisioner: str = "csi.example.com") -> Json:
+    metadata = {"name": "s"}
+    version = "storage.k8s.io/v1"
+    return {
+        "apiVersion": version,
+        "kind": "StorageClass",
+        "metadata": metadata,
+        "provisioner": provisioner,
+        "volumeBindingMode": mode,
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "classes", "said"),
+    [
+        ("s", [storage_class("Immediate")], "StorageClass s binds claims before their pods are scheduled"),
+        ("s", [], "the files do not contain StorageClass s"),
+        (None, [], "the files do not contain a default StorageClass"),
+        ("s", [storage_class("WaitForFirstConsumer")], ""),
+        ("s", [storage_class("Immediate", "kubernetes.io/no-provisioner")], ""),
+        ("", [], ""),
+    ],
+)
+@pytest.mark.parametrize("ephemeral", [True, False])
+def test_a_claim_that_is_bound_to_a_place_that_is_not_known_is_a_doubt(name, classes, said, ephemeral):
+    """Regression: it said that the claim waits for a PersistentVolume, which a provisioner creates at once."""
+    spec = {"accessModes": ["ReadWriteOnce"], **({} if name is None else {"storageClassName": name})}
+    claim = body("v1", "PersistentVolumeClaim", "c", **spec)
+    source = (
+        {"ephemeral": {"volumeClaimTemplate": {"spec": spec}}}
+        if ephemeral
+        else {"persistentVolumeClaim": {"claimName": "c"}}
+    )
+    using = pod(volumes=[{"name": "v", **source}])
+    found = world(using, *([] if ephemeral else [claim]), *classes)
+    assert len(found.doubts) == bool(said)
+    assert all(f"default/{'p-v' if ephemeral else 'c'}" in doubt and said in doubt for doubt in found.doubts)
+    assert world(claim, *classes).doubts == []
+    named = {**claim, "spec": {**spec, "volumeName": "v"}}
+    assert ephemeral or world(using, named, *classes).doubts == []
+    assert world({**using, "spec": {**using["spec"], "nodeName": "n"}}, claim, *classes).doubts == []

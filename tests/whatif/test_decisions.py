@@ -13,7 +13,7 @@ import yaml
 import gangsched
 from gangsched.cli import main
 from gangsched.core.constraints.taint_toleration import TaintToleration
-from tests.cli.test_simulate import group, node, pod
+from tests.cli.test_simulate import group, node, pod, workload
 
 RACE = Path(__file__).resolve().parents[2] / "examples" / "race"
 
@@ -114,6 +114,11 @@ def test_what_is_ignored_is_counted():
         ("a: [", [], "nodes, document 1"),
         (Path("missing.yaml"), [], "missing.yaml: cannot be read"),
         ([], [group("g", 0)], "PodGroup g: the API server would refuse it"),
+        (
+            [],
+            [workload("Job", "j", pod_spec={"priorityClassName": "none"})],
+            "Job j: 1 of its 1 pods are not created, because PriorityClass none is missing",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_named_with_its_place(nodes, pods, told):

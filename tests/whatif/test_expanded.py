@@ -401,3 +401,49 @@ def test_pods_of_a_custom_kind_are_a_gang_and_the_object_alone_is_told_to_make_u
     )
     assert [each.split(": ")[1] for each in alone.doubts] == ["Farm f"]
     assert (few, {name: len(nodes) for name, nodes in enough.items()}) == ({"farm.f": {}}, {"farm.f": 3})
+
+
+SUSPENDED = "spec.suspend is true: set it to false to ask about it"
+TEMPLATE: Json = {"spec": spec()}
+REPLICATED: Json = {"replicatedJobs": [{"name": "r", "template": {"spec": {"template": TEMPLATE}}}]}
+RAY: Json = {"headGroupSpec": {"template": TEMPLATE}}
+ENDED: Json = {"conditions": [{"type": "Complete", "status": "True"}]}
+
+
+@pytest.mark.parametrize(
+    ("workload", "why"),
+    [
+        (body("batch/v1", "Job", suspend=True, template=TEMPLATE), SUSPENDED),
+        (body("batch/v1", "Job", template=TEMPLATE) | {"status": ENDED}, "it has ended"),
+        (body("batch/v1", "CronJob", suspend=True, jobTemplate={"spec": {"template": TEMPLATE}}), SUSPENDED),
+        (body("jobset.x-k8s.io/v1alpha2", "JobSet", suspend=True, **REPLICATED), SUSPENDED),
+        (body("ray.io/v1", "RayCluster", suspend=True, **RAY), SUSPENDED),
+        (
+            body("ray.io/v1", "RayJob", rayClusterSpec=RAY) | {"status": {"jobDeploymentStatus": "Failed"}},
+            "it has ended",
+        ),
+        (body("trainer.kubeflow.org/v1alpha1", "TrainJob", suspend=True, runtimeRef={"name": "r"}), SUSPENDED),
+        (
+            body(
+                "kubeflow.org/v1",
+                "PyTorchJob",
+                runPolicy={"suspend": True},
+                pytorchReplicaSpecs={"Worker": {"template": TEMPLATE}},
+            ),
+            "spec.runPolicy.suspend is true: set it to false to ask about it",
+        ),
+    ],
+    ids=lambda value: value["kind"] if isinstance(value, dict) else "",
+)
+def test_a_workload_that_rests_makes_no_pods_and_is_named(workload, why):
+    """Regression: it vanished from the answer, even where other things were decided."""
+    found = world(workload)
+    assert found.pods == []
+    assert found.idle == [f"f, document 1: {workload['kind']} w: makes no pods, because {why}"]
+
+
+def test_a_workload_whose_pods_are_there_does_not_rest():
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "w", "controller": True}
+    there = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "ownerReferences": [owner]}, **TEMPLATE}
+    found = world(body("apps/v1", "ReplicaSet", replicas=1, template=TEMPLATE), there)
+    assert (len(found.pods), found.idle) == (1, [])

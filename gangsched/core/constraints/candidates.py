@@ -69,6 +69,13 @@ class Candidates:
         """The number of devices that the request could get, each alone."""
         return sum(self._is_left(request, self._errands[claim].offers.devices[at]) for at in self.of(claim, request))
 
+    def kept_out(self, claim: int, request: DeviceRequest) -> list[DeviceTaint]:
+        """A taint of each device that nobody has and that the request would get if it tolerated its taints."""
+        errand = self._errands[claim]
+        idle = [errand.offers.devices[at] for at in errand.selected(request)]
+        kept = [_closing(offer.device, request) for offer in idle if not self._usage.held(offer.key)]
+        return [taints[0] for taints in kept if taints]
+
     def _is_left(self, request: DeviceRequest, offer: Offer) -> bool:
         if not usable(offer.device, request) or not (request.admin or not self._usage.held(offer.key)):
             return False
@@ -186,10 +193,12 @@ def applies(match: Match, request: DeviceRequest) -> bool:
 
 def usable(device: Device, request: DeviceRequest) -> bool:
     """Whether the device has no taint that the request does not tolerate."""
-    if not device.taints:
-        return True
-    closing = [taint for taint in device.taints if taint.effect in KEEPING_OUT]
-    return all(any(_tolerates(each, taint) for each in request.tolerations) for taint in closing)
+    return not device.taints or not _closing(device, request)
+
+
+def _closing(device: Device, request: DeviceRequest) -> list[DeviceTaint]:
+    closing = (taint for taint in device.taints if taint.effect in KEEPING_OUT)
+    return [taint for taint in closing if not any(_tolerates(each, taint) for each in request.tolerations)]
 
 
 def _tolerates(toleration: Toleration, taint: DeviceTaint) -> bool:

@@ -19,11 +19,12 @@ from gangsched.core.constraints.device_stays import OWN, Stay, Wish, Wishes, by_
 from gangsched.core.constraints.device_supply import DeviceSupply
 from gangsched.core.constraints.device_usage import DeviceUsage
 from gangsched.core.constraints.freed_claims import FreedClaims
+from gangsched.core.constraints.naming import listed, taint
 from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.constraints.pending import Pending
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.devices import MOST_RESERVED, Allocation, DeviceRequest, DeviceWishes, ResourceClaim
-from gangsched.core.objects.offered_devices import ObjectKey
+from gangsched.core.objects.offered_devices import DeviceTaint, ObjectKey
 from gangsched.core.objects.prebindings import Taken, UseDevices
 
 _MANY = 1 << 40
@@ -153,15 +154,19 @@ class DevicePool:
         return ", ".join(dict.fromkeys(said))
 
     def _asked(self, request: DeviceRequest, rows: IntArray) -> str:
-        free = 0
+        free, kept, beside = 0, list[DeviceTaint](), ""
         for row in rows.tolist():
             errand = self._errand(DeviceWishes(((request,),)), row)
             candidates = Candidates([errand], self._usage)
             free = max(free, candidates.left(0, request))
+            kept = max(kept, candidates.kept_out(0, request), key=len)
+            beside = beside if errand.offers.whole else ", where a pool is incomplete"
+        if kept:
+            shown = listed(list(dict.fromkeys(map(taint, kept))))
+            beside += f", and {len(kept)} with a taint that is not tolerated: {shown}"
         number = "all" if request.all else request.count
-        return (
-            f"{number} of DeviceClass {request.device_class} for request {request.name} (at most {free} left on a node)"
-        )
+        left = f"(at most {free} left on a node{beside})"
+        return f"{number} of DeviceClass {request.device_class} for request {request.name} {left}"
 
     def sharers(self, wishes: Wishes) -> int:
         """The number of pods that may still be added to the users of these claims."""

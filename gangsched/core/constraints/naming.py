@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gangsched.core.objects.node import Taint
+from gangsched.core.objects.offered_devices import DeviceTaint
 from gangsched.core.objects.shape import Disk, HostPort, NodeTerm, PodTerm, Requirement
 from gangsched.core.objects.wording import first_named
 
@@ -42,7 +43,7 @@ def pod_terms(terms: Sequence[PodTerm]) -> str:
     return _some(list(dict.fromkeys(_all(each.selector or ()) or "any pod" for each in terms)), "and")
 
 
-def taint(found: Taint) -> str:
+def taint(found: Taint | DeviceTaint) -> str:
     """The taint as `kubectl taint` writes it."""
     return f"{found.key}={found.value}:{found.effect}" if found.value else f"{found.key}:{found.effect}"
 

@@ -35,7 +35,7 @@ from gangsched.whatif.world.doubts import doubts
 from gangsched.whatif.world.expanding import MAKERS, POD, Expansion, creates
 from gangsched.whatif.world.identities import Identity, identified, identity, named
 from gangsched.whatif.world.made import Existing, is_recorded, manager
-from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping
+from gangsched.whatif.world.manifests import Manifest, ManifestError, admitted_as, mapping
 from gangsched.whatif.world.objects import Objects
 from gangsched.whatif.world.pod_admission import Admission
 from gangsched.whatif.world.simulated_pods import Pods, accepted, decoded
@@ -163,6 +163,13 @@ class _Builder:
         custom = [manifest for manifest in self._known if manifest.gvk not in READ and not is_recorded(manifest)]
         unmade = self._objects.lacking(custom, all_pods)
         self._world.unused += chain.from_iterable(map(unused, self._known))
+        self._world.doubts += self._stored.doubts(chain(self._world.pods, *self._world.successors.values()))
+        self._world.doubts += (
+            f"the files do not contain ResourceClaimTemplate {namespace}/{name}, by which claims of pods are created: "
+            "add its manifest"
+            for namespace, name in self._offered.missing
+        )
+        self._world.idle += self._expansion.idle
         self._world.doubts += self._expansion.doubts
         self._world.doubts += doubts(
             self._known, [*self._others, *unmade], self._world, supported=READ, creating=creating
@@ -262,7 +269,8 @@ class _Builder:
         dialect = FOREIGN[manifest.gvk]
         body = {**manifest.body, "metadata": {**manifest.metadata, **self._identity_of(manifest, made_with)}}
         if dialect in (NATIVE, COMPOSITE) and manifest.spec and not manifest.metadata.get("uid"):
-            body["spec"] = {**manifest.spec, **self._admission.priorities.of_group(manifest.spec, str(manifest))}
+            with admitted_as(manifest):
+                body["spec"] = {**manifest.spec, **self._admission.priorities.of_group(manifest.spec)}
         version = manifest.api_version.rpartition("/")[2]
         reader = partial(_KINDS[dialect].read, dialect, version=version)
         self._world.foreign.append(decoded(reader, body, manifest)[1])
@@ -271,7 +279,8 @@ class _Builder:
 
     def _add_stored(self, manifest: Manifest) -> None:
         if manifest.gvk == stored.CLAIM and not manifest.metadata.get("uid"):
-            self._admission.limits.check_claim(manifest.namespace, manifest.spec, str(manifest))
+            with admitted_as(manifest):
+                self._admission.limits.check_claim(manifest.namespace, manifest.spec)
         accepted(manifest, self._stored.add, manifest)
 
     def _add_devices(self, manifest: Manifest) -> None:

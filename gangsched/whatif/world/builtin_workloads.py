@@ -19,11 +19,11 @@ from gangsched.whatif.world.made import (
     Existing,
     MadePod,
     free_names,
-    has_ended,
     made_pod,
     manager,
     number,
     owner_of,
+    rests,
     template_hash,
 )
 from gangsched.whatif.world.manifests import Manifest, mapping, mappings
@@ -87,9 +87,7 @@ def job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
 
 def _of_job(workload: Manifest, template: object, existing: Existing) -> Iterator[MadePod]:
     spec, status = workload.spec, mapping(workload.body.get("status"))
-    if spec.get("suspend") is True or has_ended(workload, "Complete", "Failed"):
-        return
-    if manager(workload):
+    if rests(workload) or manager(workload):
         return
     missing = number(workload, spec.get("parallelism"), "spec.parallelism", default=1)
     indexed = spec.get("completionMode") == "Indexed"
@@ -124,7 +122,7 @@ def _of_job(workload: Manifest, template: object, existing: Existing) -> Iterato
 
 
 def _cron_job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
-    if workload.spec.get("suspend") is not True and not existing.has_made(workload, "Job"):
+    if not rests(workload) and not existing.has_made(workload, "Job"):
         template = mapping(workload.spec.get("jobTemplate"))
         annotations = mapping(mapping(template.get("metadata")).get("annotations"))
         new_job = part(workload, JOB, f"{workload.name}-0", mapping(template.get("spec")), annotations=annotations)

@@ -1,34 +1,68 @@
-"""Whether a pod's amounts and tolerations are what the API server demands of a pod that is created.
+"""Whether a pod's amounts, tolerations and labels are what the API server demands of a pod that is created.
 
 The rules are `ValidateContainerResourceName`, `ValidateResourceQuantityValue`, `validateContainerResourceRequirements`,
 `validatePodResourceConsistency` and `ValidateTolerations` in k8s.io/kubernetes/pkg/apis/core/validation/validation.go
-at v1.37.2, with the default feature gates.
+at v1.37.2, with the default feature gates, and those of label values in k8s.io/apimachinery.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from gangsched.core.objects.requests import of_plugin, pod_level_supported
 from gangsched.whatif.world import pod_amounts
-from gangsched.whatif.world.manifests import ManifestError, mappings
+from gangsched.whatif.world.manifests import NotAdmittedError, mapping, mappings
 
 _EQUAL, _EXISTS = "Equal", "Exists"
+_LONGEST = 63
+_LABEL_VALUE = re.compile("([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
 
 
-def check(spec: Mapping[str, Any], title: str) -> None:
+def check(spec: Mapping[str, Any], written: Mapping[str, Any], givers: Sequence[str] = ()) -> None:
     """Refuse a pod whose amounts contradict each other or are of nothing, or that tolerates in an unknown way.
 
-    `title` names it, or the workload that makes it.
+    `written` is its spec before the `givers`, LimitRanges by name, gave it amounts.
 
     Raises:
-        ManifestError: the API server would refuse it.
+        NotAdmittedError: the API server would refuse it.
     """
-    faults = [f"{why}: change one of them" for why in _contradictions(spec)]
+    own = set(_contradictions(written))
+    given = f", with the defaults of LimitRange {' and '.join(givers)}" if givers else ""
+    faults = [f"{why}{'' if why in own else given}: change one of them" for why in _contradictions(spec)]
     faults += [*_unknown_resources(spec), *_limits_that_lack(spec), *_unknown_operators(spec)]
     if faults:
-        raise ManifestError([f"{title}: the API server would refuse it, because {fault}" for fault in faults])
+        raise NotAdmittedError(faults)
+
+
+def check_labels(body: Mapping[str, Any]) -> None:
+    """Refuse a pod, or a workload with templates of pods, that has a label of an impossible value.
+
+    Raises:
+        NotAdmittedError: the API server would refuse it.
+    """
+    labels = (mapping(mapping(template.get("metadata")).get("labels")) for template in _templates(body))
+    faults = [
+        f"the label {key} has the value {value!r}: write at most {_LONGEST} letters, digits, '-', '_' and '.', with a "
+        "letter or digit at both ends"
+        for key, value in chain.from_iterable(each.items() for each in labels)
+        if isinstance(value, str) and not (len(value) <= _LONGEST and _LABEL_VALUE.fullmatch(value))
+    ]
+    if faults:
+        raise NotAdmittedError(faults)
+
+
+def _templates(value: object) -> Iterator[Mapping[str, Any]]:
+    """The templates of pods in an object, or the object itself if it is a pod."""
+    if isinstance(value, Mapping):
+        if mapping(value.get("spec")).get("containers"):
+            yield value
+        else:
+            yield from chain.from_iterable(map(_templates, value.values()))
+    elif isinstance(value, list):
+        yield from chain.from_iterable(map(_templates, value))
 
 
 def _unknown_operators(spec: Mapping[str, Any]) -> Iterator[str]:

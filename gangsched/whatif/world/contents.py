@@ -28,8 +28,9 @@ class World:
     if they can. `successors` are pods that are created once the pod with that UID runs. Those in `follows`, by UID, get
     the value that this label has on the node of that pod as their node selector. `ignored` counts unsupported objects.
     `unused` are declarations for other operators that nothing here reads.
-    `refused` are sentences about pods that ResourceQuotas do not admit, and `doubts` sentences that say why the cluster
-    could decide otherwise.
+    `idle` are sentences about workloads that are suspended or have ended.
+    `refused` are sentences about pods that the API server does not admit, and `doubts` sentences that say why the
+    cluster could decide otherwise.
     """
 
     start: float = EPOCH
@@ -47,5 +48,6 @@ class World:
     follows: dict[str, str] = field(default_factory=dict)
     ignored: Counter[str] = field(default_factory=Counter)
     unused: list[str] = field(default_factory=list)
+    idle: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)

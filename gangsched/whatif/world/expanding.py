@@ -9,7 +9,7 @@ from itertools import islice
 from gangsched.core.objects.wording import number_of
 from gangsched.whatif.world import builtin_workloads, group_templates, native_groups, operators
 from gangsched.whatif.world.group_templates import COMPOSITES, GROUPS, WORKLOADS
-from gangsched.whatif.world.made import MOST_PODS, Existing, MadePod, is_recorded, manager
+from gangsched.whatif.world.made import MOST_PODS, Existing, MadePod, is_recorded, manager, rests
 from gangsched.whatif.world.manifests import Manifest, ManifestError
 
 POD = ("v1", "Pod")
@@ -38,6 +38,7 @@ class Expansion:
         self._made_pods: dict[int, Sequence[MadePod]] = {}
         self._number = 0
         self.doubts: list[str] = []
+        self.idle: list[str] = []
 
     def expand(self, workload: Manifest) -> None:
         """Expand the workload, if its own controller creates its pods.
@@ -49,6 +50,8 @@ class Expansion:
             return
         made_pods = list(islice(MAKERS[workload.gvk](workload, self._existing), MOST_PODS - self._number + 1))
         self._number += len(made_pods)
+        if not made_pods and (why := rests(workload)):
+            self.idle.append(f"{workload}: makes no pods, because {why}")
         if self._number > MOST_PODS:
             raise ManifestError([f"{workload}: {_TOO_MANY}"])
         later = [pod.name for pod in made_pods if pod.once_ended]

@@ -10,7 +10,7 @@ from typing import Any
 from gangsched.whatif.world import builtin_workloads
 from gangsched.whatif.world.builtin_workloads import part
 from gangsched.whatif.world.hooks import JOB_SET_BY_SELECTOR, JOB_SET_TOPOLOGY
-from gangsched.whatif.world.made import MOST_PODS, Existing, MadePod, has_ended, manager, number, with_parts
+from gangsched.whatif.world.made import MOST_PODS, Existing, MadePod, manager, number, rests, with_parts
 from gangsched.whatif.world.manifests import Manifest, mapping, mappings
 
 JOB_SET = ("jobset.x-k8s.io/v1alpha2", "JobSet")
@@ -28,9 +28,7 @@ def job_set(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     Jobs that wait until others are complete, and what waits for them, are created `once_ended`.
     """
     spec = workload.spec
-    if spec.get("suspend") is True or has_ended(workload, "Completed", "Failed"):
-        return
-    if manager(workload):
+    if rests(workload) or manager(workload):
         return
     in_order = mapping(spec.get("startupPolicy")).get("startupPolicyOrder") == "InOrder"
     jobs = mappings(spec.get("replicatedJobs"))

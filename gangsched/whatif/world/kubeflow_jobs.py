@@ -11,9 +11,9 @@ from gangsched.whatif.world.builtin_workloads import part
 from gangsched.whatif.world.made import (
     Existing,
     MadePod,
-    has_ended,
     made_pod,
     number,
+    rests,
     with_init_container,
 )
 from gangsched.whatif.world.manifests import Manifest, mapping
@@ -37,7 +37,7 @@ _DELIVERS = {"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "5Gi"}
 
 def training_job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     """The pods of all replica types. Workers of PyTorch wait for the master in an init container."""
-    if _rests(workload):
+    if rests(workload):
         return
     field = _FIELDS[workload.kind]
     types = mapping(workload.spec.get(field))
@@ -70,7 +70,7 @@ def _is_master(kind: str, types: Mapping[str, Any], type_: str, index: int) -> b
 
 def mpi_job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     """The workers of an MPIJob in v2beta1, and its launcher, which is the pod of a Job."""
-    if _rests(workload):
+    if rests(workload):
         return
     replicas = mapping(workload.spec.get("mpiReplicaSpecs"))
     own = _labels(workload, "mpi-operator")
@@ -93,7 +93,7 @@ def mpi_job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
 
 def mpi_job_v1(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     """The workers of an MPIJob in v1, and its launcher, which gets kubectl from an init container."""
-    if _rests(workload):
+    if rests(workload):
         return
     own = _labels(workload, "mpijob-controller")
     for _, name in _mpi_workers(workload, existing):
@@ -123,8 +123,3 @@ def _mpi_worker(workload: Manifest, name: str, labels: Mapping[str, str]) -> Mad
 
 def _labels(workload: Manifest, operator: str) -> dict[str, str]:
     return {f"{_DOMAIN}/operator-name": operator, f"{_DOMAIN}/job-name": workload.name}
-
-
-def _rests(workload: Manifest) -> bool:
-    policy = mapping(workload.spec.get("runPolicy"))
-    return policy.get("suspend") is True or has_ended(workload, "Succeeded", "Failed")

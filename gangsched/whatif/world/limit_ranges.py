@@ -16,7 +16,7 @@ from gangsched.core.objects.quantity import Exact
 from gangsched.kube.terms.pod_defaults import CONTAINER, NO_DEFAULTS, ContainerDefaults, filled
 from gangsched.whatif.world import pod_amounts
 from gangsched.whatif.world.defaults import Spec, check_quantities
-from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping
+from gangsched.whatif.world.manifests import Manifest, NotAdmittedError, mapping
 
 _FIELDS = ("default", "defaultRequest", "max", "min", "maxLimitRequestRatio")
 _LISTS = ("containers", "initContainers")
@@ -52,7 +52,7 @@ class LimitRanges:
 
     def __init__(self) -> None:
         self._items: defaultdict[str, list[_Item]] = defaultdict(list)
-        self._defaults: defaultdict[str, list[ContainerDefaults]] = defaultdict(list)
+        self._defaults: defaultdict[str, dict[str, ContainerDefaults]] = defaultdict(dict)
 
     def add(self, manifest: Manifest) -> None:
         """Add a LimitRange.
@@ -77,11 +77,15 @@ class LimitRanges:
                 )
             )
         if defaults.requests:
-            self._defaults[manifest.namespace].append(defaults)
+            self._defaults[manifest.namespace][manifest.name] = defaults
+
+    def givers(self, namespace: str) -> list[str]:
+        """The names of the LimitRanges that have defaults."""
+        return list(self._defaults.get(namespace, ()))
 
     def apply(self, namespace: str, spec: Spec) -> Spec:
         """The spec, whose containers get the default requests and limits that they lack."""
-        defaults = self._defaults.get(namespace)
+        defaults = list(self._defaults.get(namespace, {}).values())
         if not defaults:
             return spec
         return {
@@ -89,30 +93,28 @@ class LimitRanges:
             **{field: [_filled(container, defaults) for container in spec.get(field) or ()] for field in _LISTS},
         }
 
-    def check(self, namespace: str, spec: Mapping[str, Any], title: str) -> None:
-        """Refuse a pod that breaks a limit; `title` names it, or the workload that makes it, in the message.
+    def check(self, namespace: str, spec: Mapping[str, Any]) -> None:
+        """Refuse a pod that breaks a limit.
 
         Raises:
-            ManifestError: the API server would refuse it.
+            NotAdmittedError: the API server would refuse it.
         """
         for item in self._items.get(namespace, ()):
             parts = [_of_pod(spec)] if item.type == _POD else _of_containers(spec) if item.type == CONTAINER else ()
             for requests, limits in parts:
-                self._refuse(item.refusals(requests, limits), title)
+                _refuse(item.refusals(requests, limits))
 
-    def check_claim(self, namespace: str, spec: Mapping[str, Any], title: str) -> None:
+    def check_claim(self, namespace: str, spec: Mapping[str, Any]) -> None:
         """Refuse a PersistentVolumeClaim that breaks a limit; as `check`."""
         requests = pod_amounts.of_container(spec, "requests")
         for item in self._items.get(namespace, ()):
             if item.type == _CLAIM:
-                self._refuse(item.refusals(requests, requests), title)
+                _refuse(item.refusals(requests, requests))
 
-    @staticmethod
-    def _refuse(reasons: Iterable[str], title: str) -> None:
-        if refusals := [
-            f"{title}: the API server would refuse it, because {why}: change the amount" for why in reasons
-        ]:
-            raise ManifestError(refusals)
+
+def _refuse(reasons: Iterable[str]) -> None:
+    if refusals := [f"{why}: change the amount" for why in reasons]:
+        raise NotAdmittedError(refusals)
 
 
 def _filled(container: Mapping[str, Any], several: Sequence[ContainerDefaults]) -> Spec:

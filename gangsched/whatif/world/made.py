@@ -28,6 +28,8 @@ _CONTROLLERS = {
 }
 """The values of `managedBy` for which the workload's own controller creates its pods, by kind."""
 _ENDED = ("Succeeded", "Failed")
+_ENDS = {"Complete", "Completed", *_ENDED}
+"""The conditions of workloads that have ended, and RayJobs' `jobDeploymentStatus`."""
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -223,12 +225,20 @@ def number(workload: Manifest, value: object, field: str, *, default: int, most:
     return value
 
 
-def has_ended(workload: Manifest, *types: str) -> bool:
-    """Whether one of these conditions in the workload's status is true."""
-    return any(
-        condition.get("type") in types and condition.get("status") == "True"
-        for condition in mappings(mapping(workload.body.get("status")).get("conditions"))
-    )
+def rests(workload: Manifest) -> str:
+    """Why the workload wants no pods, a clause: it is suspended, and how to change it, or has ended; else empty."""
+    policy = mapping(workload.spec.get("runPolicy"))
+    for field, value in (
+        ("spec.suspend", workload.spec.get("suspend")),
+        ("spec.runPolicy.suspend", policy.get("suspend")),
+    ):
+        if value is True:
+            return f"{field} is true: set it to false to ask about it"
+    status = mapping(workload.body.get("status"))
+    ended = {
+        condition.get("type") for condition in mappings(status.get("conditions")) if condition.get("status") == "True"
+    }
+    return "it has ended" if {*ended, status.get("jobDeploymentStatus")} & _ENDS else ""
 
 
 def manager(workload: Manifest) -> str:

@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -33,6 +34,29 @@ class ManifestError(ValueError):
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("\n".join(problems))
         self.problems = tuple(problems)
+
+
+class NotAdmittedError(ValueError):
+    """The API server refuses an object. Each of `reasons` is a clause that says why, and what to do."""
+
+    def __init__(self, reasons: Sequence[str]) -> None:
+        super().__init__(", and ".join(reasons))
+        self.reasons = tuple(reasons)
+
+
+@contextmanager
+def admitted_as(title: object) -> Iterator[None]:
+    """What is not admitted here makes the files unusable; `title` names the object.
+
+    Raises:
+        ManifestError: the API server would refuse the object.
+    """
+    try:
+        yield
+    except NotAdmittedError as error:
+        raise ManifestError(
+            [f"{title}: the API server would refuse it, because {why}" for why in error.reasons]
+        ) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

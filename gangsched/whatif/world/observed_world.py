@@ -83,6 +83,7 @@ def applied(new: World, before: World) -> World:
         follows=new.follows,
         ignored=new.ignored,
         unused=new.unused,
+        idle=new.idle,
         refused=new.refused,
         doubts=new.doubts,
     )

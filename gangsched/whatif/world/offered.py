@@ -21,7 +21,7 @@ CLUSTER_WIDE = tuple(gvk for gvk, kind in KINDS.items() if kind is not DeviceKin
 
 
 class Offered:
-    """The objects by kind and key.
+    """The objects by kind and key. `missing` are the templates that pods or PodGroups name and that are not known.
 
     `_shared` are the claims of PodGroups of Kubernetes, as their status names them, by namespace, PodGroup and what the
     specs of their pods say of them.
@@ -31,6 +31,7 @@ class Offered:
         self._shared: dict[tuple[Any, ...], Mapping[str, Any]] = {}
         self.objects: dict[DeviceKind, dict[ObjectKey, DeviceObject]] = {kind: {} for kind in DeviceKind}
         self._templates: dict[ObjectKey, Mapping[str, Any]] = {}
+        self.missing: dict[ObjectKey, None] = {}
 
     def add(self, manifest: Manifest) -> None:
         """Add the object, or the template.
@@ -74,8 +75,12 @@ class Offered:
         named = {mapping(entry).get("name") for entry in statuses}
         for pod_claim in map(mapping, spec.get("resourceClaims") or ()):
             name = pod_claim.get("name")
-            template = self._templates.get((metadata["namespace"], str(pod_claim.get("resourceClaimTemplateName"))))
-            if template is None or name in named:
+            key = (metadata["namespace"], str(pod_claim.get("resourceClaimTemplateName") or ""))
+            if name in named or not key[1]:
+                continue
+            template = self._templates.get(key)
+            if template is None:
+                self.missing[key] = None
                 continue
             shared = self._shared.get((metadata["namespace"], group, *_claim_key(pod_claim)))
             if shared is not None:

@@ -64,22 +64,30 @@ class Admission:
         """The spec of a pod, or of a template, after the plug-ins; `title` names it in messages.
 
         Raises:
-            ManifestError: the API server would refuse it.
+            ManifestError: it is unreadable.
+            NotAdmittedError: the API server would refuse it.
         """
-        spec = self.limits.apply(namespace, defaulted_pod_spec(pod_spec, title))
-        spec = {**spec, **self.priorities.of(spec, title)}
+        written = defaulted_pod_spec(pod_spec, title)
+        spec = self.limits.apply(namespace, written)
+        spec = {**spec, **self.priorities.of(spec)}
         spec["tolerations"] = tolerations.with_defaults(spec["tolerations"])
-        spec = with_pod_level(self._runtimes.apply(spec, title))
-        consistency.check(spec, title)
-        self.limits.check(namespace, spec, title)
+        spec = with_pod_level(self._runtimes.apply(spec))
+        consistency.check(spec, written, self.limits.givers(namespace))
+        self.limits.check(namespace, spec)
         return spec
+
+    @staticmethod
+    def check_template(pod_spec: Mapping[str, Any], title: str) -> None:
+        """Refuse a template of a workload, which nothing is added to before. Raises the same errors as `spec`."""
+        written = with_pod_level(defaulted_pod_spec(pod_spec, title))
+        consistency.check(written, written)
 
     def stored(self, pod_spec: Mapping[str, Any], title: str) -> Spec:
         """The spec of a pod that was admitted before. Raises the same errors as `spec`."""
         spec = with_pod_level(defaulted_pod_spec(pod_spec, title))
         return {
             **spec,
-            **self.priorities.of(spec, title),
+            **self.priorities.of(spec),
             "tolerations": tolerations.with_defaults(spec["tolerations"]),
         }
 

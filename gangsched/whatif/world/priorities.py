@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gangsched.core.objects.priority_class import PriorityClass, PriorityClasses
-from gangsched.whatif.world.manifests import Manifest, ManifestError
+from gangsched.whatif.world.manifests import Manifest, ManifestError, NotAdmittedError
 
 SYSTEM_CLASSES = {
     "system-cluster-critical": PriorityClass(2_000_000_000),
@@ -36,38 +36,38 @@ class Priorities:
         if manifest.body.get("globalDefault") is True and (default is None or value < default):
             self._default = manifest.name
 
-    def of(self, spec: Mapping[str, Any], title: str) -> dict[str, Any]:
-        """The fields of the pod's priority and preemption as they are stored; `title` names it in messages.
+    def of(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of the pod's priority and preemption as they are stored.
 
         Raises:
-            ManifestError: the pod names an unknown PriorityClass.
+            NotAdmittedError: the pod names an unknown PriorityClass.
         """
         name, value = spec.get("priorityClassName"), spec.get("priority")
         if name not in self.classes:
             if isinstance(value, int):
                 return {"priority": value}
             if name:
-                raise _missing(name, title)
+                raise _missing(name)
             name = self._default
         fields = self._given(name)
         if name is None:
             return fields
         return {**fields, "preemptionPolicy": "PreemptLowerPriority" if self.classes[name].preempts else "Never"}
 
-    def of_group(self, spec: Mapping[str, Any], title: str) -> dict[str, Any]:
-        """The fields of the priority of a PodGroup or CompositePodGroup of Kubernetes, which `title` names in messages.
+    def of_group(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of the priority of a PodGroup or CompositePodGroup of Kubernetes.
 
         Raises:
-            ManifestError: it names an unknown PriorityClass, or a priority that is not that of its PriorityClass.
+            NotAdmittedError: it names an unknown PriorityClass, or a priority that is not that of its PriorityClass.
         """
         name, value = spec.get("priorityClassName"), spec.get("priority")
         if name and name not in self.classes:
-            raise _missing(name, title)
+            raise _missing(name)
         fields = self._given(name or self._default)
         if value is not None and value != fields["priority"]:
             by = f"its PriorityClass {fields['priorityClassName']} gives" if "priorityClassName" in fields else ""
             why = f"spec.priority is {value}, and {by or 'without a PriorityClass it is'} {fields['priority']}"
-            raise ManifestError([f"{title}: the API server would refuse it, because {why}: remove it"])
+            raise NotAdmittedError([f"{why}: remove it"])
         return fields
 
     def _given(self, name: str | None) -> dict[str, Any]:
@@ -77,7 +77,5 @@ class Priorities:
         return {"priority": self.classes[name].value, "priorityClassName": name}
 
 
-def _missing(name: object, title: str) -> ManifestError:
-    return ManifestError(
-        [f"{title}: the API server would refuse it, because PriorityClass {name} is missing: add its manifest"]
-    )
+def _missing(name: object) -> NotAdmittedError:
+    return NotAdmittedError([f"PriorityClass {name} is missing: add its manifest"])

@@ -15,6 +15,7 @@ from gangsched.whatif.world.made import (
     made_pod,
     manager,
     number,
+    rests,
     with_init_container,
     with_parts,
 )
@@ -38,7 +39,7 @@ _BESIDE_HEAD = "SidecarMode"
 def ray_cluster(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     """Head and workers, with the containers that KubeRay adds to them."""
     spec = workload.spec
-    if spec.get("suspend") is True or manager(workload):
+    if rests(workload) or manager(workload):
         return
     head = mapping(spec.get("headGroupSpec"))
     groups: list[tuple[str, str, object, object, int]] = [
@@ -92,8 +93,7 @@ def _workers(workload: Manifest, group: Mapping[str, Any], name: str) -> int:
 def ray_job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     """The pods of a RayJob's RayCluster, then the one that submits the work, which needs the cluster to run."""
     spec = workload.spec
-    ended = mapping(workload.body.get("status")).get("jobDeploymentStatus") in ("Complete", "Failed")
-    if spec.get("suspend") is True or ended:
+    if rests(workload):
         return
     last = ""
     if not spec.get("clusterSelector"):

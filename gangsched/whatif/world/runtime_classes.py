@@ -11,7 +11,7 @@ from typing import Any
 from gangsched.kube.terms.pod_defaults import is_other_overhead, other_value
 from gangsched.whatif.world import tolerations
 from gangsched.whatif.world.defaults import Spec, check_quantities
-from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping
+from gangsched.whatif.world.manifests import Manifest, NotAdmittedError, mapping
 
 
 class RuntimeClasses:
@@ -29,26 +29,26 @@ class RuntimeClasses:
         check_quantities(_overhead(manifest), f"{manifest}: overhead.podFixed")
         self._classes[manifest.name] = manifest
 
-    def apply(self, spec: Spec, title: str) -> Spec:
-        """The spec with what its RuntimeClass adds; `title` names the pod or workload in messages.
+    def apply(self, spec: Spec) -> Spec:
+        """The spec with what its RuntimeClass adds.
 
         Raises:
-            ManifestError: the class is missing, or contradicts the pod.
+            NotAdmittedError: the class is missing, or contradicts the pod.
         """
         name = spec.get("runtimeClassName")
         runtime_class = self._classes.get(str(name)) if name else None
         if name and runtime_class is None:
-            raise _refusal(title, f"RuntimeClass {name} is missing", "add its manifest")
+            raise NotAdmittedError([f"RuntimeClass {name} is missing: add its manifest"])
         overhead = _overhead(runtime_class) if runtime_class is not None else None
         if is_other_overhead(mapping(overhead), mapping(spec.get("overhead"))):
-            raise _refusal(title, "its overhead is not that of its RuntimeClass", "remove spec.overhead")
+            raise NotAdmittedError(["its overhead is not that of its RuntimeClass: remove spec.overhead"])
         if runtime_class is None:
             return spec
         result = {**spec, "overhead": overhead} if overhead else spec
         scheduling = mapping(runtime_class.body.get("scheduling"))
         selector, own = mapping(scheduling.get("nodeSelector")), mapping(spec.get("nodeSelector"))
         if other := other_value(selector, own):
-            raise _refusal(title, f"RuntimeClass {name} requires another value of {other}", "change spec.nodeSelector")
+            raise NotAdmittedError([f"RuntimeClass {name} requires another value of {other}: change spec.nodeSelector"])
         if scheduling:
             result = {
                 **result,
@@ -60,7 +60,3 @@ class RuntimeClasses:
 
 def _overhead(manifest: Manifest) -> Mapping[str, Any]:
     return mapping(mapping(manifest.body.get("overhead")).get("podFixed"))
-
-
-def _refusal(title: str, why: str, remedy: str) -> ManifestError:
-    return ManifestError([f"{title}: the API server would refuse it, because {why}: {remedy}"])

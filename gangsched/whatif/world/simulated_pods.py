@@ -12,9 +12,10 @@ from gangsched.kube import wire
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from gangsched.kube.reading.pod_values import decode_pod, pod_value
 from gangsched.kube.workloads.workload_table import Workloads
+from gangsched.whatif.world import consistency
 from gangsched.whatif.world.contents import World
 from gangsched.whatif.world.made import MadePod
-from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping
+from gangsched.whatif.world.manifests import Manifest, ManifestError, NotAdmittedError, admitted_as, mapping
 from gangsched.whatif.world.offered import Offered
 from gangsched.whatif.world.pod_admission import Admission
 from gangsched.whatif.world.stored import Stored
@@ -40,11 +41,13 @@ class Pods:
         """
         body, title = {**manifest.body, "metadata": metadata}, str(manifest)
         if manifest.metadata.get("uid"):
-            self._world.pods.append(
-                self._read({**body, "spec": self._admission.stored(manifest.spec, title)}, manifest)
-            )
+            with admitted_as(manifest):
+                spec = self._admission.stored(manifest.spec, title)
+            self._world.pods.append(self._read({**body, "spec": spec}, manifest))
             return
-        spec = self._admission.spec(manifest.namespace, manifest.spec, title)
+        with admitted_as(manifest):
+            consistency.check_labels(body)
+            spec = self._admission.spec(manifest.namespace, manifest.spec, title)
         if why := self._admission.quotas.refusal(manifest.namespace, spec):
             self._world.refused.append(f"{manifest}: the pod is not created, because {why}")
         else:
@@ -54,17 +57,20 @@ class Pods:
         """Add the pods that the controller of this workload creates, with this creation time.
 
         Raises:
-            ManifestError: the API server would refuse them.
+            ManifestError: the API server would refuse the workload.
         """
-        admitted: dict[int, Mapping[str, Any]] = {}
+        with admitted_as(workload):
+            consistency.check_labels(workload.body)
+        admitted: dict[int, tuple[Mapping[str, Any], str]] = {}
         uids: dict[str, str] = {}
         refused: dict[str, str] = {}
         for made_pod in made_pods:
             template = id(made_pod.template)
             if template not in admitted:
-                admitted[template] = self._admission.spec(workload.namespace, made_pod.template, str(workload))
-            spec = {**admitted[template], "volumes": made_pod.volumes}
-            if why := refused.get(made_pod.after) or self._admission.quotas.refusal(workload.namespace, spec):
+                admitted[template] = self._of_template(workload, made_pod.template)
+            spec, why = admitted[template]
+            spec = {**spec, "volumes": made_pod.volumes}
+            if why := refused.get(made_pod.after) or why or self._refusal(workload, made_pod, spec):
                 refused[made_pod.name] = why
                 continue
             self._add_claims(workload, made_pod)
@@ -82,9 +88,27 @@ class Pods:
             clause = f"{len(refused)} of its {len(made_pods)} pods are not created"
             self._world.refused.append(f"{workload}: {clause}, because {why}")
 
+    def _of_template(self, workload: Manifest, template: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+        """The spec of the pods of the workload's template as it is admitted, or why it is not."""
+        title = str(workload)
+        with admitted_as(workload):
+            self._admission.check_template(template, title)
+        try:
+            return self._admission.spec(workload.namespace, template, title), ""
+        except NotAdmittedError as error:
+            return {}, str(error)
+
+    def _refusal(self, workload: Manifest, pod: MadePod, spec: Mapping[str, Any]) -> str:
+        """Why the pod with this spec, or a claim of it, is not admitted; empty if they are, which are then counted."""
+        try:
+            for claim in pod.claims.values():
+                self._admission.limits.check_claim(workload.namespace, mapping(claim.get("spec")))
+        except NotAdmittedError as error:
+            return str(error)
+        return self._admission.quotas.refusal(workload.namespace, spec)
+
     def _add_claims(self, workload: Manifest, pod: MadePod) -> None:
         for name, claim in pod.claims.items():
-            self._admission.limits.check_claim(workload.namespace, mapping(claim.get("spec")), str(workload))
             named = {**claim, "metadata": {"name": name}}
             accepted(workload, self._stored.add_claim, workload.namespace, named)
 

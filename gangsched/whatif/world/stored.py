@@ -6,13 +6,14 @@ volume is bound to it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from gangsched.core.objects.volumes import StorageKey, StorageKind, StorageObject, Volume, VolumeClaim
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.volumes import StorageClass, StorageKey, StorageKind, StorageObject, Volume, VolumeClaim
 from gangsched.kube.reading.storage_values import CLASS
 from gangsched.kube.reading.watched_resources import STORAGE
 from gangsched.whatif.world.manifests import Manifest, mapping
@@ -45,6 +46,7 @@ class Stored:
             if mapping(manifest.metadata.get("annotations")).get(DEFAULT_CLASS) == "true"
         ]
         self._default = defaults[-1].name if defaults else ""
+        self._classless: set[StorageKey] = set()
 
     def add(self, manifest: Manifest) -> None:
         """Add the object, unless it exists.
@@ -68,6 +70,8 @@ class Stored:
         classless = spec.get("storageClassName") is None and CLASS not in mapping(metadata.get("annotations"))
         if classless and self._default:
             spec = {**spec, "storageClassName": self._default}
+        elif classless and not metadata.get("uid"):
+            self._classless.add((namespace, str(metadata.get("name"))))
         self._put(StorageKind.CLAIM, {**body, "metadata": {**metadata, "namespace": namespace}, "spec": spec})
 
     def add_claims_of(self, pod: Mapping[str, Any]) -> None:
@@ -91,6 +95,39 @@ class Stored:
             if isinstance(volume, Volume) and volume.available and (volume.claimed_by or key)[:2] == key:
                 claims[key] = replace(claim, bound=True)
                 volumes[volume.key] = replace(volume, available=False)
+
+    def doubts(self, pods: Iterable[Pod]) -> Iterator[str]:
+        """A sentence for each StorageClass whose claims these pods use, and may be bound to volumes not known here."""
+        told = set()
+        keys = (
+            (pod.namespace, name)
+            for pod in pods
+            if not pod.node
+            for name in (*pod.volume_claims, *pod.own_volume_claims)
+        )
+        for key in dict.fromkeys(keys):
+            claim = self.objects[StorageKind.CLAIM].get(key)
+            if not isinstance(claim, VolumeClaim) or claim.bound or claim.volume or claim.storage_class in told:
+                continue
+            if why := self._why_elsewhere(claim):
+                told.add(claim.storage_class)
+                yield f"PersistentVolumeClaim {claim.namespace}/{claim.name} is not bound, and {why}"
+
+    def _why_elsewhere(self, claim: VolumeClaim) -> str:
+        """Why the claim may be bound to a volume that is not known here, and what to do, a clause; else empty."""
+        name = claim.storage_class
+        if not name:
+            missing = "a default StorageClass" if claim.key in self._classless else ""
+            return f"the files do not contain {missing}: add its manifest" if missing else ""
+        found = self.objects[StorageKind.CLASS].get(("", name))
+        if not isinstance(found, StorageClass):
+            return f"the files do not contain StorageClass {name}: add its manifest"
+        if found.waits or not found.provisions:
+            return ""
+        return (
+            f"StorageClass {name} binds claims before their pods are scheduled, to new volumes whose places are not "
+            "known here: add the bound claim and its PersistentVolume"
+        )
 
     def _put(self, kind: StorageKind, body: Mapping[str, Any]) -> None:
         storage_object = STORAGE[kind].read(msgspec.Raw(msgspec.json.encode(body)))[1]

@@ -11,7 +11,7 @@ from typing import Any
 
 from gangsched.whatif.world.builtin_workloads import part
 from gangsched.whatif.world.jobsets import JOB_SET, job_set
-from gangsched.whatif.world.made import Existing, MadePod, has_ended, number
+from gangsched.whatif.world.made import Existing, MadePod, number, rests
 from gangsched.whatif.world.manifests import Manifest, ManifestError, mapping, mappings
 
 _VERSION = "trainer.kubeflow.org/v1alpha1"
@@ -34,7 +34,7 @@ def train_job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
         ManifestError: the files do not contain its runtime, without which Trainer refuses it.
     """
     spec = workload.spec
-    if spec.get("suspend") is True or has_ended(workload, "Complete", "Failed"):
+    if rests(workload):
         return
     if existing.has_object(workload.namespace, "JobSet", workload.name):
         return
