@@ -405,3 +405,18 @@ def test_pods_are_counted_again_only_if_a_namespace_is_relabelled_and_a_question
     assert cluster.tallies.of([in_team]) == {in_team: {row: 1}}
     cluster.remove_namespace("default")
     assert cluster.tallies.of([in_team]) == {in_team: {}}
+
+
+def test_a_new_question_about_a_label_examines_the_pods_that_have_it(cluster):
+    """Each of a thousand groups may ask for its own pods, and would otherwise cost a scan of all."""
+    cluster.set_node(node("a"))
+    for at in range(50):
+        cluster.set_pod(pod(f"x{at}", node="a", labels={"app": f"x{at}", "tier": "back"}))
+    first, second = (of_term(anti(selector=(Requirement("app", "In", (f"x{at}",)),))) for at in range(2))
+    cluster.tallies.of([first])
+    looks, row = cluster.tallies.examined, cluster.capacity.rows["a"]
+    assert cluster.tallies.of([second]) == {second: {row: 1}}
+    assert cluster.tallies.examined <= looks + 2
+    cluster.tallies.add(pod("y", labels={"app": "y"}), row)
+    assert cluster.tallies.contradictions() == ["pods are not known by their label app"]
+    cluster.tallies.remove(pod("y", labels={"app": "y"}), row)
