@@ -70,7 +70,7 @@ class There(NamedTuple):
 
 
 class Tallies:
-    """The number of matching pods by question and row.
+    """The number of matching pods by question and row; those of `_stale` questions are found anew once one is asked.
 
     `forgetful`: questions were dropped, so `add` and `remove` may no longer report a question that a parked gang has.
     """
@@ -82,6 +82,7 @@ class Tallies:
         self._pods = LabelledPods(placed)
         self._index: TermIndex[Question] = TermIndex()
         self._counts: dict[Question, dict[int, int]] = {}
+        self._stale: set[Question] = set()
 
     def __bool__(self) -> bool:
         return bool(self._counts)
@@ -96,6 +97,10 @@ class Tallies:
 
         The pods that may match are examined once, however many of the questions are new.
         """
+        questions = [*questions]
+        if not self._stale.isdisjoint(questions):
+            self._counts |= self._counted(self._stale)
+            self._stale.clear()
         found = {question: self._counts.pop(question, None) for question in questions}
         new = self._counted([question for question, rows in found.items() if rows is None])
         known = {question: new[question] if rows is None else rows for question, rows in found.items()}
@@ -113,8 +118,9 @@ class Tallies:
             return ()
         found = list(self._asking(pod))
         for question in found:
-            rows = self._counts[question]
-            rows[row] = rows.get(row, 0) + 1
+            if question not in self._stale:
+                rows = self._counts[question]
+                rows[row] = rows.get(row, 0) + 1
         return found
 
     def remove(self, pod: Pod, row: int) -> Sequence[Question]:
@@ -124,19 +130,21 @@ class Tallies:
             return ()
         found = list(self._asking(pod))
         for question in found:
-            uncount(self._counts[question], row)
+            if question not in self._stale:
+                uncount(self._counts[question], row)
         return found
 
     def namespaces_changed(self) -> None:
-        """Recount the questions that use namespace labels, after the labels of a namespace have changed."""
-        self._counts |= self._counted(
-            [question for question in self._counts if any(term.namespace_selector for term in question.terms)]
+        """Recount the questions that use namespace labels once they are asked: those of a namespace have changed."""
+        self._stale.update(
+            question for question in self._counts if any(term.namespace_selector for term in question.terms)
         )
 
     def contradictions(self) -> list[str]:
         """A sentence for each question whose counts differ from the pods."""
         counted = self._counted(self._counts)
-        wrong = [question for question, rows in self._counts.items() if rows != counted[question]]
+        known = self._counts.items()
+        wrong = [question for question, rows in known if question not in self._stale and rows != counted[question]]
         return [f"pods are miscounted for {question}" for question in wrong] + [
             *self._pods.contradictions(self._index.keys)
         ]
@@ -164,6 +172,7 @@ class Tallies:
 
     def _drop(self, question: Question) -> None:
         del self._counts[question]
+        self._stale.discard(question)
         self._index.drop(question, *question.terms)
         self._pods.keep(self._index.keys)
         self.forgetful = True
