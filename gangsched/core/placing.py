@@ -210,7 +210,7 @@ class Placing:
                 parts.begin(gang, [pod for pod, _ in found.assignments])
             self._bind(gang, found.assignments, above=joint)
         elif isinstance(found, Refusal):
-            gang.wait.refuse_members({pod.uid: found for pod in members}, pause)
+            gang.wait.refuse_members({pod.uid: found for pod in members}, pause, since=self._queue.reliefs)
             self._outcome.refuse(found.reason, len(members))
         return not isinstance(found, Unfinished)
 
@@ -225,7 +225,7 @@ class Placing:
             terms = self._assessments[gang.key].terms
             ask = whole(gang, terms, members, need=Need(1), nodes=filter(None, nodes))
             found = place_each(self.snapshot, self._avoiding(gang, ask, pause), self._state.recent_requests)
-            gang.wait.refuse_members(found.refused, pause)
+            gang.wait.refuse_members(found.refused, pause, since=self._queue.reliefs)
             for refusal in found.refused.values():
                 self._outcome.refuse(refusal.reason)
             for refusal in {id(refusal): refusal for refusal in found.refused.values()}.values():
@@ -235,7 +235,7 @@ class Placing:
             self._bind(gang, [place for place in found.places if not place[0].name])
             members = found.left
         if not members and gang.wait.refused_members:
-            gang.wait.park()
+            gang.wait.park_members(self._queue.reliefs)
         return members
 
     def _avoiding(self, gang: Gang, ask: Ask, pause: Pause) -> Ask:

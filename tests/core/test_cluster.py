@@ -389,8 +389,8 @@ def test_a_port_that_nobody_takes_any_more_is_forgotten_with_its_row(cluster):
     assert known_by(cluster, NodePorts).state() == ({}, {})
 
 
-def test_pods_are_counted_again_only_if_a_namespace_is_relabelled_and_a_question_looks_at_its_labels(cluster):
-    """Thousands of nodes may be relabelled in a row, and each change would otherwise cost a scan of all pods."""
+def test_pods_are_counted_again_only_when_a_question_about_the_labels_of_a_relabelled_namespace_is_asked(cluster):
+    """Thousands of nodes or namespaces may be relabelled in a row; else each change would cost a scan of all pods."""
     cluster.set_node(node("a", labels={"zone": "east"}))
     cluster.set_pod(pod("x", node="a", labels={"app": "web"}))
     in_namespace, in_team = of_term(anti()), of_term(anti(namespaces=(), namespace_selector=TEAM_A))
@@ -401,7 +401,26 @@ def test_pods_are_counted_again_only_if_a_namespace_is_relabelled_and_a_question
     assert cluster.tallies.examined == looks
     row = cluster.capacity.rows["a"]
     assert cluster.tallies.of([in_namespace, in_team]) == {in_namespace: {row: 1}, in_team: {}}
+    looks = cluster.tallies.examined
+    for at in range(10):
+        cluster.set_namespace(f"x{at}", (("team", "a"),))
     cluster.set_namespace("default", (("team", "a"),))
+    assert cluster.tallies.examined == looks
     assert cluster.tallies.of([in_team]) == {in_team: {row: 1}}
     cluster.remove_namespace("default")
     assert cluster.tallies.of([in_team]) == {in_team: {}}
+
+
+def test_a_new_question_about_a_label_examines_the_pods_that_have_it(cluster):
+    """Each of a thousand groups may ask for its own pods, and would otherwise cost a scan of all."""
+    cluster.set_node(node("a"))
+    for at in range(50):
+        cluster.set_pod(pod(f"x{at}", node="a", labels={"app": f"x{at}", "tier": "back"}))
+    first, second = (of_term(anti(selector=(Requirement("app", "In", (f"x{at}",)),))) for at in range(2))
+    cluster.tallies.of([first])
+    looks, row = cluster.tallies.examined, cluster.capacity.rows["a"]
+    assert cluster.tallies.of([second]) == {second: {row: 1}}
+    assert cluster.tallies.examined <= looks + 2
+    cluster.tallies.add(pod("y", labels={"app": "y"}), row)
+    assert cluster.tallies.contradictions() == ["pods are not known by their label app"]
+    cluster.tallies.remove(pod("y", labels={"app": "y"}), row)

@@ -289,6 +289,34 @@ def test_a_group_of_many_different_members_without_room_is_tried_once_for_each_r
     assert sum(bool(machine.cluster.node_of(each.uid)) for each in several) == 1
 
 
+def test_a_search_for_many_different_members_that_takes_many_calls_ends(monkeypatch):
+    """Regression: the group's own bucket was made behind the search, and open at once."""
+    monkeypatch.setattr(units, "CALL", 6_000)
+    machine = Machine(Policy(default_max_schedule_time_s=1e6))
+    several = [pod(f"a-{at:02}", cpu=50 + at) for at in range(2 * parking.MOST_ASKED)]
+    events = [NodeSeen(node(cpu=8)), GroupSeen(group("a", min_member=1)), *map(PodSeen, [pod("a-first"), *several])]
+    assert at_rest(machine, 1.0, *events, Synced()) == ["a-first"]
+    at_rest(machine, 2.0, TimePassed())
+    assert sum(machine.stats().refusals.values()) == len(several)
+    assert at_rest(machine, 3.0, NodeSeen(node("large", cpu=51))) == ["a-00"]
+
+
+def test_what_is_freed_while_such_a_search_goes_on_counts(monkeypatch):
+    """Others are parked, so that what was freed is forgotten once it has helped none of them."""
+    monkeypatch.setattr(units, "CALL", 6_000)
+    machine = Machine(Policy(default_max_schedule_time_s=1e6))
+    several = [pod(f"a-{at:02}", cpu=50 + at) for at in range(2 * parking.MOST_ASKED)]
+    other = [GroupSeen(group("b", min_member=1)), PodSeen(pod("b-0", gpu=1))]
+    at_rest(machine, 1.0, NodeSeen(node(cpu=8)), *other, Synced())
+    machine.handle([GroupSeen(group("a", min_member=1)), *map(PodSeen, [pod("a-first"), *several])], 2.0)
+    refused = machine.gangs[key("a")].wait.refused_members
+    while not refused:
+        machine.handle([TimePassed()], 2.0)
+    assert several[0].uid in refused
+    assert several[-1].uid not in refused
+    assert at_rest(machine, 2.0, NodeSeen(node("large", cpu=50))) == ["a-00"]
+
+
 def at_rest(machine: Machine, now: float, *events: Event) -> list[str]:
     """Give the machine these events, let it finish, and return the names of the pods whose bindings it sends."""
     effects = machine.handle(list(events), now)

@@ -7,11 +7,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 
 import pytest
 from msgspec.structs import replace
 
+from bench import bytecodes
 from gangsched.config.settings import Settings
 from gangsched.core.machine import Machine
 from gangsched.core.membership import rechecking, restarts
@@ -20,6 +22,7 @@ from gangsched.core.objects.effects import BindPod, Effect, EmitEvent, WithdrawB
 from gangsched.core.objects.events import Event, GroupSeen, NodeSeen, PodGone, PodSeen, Synced, TimePassed
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.results import BindRefused, Refused
 from gangsched.core.objects.shape import PodTerm, Requirement, Spread
 from gangsched.core.objects.workload import Workload
 from gangsched.core.planning import budget as units
@@ -287,3 +290,20 @@ def test_a_large_gang_that_has_just_become_complete_goes_before_a_less_important
     effects = machine.handle([*members[300:], *other], 100.001)
     effects += machine.handle([TimePassed()], 100.001)
     assert {effect.name.partition("-")[0] for effect in effects if isinstance(effect, BindPod)} == {"large"}
+
+
+# Refused bindings
+
+
+def test_refused_bindings_cost_as_much_each_however_many_there_are():
+    """Regression: each of them looked at the bindings of all members, thousands of times thousands."""
+    work = {}
+    for number in (50, 200):
+        machine = Machine(Policy())
+        nodes = [NodeSeen(node(f"n{at}", cpu=50)) for at in range(number // 50)]
+        members = [GroupSeen(group("a", min_member=number)), *map(PodSeen, pods("a", number))]
+        sent = machine.handle([*nodes, *members, Synced()], 1000.0)
+        refused = [BindRefused(each.uid, each.node, Refused.DENIED, "no") for each in sent if isinstance(each, BindPod)]
+        assert len(refused) == number
+        work[number] = bytecodes.counted(partial(machine.handle, refused, 1000.1)).total()
+    assert work[200] < 5 * work[50]

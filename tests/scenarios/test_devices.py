@@ -8,11 +8,19 @@ from msgspec.structs import replace
 from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.devices import AllocatedDevice, Allocation, DeviceKind
 from gangsched.core.objects.effects import PatchPodCondition, Prebind, UndoPrebinding
-from gangsched.core.objects.offered_devices import Capacity, Device, DeviceTaint, DeviceTaintRule, ResourceSlice
+from gangsched.core.objects.offered_devices import (
+    Capacity,
+    Device,
+    DeviceTaint,
+    DeviceTaintRule,
+    ResourceSlice,
+    SelectorResult,
+)
 from gangsched.core.objects.pod import DeviceUse
 from gangsched.core.objects.prebindings import UseDevices
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.shape import NodeTerm, Requirement
+from gangsched.kube.cel.device_selectors import CelSelector
 from tests.builders import group, node, pod
 from tests.gadgets import DRIVER, GPUS, asks, device_claim, gpu, gpus, wishes
 from tests.harness import Course, Harness
@@ -188,6 +196,24 @@ def test_an_expression_that_fails_for_some_device_refuses_the_pod_and_is_named(h
     harness.wait(3)
     assert harness.bound() == []
     assert where in harness.condition("default/a").message
+
+
+@pytest.mark.without("all", why="counts what one leader does")
+def test_an_expression_is_evaluated_once_for_each_device_whatever_the_requests_are_called(monkeypatch) -> None:
+    """Each claim of a gang may name its request otherwise, and count or tolerate something else."""
+    evaluated: list[Device] = []
+
+    def evaluate(_self: CelSelector, _driver: str, device: Device) -> SelectorResult:
+        evaluated.append(device)
+        return SelectorResult.TRUE
+
+    monkeypatch.setattr(CelSelector, "evaluate", evaluate)
+    harness = Harness.of(*(node(f"n{at}", cpu="8") for at in range(2)), group(min_member=4))
+    named = [device_claim(f"a-{at}", wishes(asks(name=f"gpu-{at}"))) for at in range(4)]
+    harness.offer(GPUS, *(gpus(f"n{at}", 3) for at in range(2)), *named)
+    harness.add(*members(4))
+    harness.wait(3)
+    assert (len(harness.bound()), len(evaluated)) == (4, 6)
 
 
 @pytest.mark.parametrize("which", [{}, {"driver": DRIVER}, {"pool": "n"}, {"device": "gpu-0"}])

@@ -16,9 +16,11 @@ from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.constraints.node_rows import Nodes
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.devices import DeviceRequest, DeviceWishes
-from gangsched.core.objects.offered_devices import Device, ResourceSlice, SelectorResult
+from gangsched.core.objects.offered_devices import Device, ResourceSlice, Selector, SelectorResult
 
 _NOTHING = Offers()
+_Choice = tuple[str, tuple[Selector, ...], int]
+"""All by which devices are selected: the class and the expressions of a request, and the row."""
 _KEPT = 1 << 20
 """Limit for the number of cached results, some of claims that no longer exist; at the limit all are dropped."""
 
@@ -33,8 +35,8 @@ class DeviceSupply:
         self._affinity = affinity
         self._known_at = (-1, -1)
         self._offers: dict[int, Offers] = {}
-        self._selected: dict[tuple[DeviceRequest, int], tuple[int, ...]] = {}
-        self._failing: dict[tuple[DeviceRequest, int], str] = {}
+        self._selected: dict[_Choice, tuple[int, ...]] = {}
+        self._failing: dict[_Choice, str] = {}
         self._only_on: dict[tuple[str, str], frozenset[int]] = {}
 
     def offers(self, row: int) -> Offers:
@@ -50,13 +52,14 @@ class DeviceSupply:
     def selected(self, request: DeviceRequest, row: int) -> Sequence[int]:
         """The row's offers, by number, that the request and its class select."""
         offers = self.offers(row)
-        found = self._selected.get((request, row))
+        choice = _choice(request, row)
+        found = self._selected.get(choice)
         if found is None:
             if len(self._selected) >= _KEPT:
                 self._selected.clear()
                 self._failing.clear()
             found = tuple(at for at, offer in enumerate(offers.devices) if self._selects(request, offer, row))
-            self._selected[request, row] = found
+            self._selected[choice] = found
         return found
 
     def failure(self, wishes: DeviceWishes) -> str:
@@ -65,8 +68,8 @@ class DeviceSupply:
         for request in wishes.every:
             for row in rows:
                 self.selected(request, row)
-                if (request, row) in self._failing:
-                    return self._failing[request, row]
+                if (failure := self._failing.get(_choice(request, row))) is not None:
+                    return failure
         return ""
 
     def _selects(self, request: DeviceRequest, offer: Offer, row: int) -> bool:
@@ -76,7 +79,7 @@ class DeviceSupply:
         for selector in (*device_class.selectors, *request.selectors):
             result = selector.evaluate(offer.key[0], offer.device)
             if result is SelectorResult.ERROR:
-                self._failing.setdefault((request, row), selector.failure())
+                self._failing.setdefault(_choice(request, row), selector.failure())
             if result is not SelectorResult.TRUE:
                 return False
         return True
@@ -145,3 +148,7 @@ class DeviceSupply:
             if not part.per_device or row in self._only_on[part.name, device.name]
         )
         return Offers(tuple(offers), not any(each.broken for each in pools))
+
+
+def _choice(request: DeviceRequest, row: int) -> _Choice:
+    return request.device_class, request.selectors, row

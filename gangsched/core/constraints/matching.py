@@ -75,14 +75,14 @@ class TermIndex(Generic[Item]):
     def enter(self, item: Item, *terms: PodTerm) -> None:
         """Add the item; `candidates` finds it for each pod that all these terms may match."""
         self.keys.update(_keys(terms))
-        for anchor in _anchors(terms[0]):
+        for anchor in anchors_of(terms[0]):
             self._by_anchor.setdefault(anchor, {})[item] = None
 
     def drop(self, item: Item, *terms: PodTerm) -> None:
         """Remove the item, which was entered with these terms."""
         for key in _keys(terms):
             uncount(self.keys, key)
-        for anchor in _anchors(terms[0]):
+        for anchor in anchors_of(terms[0]):
             items = self._by_anchor[anchor]
             del items[item]
             if not items:
@@ -102,7 +102,8 @@ def _keys(terms: Iterable[PodTerm]) -> frozenset[str]:
     return frozenset(requirement.key for term in terms for requirement in term.selector or ())
 
 
-def _anchors(term: PodTerm) -> frozenset[_Anchor]:
+def anchors_of(term: PodTerm) -> frozenset[_Anchor]:
+    """The anchors of which a pod must have one for the term to match it."""
     if term.selector is None:
         return frozenset()
     for requirement in term.selector:

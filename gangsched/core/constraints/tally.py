@@ -7,7 +7,7 @@ start from those counts and follow the members placed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gangsched.core.constraints.column import uncount
+from gangsched.core.constraints.labelled_pods import LabelledPods, Placed
 from gangsched.core.constraints.matching import Matchable, TermIndex, term_matches
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.pod import Pod
@@ -23,8 +24,6 @@ from gangsched.core.objects.shape import PodTerm, Shape, Spread
 
 MOST_CACHED = 4096
 """Limit for the number of questions that are kept up to date; the least recently asked is dropped first."""
-Placed = Callable[[], Iterable[tuple[Pod, int]]]
-"""A function that returns the pods that count on known nodes, each with its row."""
 
 
 class Question(Struct, frozen=True, gc=False, cache_hash=True):
@@ -71,28 +70,37 @@ class There(NamedTuple):
 
 
 class Tallies:
-    """The number of matching pods by question and row.
+    """The number of matching pods by question and row; those of `_stale` questions are found anew once one is asked.
 
-    `examined` counts the pods and terms that were examined for new questions.
     `forgetful`: questions were dropped, so `add` and `remove` may no longer report a question that a parked gang has.
     """
 
     def __init__(self, namespaces: Mapping[str, Mapping[str, str]], placed: Placed) -> None:
         self.forgetful = False
-        self.examined = 0
         self.namespaces = namespaces
-        self._placed = placed
+        self._matched = 0
+        self._pods = LabelledPods(placed)
         self._index: TermIndex[Question] = TermIndex()
         self._counts: dict[Question, dict[int, int]] = {}
+        self._stale: set[Question] = set()
 
     def __bool__(self) -> bool:
         return bool(self._counts)
 
+    @property
+    def examined(self) -> int:
+        """Number of the pods and terms that were examined for new questions."""
+        return self._matched + self._pods.examined
+
     def of(self, questions: Iterable[Question]) -> Mapping[Question, Mapping[int, int]]:
         """For each of the questions, the number of matching pods by row, without zeros; read-only.
 
-        All pods are examined once, however many of the questions are new.
+        The pods that may match are examined once, however many of the questions are new.
         """
+        questions = [*questions]
+        if not self._stale.isdisjoint(questions):
+            self._counts |= self._counted(self._stale)
+            self._stale.clear()
         found = {question: self._counts.pop(question, None) for question in questions}
         new = self._counted([question for question, rows in found.items() if rows is None])
         known = {question: new[question] if rows is None else rows for question, rows in found.items()}
@@ -105,34 +113,41 @@ class Tallies:
 
     def add(self, pod: Pod, row: int) -> Sequence[Question]:
         """Count the pod on the row. Returns the questions that it counts for."""
+        self._pods.add(pod, row)
         if not self._counts:
             return ()
         found = list(self._asking(pod))
         for question in found:
-            rows = self._counts[question]
-            rows[row] = rows.get(row, 0) + 1
+            if question not in self._stale:
+                rows = self._counts[question]
+                rows[row] = rows.get(row, 0) + 1
         return found
 
     def remove(self, pod: Pod, row: int) -> Sequence[Question]:
         """Stop counting a pod that was added before. Returns the questions that it counted for."""
+        self._pods.remove(pod, row)
         if not self._counts:
             return ()
         found = list(self._asking(pod))
         for question in found:
-            uncount(self._counts[question], row)
+            if question not in self._stale:
+                uncount(self._counts[question], row)
         return found
 
     def namespaces_changed(self) -> None:
-        """Recount the questions that use namespace labels, after the labels of a namespace have changed."""
-        self._counts |= self._counted(
-            [question for question in self._counts if any(term.namespace_selector for term in question.terms)]
+        """Recount the questions that use namespace labels once they are asked: those of a namespace have changed."""
+        self._stale.update(
+            question for question in self._counts if any(term.namespace_selector for term in question.terms)
         )
 
     def contradictions(self) -> list[str]:
         """A sentence for each question whose counts differ from the pods."""
         counted = self._counted(self._counts)
-        wrong = [question for question, rows in self._counts.items() if rows != counted[question]]
-        return [f"pods are miscounted for {question}" for question in wrong]
+        known = self._counts.items()
+        wrong = [question for question, rows in known if question not in self._stale and rows != counted[question]]
+        return [f"pods are miscounted for {question}" for question in wrong] + [
+            *self._pods.contradictions(self._index.keys)
+        ]
 
     def _asking(self, pod: Pod) -> Iterator[Question]:
         """The questions for which the pod counts."""
@@ -145,14 +160,10 @@ class Tallies:
         counts: dict[Question, dict[int, int]] = {question: {} for question in questions}
         for question in questions:
             index.enter(question, *question.terms)
-        alike: dict[tuple[Matchable, bool], dict[int, int]] = {}
-        for pod, row in self._placed() if counts else ():
-            rows = alike.setdefault((Matchable(pod.namespace, pod.labels), pod.terminating), {})
-            rows[row] = rows.get(row, 0) + 1
-            self.examined += 1
-        for (known, terminating), rows in alike.items():
+        pods = self._pods.candidates(question.terms[0] for question in questions)
+        for (known, terminating), rows in pods.items():
             for question in index.candidates(known):
-                self.examined += 1
+                self._matched += 1
                 if not (question.staying and terminating) and question.matches(known, self.namespaces):
                     there = counts[question]
                     for row, number in rows.items():
@@ -161,7 +172,9 @@ class Tallies:
 
     def _drop(self, question: Question) -> None:
         del self._counts[question]
+        self._stale.discard(question)
         self._index.drop(question, *question.terms)
+        self._pods.keep(self._index.keys)
         self.forgetful = True
 
 

@@ -166,11 +166,10 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, t
     binding.failed(event.message, retry_at=now + max(wait_s, event.retry_after_s))
     if event.why not in FOR_GOOD:
         return False
-    states = {each.state for uid, each in gang.operations.bindings.items() if part is None or uid in part.members}
-    on_nodes = any(pod.node for pod in gang.live() if part is None or pod.uid in part.members)
-    if states == {BindState.HELD} and not on_nodes:
+    inside = None if part is None else part.members
+    if _are_all_held(gang, inside) and not _is_any_on_node(gang, inside):
         return True
-    if (tries.nodes > 1 or tries.here > TRIES_ON_A_NODE) and (on_nodes or BindState.BOUND in states):
+    if (tries.nodes > 1 or tries.here > TRIES_ON_A_NODE) and _is_any_bound(gang, inside):
         gang.operations.doubted.add(event.uid)
     if tries.here == TRIES_ON_A_NODE:
         if part is None:
@@ -179,6 +178,24 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, t
             part.complaint = event.message
         release(gang, cluster, event.uid)
     return False
+
+
+def _are_all_held(gang: Gang, part: Container[str] | None) -> bool:
+    # From the last one: thousands of answers arrive in about the order in which the bindings were sent.
+    several = reversed(gang.operations.bindings.items())
+    return all(binding.state is BindState.HELD for uid, binding in several if part is None or uid in part)
+
+
+def _is_any_on_node(gang: Gang, part: Container[str] | None) -> bool:
+    pods = gang.observed.pods.values() if gang.observed.traits.bound else ()
+    return any(pod.node and (part is None or pod.uid in part) and gang.lives(pod) for pod in pods)
+
+
+def _is_any_bound(gang: Gang, part: Container[str] | None) -> bool:
+    # None is after all were refused and planned again, unless one was accepted, which begins a new count.
+    several = gang.operations.bindings.items() if part is not None or not gang.operations.attempt.replanned else ()
+    confirmed = any(binding.state is BindState.BOUND for uid, binding in several if part is None or uid in part)
+    return confirmed or _is_any_on_node(gang, part)
 
 
 def bar(gang: Gang, uid: str, message: str, now: float, *, longer_s: float = 0.0) -> None:

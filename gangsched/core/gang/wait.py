@@ -20,6 +20,8 @@ class Wait(Struct):
     """Why there is no room for the quorum."""
     refused_members: dict[str, Refusal] = field(default_factory=dict)
     """Why there is none for single members, by UID."""
+    refused_since: int = 0
+    """The number of improvements on nodes (`queueing.parking`) before the first of these was refused."""
     behind: GroupKey | None = None
     """The gang in its FIFO lane that it may not overtake."""
     pause: Pause = OPEN
@@ -73,10 +75,19 @@ class Wait(Struct):
         self.refusal, self.pause = refusal, pause
         self.parked = True
 
-    def refuse_members(self, refusals: Mapping[str, Refusal], pause: Pause) -> None:
-        """These single members do not fit, perhaps because of the pause."""
+    def refuse_members(self, refusals: Mapping[str, Refusal], pause: Pause, *, since: int) -> None:
+        """These single members do not fit after so many improvements on nodes, perhaps because of the pause."""
+        if not self.refused_members:
+            self.refused_since = since
         self.refused_members.update(refusals)
         self.pause = pause
+
+    def park_members(self, reliefs: int) -> None:
+        """Single members were refused; all are tried again if a node has improved since the first one was."""
+        if self.refused_since < reliefs:
+            self.try_all_again()
+        else:
+            self.parked = True
 
     def stand_behind(self, other: GroupKey | None) -> bool:
         """Wait for the gang that may not be overtaken, None if there is none. Returns whether there is one."""

@@ -60,7 +60,10 @@ class Bucket(Struct):
 
 
 class Parked:
-    """The buckets; the arrays hold one element for each class that a bucket lacks."""
+    """The buckets; the arrays hold one element for each class that a bucket lacks.
+
+    `reliefs` counts the improvements on nodes.
+    """
 
     def __init__(self) -> None:
         self.buckets: dict[Hashable, Bucket] = {}
@@ -70,7 +73,7 @@ class Parked:
         self._unknown: dict[str, set[int]] = {}
         self._noted: list[Hashable] = []
         self._fresh: dict[int, int] = {}
-        self._reliefs = 0
+        self.reliefs = 0
         self._amounts: IntArray = np.zeros((16, 4), dtype=np.int64)
         self._lacked: npt.NDArray[np.void] = np.zeros(16, dtype=_LACKED)
 
@@ -85,8 +88,10 @@ class Parked:
             by_asked = {gang.key: next(iter(by_asked.values()))}
         filed = (rank, tuple(by_asked))  # ordered: positions are freed in this order and reused by later buckets
         if self._asked_by.get(gang.key) != filed:
+            # The buckets noted for single members are forgotten by now if the search has taken many calls.
+            since = gang.wait.refused_since if gang.wait.refusal is None else 0
             for asked, refusal in by_asked.items():
-                insort(self._bucket(asked, refusal, capacity).waiting, (rank, gang.key))
+                insort(self._bucket(asked, refusal, capacity, since).waiting, (rank, gang.key))
             # Dropped only now, so that a bucket in which the gang stays never becomes empty.
             self.drop(gang.key)
             self._asked_by[gang.key] = filed
@@ -129,7 +134,7 @@ class Parked:
 
     def note(self, refusal: Refusal, snapshot: Snapshot) -> None:
         """Note what was missing on this snapshot: gangs that asked for it wait until as much is freed again."""
-        bucket = self._bucket(refusal.asked, refusal, snapshot.cluster.capacity)
+        bucket = self._bucket(refusal.asked, refusal, snapshot.cluster.capacity, self.reliefs)
         self._noted.append(refusal.asked)
         # If members depend on other pods, room for one may open room for others. A start waits for a sum of resources.
         exact = len(bucket.members) == 1 and not (bucket.within_domain or refusal.start is not None or refusal.by_parts)
@@ -138,14 +143,14 @@ class Parked:
 
     def settle(self, bucket: Bucket, *, lack: int = 1) -> None:
         """Close the bucket until something is freed for `lack` members of a class that it lacks."""
-        self._lacked[bucket.lacks] = (lack, 0, self._reliefs, False, False)
+        self._lacked[bucket.lacks] = (lack, 0, self.reliefs, False, False)
 
     def relieve(self, relief: Relief, capacity: Capacity) -> None:
         """Apply an improvement on nodes."""
-        self._reliefs += 1
-        if any(before <= self._reliefs - FEW for before in self._fresh.values()):  # too many to track separately
+        self.reliefs += 1
+        if any(before <= self.reliefs - FEW for before in self._fresh.values()):  # too many to track separately
             self._clear(capacity.free)
-        self._fresh |= dict.fromkeys(relief.rows, self._reliefs)
+        self._fresh |= dict.fromkeys(relief.rows, self.reliefs)
         for name in [name for name in self._unknown if capacity.column(name) is not None]:
             for at in sorted(self._unknown.pop(name)):
                 self._encode(at, capacity)
@@ -244,7 +249,7 @@ class Parked:
 
     # Internals
 
-    def _bucket(self, asked: Hashable, refusal: Refusal, capacity: Capacity) -> Bucket:
+    def _bucket(self, asked: Hashable, refusal: Refusal, capacity: Capacity, since: int) -> Bucket:
         bucket = self.buckets.get(asked)
         if bucket is None:
             members = list(refusal.classes)
@@ -256,7 +261,7 @@ class Parked:
                 at = self._vacant.pop() if self._vacant else self._grown()
                 bucket.lacks.append(at)
                 self._owner[at] = bucket
-                self._lacked[at] = (1, 0, 0, False, False)
+                self._lacked[at] = (1, 0, since, False, False)
                 self._encode(at, capacity)
         return bucket
 

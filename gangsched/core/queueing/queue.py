@@ -78,6 +78,11 @@ class Queue:
         """Number of these gangs that wait to be woken."""
         return len(self._lines) - len(self._since)
 
+    @property
+    def reliefs(self) -> int:
+        """Number of improvements on nodes that were applied."""
+        return self._refused.reliefs
+
     def wants_first(self, key: GroupKey) -> bool:
         """Whether the gang wants more from a cycle than members above its minimum."""
         rank = self._lines.rank(key)
