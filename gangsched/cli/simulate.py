@@ -147,7 +147,8 @@ def _simulate(arguments: argparse.Namespace, settings: Settings) -> int:
             print(shown(line))
     if world.doubts or not outcome.decisions:
         return UNKNOWN
-    return INCOMPLETE if arguments.fail_on_waiting and (_split(outcome)[1] or outcome.waiting_pods) else 0
+    incomplete = _split(outcome)[1] or outcome.waiting_pods or world.refused
+    return INCOMPLETE if arguments.fail_on_waiting and incomplete else 0
 
 
 def _nothing(world: World, names: Sequence[str]) -> str:

@@ -774,6 +774,13 @@ class TestOtherSystems:
         assert "already exists" in run(node(), body, body).errors[0]
 
 
+def test_pods_that_are_not_created_count_as_not_bound(run):
+    unadmitted = workload("Job", "j", pod_spec={"priorityClassName": "none"})
+    objects = (unadmitted, node(), group(), pod("p"))
+    assert run(*objects).status == 0
+    assert run(*objects, options=["--fail-on-waiting"]).status == 1
+
+
 def test_a_suspended_workload_is_named_beside_what_is_decided_and_alone(run):
     asleep = workload("Job", "asleep", suspend=True)
     told = "gangsched simulate: FILE, document 1: Job asleep: makes no pods, because spec.suspend is true: "
