@@ -56,6 +56,7 @@ class Intake:
                     self._contain(found, event, error)
         if self.distrusted:
             return
+        self._state.surroundings.conclude()
         self._hand_over()
         if now < self.alone_from:
             self._members.take_rivals()

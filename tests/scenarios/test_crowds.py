@@ -17,14 +17,26 @@ from bench import bytecodes
 from gangsched.config.settings import Settings
 from gangsched.core.machine import Machine
 from gangsched.core.membership import rechecking, restarts
+from gangsched.core.membership.members import Members
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.effects import BindPod, Effect, EmitEvent, WithdrawBinding
-from gangsched.core.objects.events import Event, GroupSeen, NodeSeen, PodGone, PodSeen, Synced, TimePassed
+from gangsched.core.objects.events import (
+    Event,
+    ForeignGroupSeen,
+    ForeignGroupsReplaced,
+    GroupSeen,
+    NodeSeen,
+    PodGone,
+    PodSeen,
+    Synced,
+    TimePassed,
+)
 from gangsched.core.objects.pod import Owner
+from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, Refused
 from gangsched.core.objects.shape import PodTerm, Requirement, Spread
-from gangsched.core.objects.workload import Workload
+from gangsched.core.objects.workload import Workload, WorkloadFacts
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.status import pod_events
@@ -307,3 +319,22 @@ def test_refused_bindings_cost_as_much_each_however_many_there_are():
         assert len(refused) == number
         work[number] = bytecodes.counted(partial(machine.handle, refused, 1000.1)).total()
     assert work[200] < 5 * work[50]
+
+
+# Changes of workloads
+
+
+def test_many_changes_of_a_workload_at_once_mark_its_gang_once(monkeypatch):
+    """The counts in a Job's status may change hundreds of times while the machine is busy, for thousands of pods."""
+    touched: list[str] = []
+    facts = WorkloadFacts("Job", api_version="batch/v1", size=4, completions=4, gang=True)
+    job = ForeignGroup("job", key("a"), "uid-a", 0.0, GroupSpec(4), workload=facts)
+    owner = Owner("Job", "a", "uid-a", "batch")
+    workload = Workload("job", "a", Declaration("a", objects=("job",)), uid="uid-a")
+    members = [pod(f"a-{at}", declaration=None, group="", owner=owner, workload=workload) for at in range(4)]
+    counted = Counted(NodeSeen(node(cpu=8)), ForeignGroupsReplaced("job", ()))
+    counted.handle(ForeignGroupSeen(job), *map(PodSeen, members))
+    counted.wait(5)
+    monkeypatch.setattr(Members, "touch", lambda _, uid: touched.append(uid))
+    counted.handle(*(ForeignGroupSeen(replace(job, workload=replace(facts, succeeded=at))) for at in range(1, 20)))
+    assert touched == [each.uid for each in members]

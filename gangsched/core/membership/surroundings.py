@@ -16,7 +16,7 @@ from gangsched.core.objects import events
 from gangsched.core.objects.declaration import COMPOSITE, NATIVE, GroupKey
 from gangsched.core.objects.devices import DeviceKind
 from gangsched.core.objects.node import Node
-from gangsched.core.objects.podgroup import ForeignGroup, without_status
+from gangsched.core.objects.podgroup import ForeignGroup, decisive, without_status
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.priority_class import PriorityClass
 from gangsched.core.objects.shape import Labels
@@ -39,6 +39,7 @@ class Surroundings:
         self._members = members
         self._assessments = assessments
         self._policy = policy
+        self._changed: dict[tuple[str, GroupKey], None] = {}
 
     def note(self, event: events.Event) -> None:
         """Apply the change of one such object, or a complete list of PriorityClasses."""
@@ -222,11 +223,13 @@ class Surroundings:
             named = self._members.undeclared.naming(key)
             self._redeclare(named)
             self._members.dirty.note(*(gang.key for uid in named if (gang := self._members.gang_of(uid)) is not None))
+        if new is not None and new.workload is not None and _terms(old) == _terms(new):
+            return  # `conclude` marks the gangs
         waits = self._members.foreign.awaited(dialect, key) is not None
         for gang in self._declared_by(dialect, key):
             if old is None or new is None or old.uid != new.uid:
                 self._members.tell(gang, Redeclared(over=old is not None and not waits))
-            elif (old.spec, old.error) != (new.spec, new.error):
+            elif _terms(old) != _terms(new):
                 self._members.tell(gang, TermsChanged())
         if new is None:
             self._members.undeclared.ended(dialect, key)
@@ -270,13 +273,19 @@ class Surroundings:
         either = new or old
         if either is None or either.workload is None:
             return
-        members = self._members
-        if _decisive(old) != _decisive(new):
-            self._redeclare(members.undeclared.of(either.dialect, key))
-        for place in ((either.dialect, key), *members.foreign.dependents(either.dialect, key)):
-            for uid in members.undeclared.of(*place):
-                members.touch(uid)
-            members.dirty.note(*self.resting.of(*place))
+        place = either.dialect, key
+        if decisive(old) != decisive(new):
+            self._redeclare(self._members.undeclared.of(*place))
+        self._changed |= dict.fromkeys([place, *self._members.foreign.dependents(*place)])
+
+    def conclude(self) -> None:
+        """Mark the gangs dirty whose workloads have changed: once, however many changes of one have just arrived."""
+        for place in self._changed:
+            self._declared_by(*place)
+            for uid in self._members.undeclared.of(*place):
+                self._members.touch(uid)
+            self._members.dirty.note(*self.resting.of(*place))
+        self._changed.clear()
 
     def _all_declared_by(self, dialect: str) -> list[Gang]:
         """Mark gangs of the dialect's objects dirty, including those at rest. Returns those with pods that use them."""
@@ -304,15 +313,5 @@ def uses(gang: Gang, dialect: str) -> bool:
     return any(say is not None and (dialect in say.objects or (dialect == NATIVE and say.passed_over)) for say in said)
 
 
-def _decisive(workload: ForeignGroup | None) -> object:
-    """The parts of a workload's object that decide whether its pods are gangs, and whether these say their size."""
-    if workload is None or workload.workload is None:
-        return None
-    return (
-        workload.uid,
-        workload.workload.gang,
-        workload.workload.least is not None,
-        workload.workload.remedy,
-        workload.workload.not_yet,
-        workload.spec.min_member if workload.spec is not None else None,
-    )
+def _terms(group: ForeignGroup | None) -> object:
+    return (group.uid, group.spec, group.error) if group is not None else None

@@ -214,3 +214,17 @@ class ForeignGroup(Struct, frozen=True, gc=False):
 def without_status(group: ForeignGroup | None) -> ForeignGroup | None:
     """The object as its users wrote it, without the phase or condition that gangsched itself may write."""
     return group if group is None or group.phase is None else replace(group, phase=None)
+
+
+def decisive(workload: ForeignGroup | None) -> object:
+    """The parts of a workload's object that decide whether its pods are gangs, and whether these say their size."""
+    if workload is None or workload.workload is None:
+        return None
+    return (
+        workload.uid,
+        workload.workload.gang,
+        workload.workload.least is not None,
+        workload.workload.remedy,
+        workload.workload.not_yet,
+        workload.spec.min_member if workload.spec is not None else None,
+    )
