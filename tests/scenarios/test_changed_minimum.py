@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from msgspec.structs import replace
 
@@ -11,15 +9,14 @@ from gangsched.config.settings import Settings
 from gangsched.core.gang.unrecorded import OUTAGE_S
 from gangsched.core.objects.declaration import NATIVE, GroupKey
 from gangsched.core.objects.effects import BindPod
-from gangsched.core.objects.pod import Owner, Pod
+from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import ForeignGroup, GroupCondition, SeenCondition
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, Refused
-from tests.builders import foreign_group, group, node, pods
+from tests.builders import group, node, pods
 from tests.harness import Harness
 from tests.scenarios.test_conditions import condition, read
 from tests.scenarios.test_foreign import members
-from tests.scenarios.test_undeclared import AUTO, job, of_job, pods_of_job
 
 
 def held_back(harness: Harness, name: str) -> None:
@@ -256,89 +253,3 @@ def test_a_part_of_which_a_member_is_bound_is_finished_though_the_group_is_delet
         harness.add(group("a", min_member=least, uid="uid-2", created=harness.now))
     harness.wait(120)
     assert harness.bound() == ["default/a-0", "default/a-1", "default/a-2", "default/a-3"]
-
-
-# Gangs of other objects, which show nothing of how many they were when they were scheduled
-
-
-def of_volcano(size: int) -> Harness:
-    """A PodGroup of volcano with so many members."""
-    there: list[ForeignGroup | Pod] = [
-        foreign_group("volcano", "default/g", min_member=size),
-        *members(size, "volcano"),
-    ]
-    return aged(Harness.waited(2, node(cpu=size), *there))
-
-
-def of_a_job(size: int) -> Harness:
-    """An automatic gang of a Job with so many pods."""
-    harness = Harness()
-    harness.label_namespace("default", AUTO)
-    harness.add(node(cpu=size), job("g", size=size), *pods_of_job(size, "g"))
-    harness.wait(2)
-    return aged(harness)
-
-
-def aged(harness: Harness) -> Harness:
-    """Scheduled so long ago that no new leader takes it for half bound."""
-    harness.run_pods()
-    harness.wait(OUTAGE_S + 60)
-    return harness
-
-
-def declared(begun: Callable[[int], Harness], size: int) -> ForeignGroup:
-    """The object of a gang of that kind."""
-    if begun is of_a_job:
-        return job("g", size=size)
-    return foreign_group("volcano", "default/g", min_member=size)
-
-
-def more(begun: Callable[[int], Harness], count: int, *, first: int, created: float) -> list[Pod]:
-    """Later members of a gang of that kind."""
-    if begun is of_a_job:
-        return [of_job(first + number, "g", created=created) for number in range(count)]
-    return members(count, "volcano", first=first, created=created)
-
-
-@pytest.mark.without("all", why="the story has its own change of leader")
-@pytest.mark.parametrize("heir", [Harness.restart, Harness.lead_again])
-@pytest.mark.parametrize("begun", [of_volcano, of_a_job])
-def test_what_a_grown_gang_gains_is_bound_together_though_a_new_leader_knows_nothing_of_its_growth(begun, heir):
-    """Regression: the new leader took them for replacements of lost members and bound as many as had room."""
-    harness = begun(3)
-    harness.add(declared(begun, 7), *more(begun, 4, first=3, created=harness.now), node("n2", cpu=3))
-    harness.wait(5)
-    heir(harness)
-    harness.wait(60)
-    assert harness.bound() == ["default/g-0", "default/g-1", "default/g-2"]
-    assert harness.evicted == []
-    harness.add(node("n3", cpu=1))
-    harness.wait(30)
-    assert len(harness.bound()) == 7
-
-
-@pytest.mark.without("all", why="the story has its own change of leader")
-@pytest.mark.parametrize(("lost", "bound"), [(1, 5), (2, 3)])
-@pytest.mark.parametrize("begun", [of_volcano, of_a_job])
-def test_several_members_lost_at_a_change_of_leader_are_replaced_together(begun, lost: int, bound: int):
-    """Nothing shows that the gang did not grow by them; a single one makes no difference."""
-    harness = begun(5)
-    harness.delete(*[f"default/g-{number}" for number in range(lost)])
-    harness.add(node(cpu=5 - lost), *more(begun, lost, first=5, created=harness.now))
-    harness.restart()
-    harness.add(node("n2", cpu=1))
-    harness.wait(60)
-    assert len(harness.bound()) == bound
-    harness.add(node("n2", cpu=lost))
-    harness.wait(60)
-    assert len(harness.bound()) == 5
-
-
-@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader replaces them together")
-@pytest.mark.parametrize("begun", [of_volcano, of_a_job])
-def test_under_one_leader_several_lost_members_are_replaced_one_by_one(begun):
-    harness = begun(5)
-    harness.delete("default/g-0", "default/g-1")
-    harness.add(node(cpu=4), *more(begun, 2, first=5, created=harness.now))
-    harness.wait(60)
-    assert len(harness.bound()) == 4

@@ -135,8 +135,8 @@ def _recall_scheduled(gang: Gang, spec: GroupSpec | None, foreign: Foreign) -> N
     """Treat a group as scheduled that has live bound members, no half-bound quorum and no PodGroup written by a user.
 
     Nothing else records it. Members that are leaving show nothing, because their quorum may have been rolled back. A
-    quorum is bound together, so members that wait beside bound ones came later. If the minimum of an object may have
-    been raised after the group was scheduled, no more counts as satisfied than is bound: what is missing was lost or is
+    quorum is bound together, so members that wait beside bound ones came later. If the minimum of a native group may
+    have been raised after it was scheduled, no more counts as satisfied than is bound: what is missing was lost or is
     new, and is bound together or not at all (rule 9). If members come later by a template, the missing ones may never
     have existed, so the group counts as scheduled late, with what is bound (rule 11).
     """
@@ -151,9 +151,6 @@ def _recall_scheduled(gang: Gang, spec: GroupSpec | None, foreign: Foreign) -> N
     if least is None:
         return
     changed = {role_of(pod) for pod in bound if (seen := _shown(pod, foreign)) and seen.may_be_raised}
-    if spec is not None and spec.tree is None and least.total > there.total() + 1:
-        # Other objects do not show it. A single missing member is bound alone either way.
-        changed |= {role_of(pod) for pod in bound if pod.declaration and set(pod.declaration.objects) - {NATIVE}}
     if spec is not None and spec.tree is not None:
         # A part of which nothing or not yet all is bound is none that the group had: it is bound whole or not at all.
         open_ = {role for part in gang.operations.parts for role in part.needs}
