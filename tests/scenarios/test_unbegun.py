@@ -12,13 +12,18 @@ import pytest
 from msgspec.structs import replace
 
 from gangsched.core.objects.declaration import Role, Topology
+from gangsched.core.objects.effects import BindPod
+from gangsched.core.objects.events import Event
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup
+from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Phase
+from gangsched.core.objects.results import BindRefused, Refused
 from gangsched.core.objects.volumes import StorageClass
 from tests.builders import claim, group, node, pod, shape
 from tests.builders import pods as pods_of
 from tests.harness import Harness
+from tests.preempting import SET
 from tests.scenarios.test_late_members import labelled, replica, stateful_set
 from tests.scenarios.test_undeclared import AUTO, job, pods_of_job
 from tests.trees import leaf, members_of
@@ -168,3 +173,45 @@ def test_places_held_for_members_to_come_stay_where_no_more_is_asked_for(change:
     harness.wait(3)
     assert len(harness.gang("default/statefulset.web").operations.placeholders()) == (3 if change == "labels" else 2)
     assert harness.bound("default/b-") == []
+
+
+@pytest.mark.without("restarts", why="what changes while nobody leads is not compared with what was reserved")
+def test_places_for_members_to_come_follow_a_changed_template() -> None:
+    """Regression: the first member was bound beside places of the former size, and the others never fitted."""
+    roles = (Role("d", 1, template=shape(1)), Role("w", 2, template=shape(1)))
+    harness = Harness.of(node("n", cpu=4), group("a", min_member=3, roles=roles))
+    harness.provide(StorageClass("fast", "csi", waits=True, provisions=True))
+    harness.disks.busy = True
+    add_with_volume(harness, pod("a-0", role="d"))
+    harness.wait(5)
+    harness.change_spec("default/a", roles=(roles[0], replace(roles[1], template=shape(3))))
+    harness.wait(5)
+    provision(harness)
+    assert (harness.bound(), harness.condition("default/a").reason) == ([], Reason.NEVER_FITS)
+
+
+@pytest.mark.without("all", why="the answers are lost in one order of events")
+def test_bindings_without_an_answer_end_under_the_minimum_with_which_they_were_sent() -> None:
+    """Regression: what was raised meanwhile had their places released; shown as bound later, all were evicted."""
+    harness = Harness.settled(node(cpu=3), group("a", min_member=3))
+    shown: list[Event] = []
+
+    def lose_answer(effect: BindPod) -> BindRefused | None:
+        if len(shown) == 3:
+            return None
+        before = len(harness.inbox)
+        answer(effect)
+        shown.extend(harness.inbox[before:])
+        del harness.inbox[before:]
+        return BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "time-out")
+
+    answer = harness._answer_bind  # noqa: SLF001 - the API server's own answer
+    harness.refuse_bind = lose_answer
+    harness.add(*pods_of("a", 5, owner=SET))
+    harness.step()
+    harness.change_spec("default/a", min_member=5)
+    harness.step()
+    harness.step()
+    harness.inbox.extend(shown)
+    harness.wait(100)
+    assert (len(harness.bound()), harness.evicted) == (3, [])

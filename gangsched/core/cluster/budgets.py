@@ -48,7 +48,8 @@ class Budgets:
         if budget is not None:
             self._found[key], self.allowed[key] = budget, budget.allowed
             self._by_place.setdefault(_place(budget), {})[key] = budget
-            self._shown.update((budget.namespace, name) for name in budget.disrupted)
+            more = budget.disrupted - old.disrupted if old is not None else budget.disrupted
+            self._shown.update((budget.namespace, name) for name in more)
 
     def shows(self, budget: DisruptionBudget, pod: Pod) -> bool:
         """Whether what the budget allows counts the pod's eviction already.
@@ -60,9 +61,9 @@ class Budgets:
             return True
         return pod.terminating and (pod.namespace, pod.name) in self._shown
 
-    def terminated_before(self, pod: Pod) -> None:
-        """The pod was seen first when it terminated already, so that budgets have counted its eviction."""
-        self._shown.add((pod.namespace, pod.name))
+    def begin(self, pod: Pod) -> None:
+        """The pod was not known before. If it terminates already, budgets have counted its eviction."""
+        (self._shown.add if pod.terminating else self._shown.discard)((pod.namespace, pod.name))
 
     def forget(self, pod: Pod) -> None:
         """The pod is gone; another one may have its name."""

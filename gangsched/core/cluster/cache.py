@@ -150,8 +150,8 @@ class Cluster:
         """Add or replace a pod. A node that the pod shows replaces an assumed one. Returns the former value."""
         old = self.pods.get(pod.uid)
         self.pods[pod.uid] = pod
-        if old is None and pod.terminating:
-            self.budgets.terminated_before(pod)
+        if old is None:
+            self.budgets.begin(pod)
         # Checked inline, because most pods use none.
         if pod.volume_claims or pod.own_volume_claims or (old and (old.volume_claims or old.own_volume_claims)):
             self.volumes.pod_changes(old, pod)

@@ -220,6 +220,8 @@ def take_out(gang: Gang, uid: str) -> None:
 def carry_over(gang: Gang, binding: Binding) -> None:
     """Add the binding, already in flight, of a pod that has just become a member of this gang."""
     gang.operations.bindings[binding.pod.uid] = binding
+    if binding.state is BindState.BOUND:
+        gang.operations.attempt.begin_count()
 
 
 def may_be_tried(gang: Gang, members: list[Pod]) -> list[Pod]:

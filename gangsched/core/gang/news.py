@@ -225,7 +225,7 @@ def _declared(gang: Gang, old: Group | None, new: Group | None, left: Sequence[P
         _resume(gang, left, context)
     elif (old.spec, old.error) != (new.spec, new.error):
         clock.reset_back_off(gang)
-        if old.spec and new.spec and old.spec.topology != new.spec.topology and not gang.record.scheduled_at:
+        if old.spec and new.spec and old.spec.where != new.spec.where and not gang.record.scheduled_at:
             _give_up_unbegun(gang, context.cluster)
     if gang.written.overwritten_in(new.status):
         gang.written.stands(new.status)

@@ -163,7 +163,9 @@ def is_hopeless(turn: Turn) -> bool:
     if not held or len(held) < len(there) or turn.census.bound:
         return False
     complete, quorum = turn.progress.complete, gang.record.quorum
-    if quorum is not None and turn.terms.minimum_known and is_above(turn.terms.spec, quorum):
+    # What was sent may be bound though no answer came, and ends under its own minimum (rule 9).
+    begun = any(binding.tries for binding in there)
+    if quorum is not None and not begun and turn.terms.minimum_known and is_above(turn.terms.spec, quorum):
         return True
     if gang.record.prebinding_at and complete and gang.wait.refusal is None:
         # A member whose pre-bindings failed may find another node beside the others.

@@ -63,6 +63,11 @@ class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
     levels: tuple[Level, ...] = ()
 
     @property
+    def where(self) -> tuple[object, ...]:
+        """What decides where members go, and how much is held for those to come."""
+        return self.topology, {role.name: role.template for role in self.roles}
+
+    @property
     def minimum(self) -> int:
         """The least number of members that must be bound together: max(minMember, sum of the roles' minima)."""
         if self.tree is not None:
