@@ -13,7 +13,7 @@ from gangsched.kube.workloads.workload_table import chosen
 from gangsched.views.findings import Finding
 from gangsched.whatif import simulation
 from gangsched.whatif.world.building import build
-from gangsched.whatif.world.manifests import DEFAULT_NAMESPACE, ManifestError, Source, manifests_of
+from gangsched.whatif.world.manifests import DEFAULT_NAMESPACE, Source, manifests_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,13 +51,15 @@ class Decisions:
 
     `steps` are all decisions in chronological order; the placements of a step are those of the members that it bound.
     `elsewhere` are the groups that are left out because they belong to another schedulerName, by namespace and
-    name, with that schedulerName. `ignored` counts the objects that do not matter to the scheduler, by kind.
+    name, with that schedulerName. `ignored` counts the objects that do not matter to the scheduler, by kind. `refused`
+    says which pods of workloads would not be created, with the reason: nothing is decided about those.
     """
 
     last: Sequence[Decision]
     steps: Sequence[Decision]
     elsewhere: Mapping[tuple[str, str], str]
     ignored: Mapping[str, int]
+    refused: Sequence[str]
 
     @property
     def waiting(self) -> Sequence[Decision]:
@@ -101,8 +103,7 @@ def simulate(
         namespace: The namespace of objects without one.
 
     Raises:
-        ManifestError: Objects are unreadable, or the API server would refuse them or pods of workloads; `problems` has
-            a sentence for each.
+        ManifestError: Objects are unreadable, or the API server would refuse them; `problems` has a sentence for each.
         InvalidConfig: The settings are invalid.
     """
     settings = load(config) if isinstance(config, Path) else validated(config or {}, "config")
@@ -115,8 +116,6 @@ def simulate(
     )
     manifests = [manifest for shown, source in sources for manifest in manifests_of(source, shown, namespace=namespace)]
     world = build(manifests, chosen(settings))
-    if world.refused:
-        raise ManifestError(world.refused)
     outcome = simulation.simulate(world, settings.policy(), today=time.time())
     steps = tuple(_decision(decision.finding, decision.placed, decision.at) for decision in outcome.decisions)
     when = {(step.namespace, step.name): step.at_s for step in steps}
@@ -130,6 +129,7 @@ def simulate(
         steps=steps,
         elsewhere=MappingProxyType({(key.namespace, key.name): name for key, name in outcome.elsewhere.items()}),
         ignored=MappingProxyType(dict(world.ignored)),
+        refused=tuple(world.refused),
     )
 
 

@@ -114,17 +114,22 @@ def test_what_is_ignored_is_counted():
         ("a: [", [], "nodes, document 1"),
         (Path("missing.yaml"), [], "missing.yaml: cannot be read"),
         ([], [group("g", 0)], "PodGroup g: the API server would refuse it"),
-        (
-            [],
-            [workload("Job", "j", pod_spec={"priorityClassName": "none"})],
-            "Job j: 1 of its 1 pods are not created, because PriorityClass none is missing",
-        ),
     ],
 )
 def test_what_cannot_be_used_is_named_with_its_place(nodes, pods, told):
     with pytest.raises(gangsched.ManifestError, match=r".") as error:
         gangsched.simulate(nodes, pods)
     assert any(problem.startswith(told) or told in problem for problem in error.value.problems)
+
+
+def test_pods_that_are_not_created_are_told_and_the_rest_is_decided():
+    """Regression: one such workload ended the whole question, though the command line answered it."""
+    found = gangsched.simulate(
+        node("n1", "3"), [*MEMBERS, workload("Job", "j", pod_spec={"priorityClassName": "none"})]
+    )
+    [refused] = found.refused
+    assert "Job j: 1 of its 1 pods are not created, because PriorityClass none is missing" in refused
+    assert found.of("g").is_whole
 
 
 def test_invalid_settings_are_named():
