@@ -14,6 +14,7 @@ import yaml
 
 from testbed.control_plane import ControlPlane
 from testbed.operator import Operator
+from tests.integration.access import may
 from tests.integration.cluster import Cluster
 from tests.integration.plugin import Kubectl
 from tests.integration.waiting import until
@@ -73,6 +74,9 @@ def grant(cluster: Cluster, user: str, resources: Sequence[str], *, group: str =
             "subjects": [{"apiGroup": "rbac.authorization.k8s.io", **subject}],
         },
     )
+    if not group:
+        # The API server's authorizer learns of the binding by a watch.
+        until(lambda: may(cluster.api, user, "list", resources[0], namespace=cluster.namespace))
 
 
 def table(text: str) -> list[list[str]]:

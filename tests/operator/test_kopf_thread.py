@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import gc
 import json
 import subprocess
 import sys
@@ -28,7 +29,7 @@ from gangsched.core.objects.events import GroupExpired
 from gangsched.kube.client.credentials import Connection
 from gangsched.kube.client.session import ApiSession
 from gangsched.operator.finished import SELECTOR
-from gangsched.operator.kopf_thread import PAUSE_S, KopfThread
+from gangsched.operator.kopf_thread import PAUSE_S, KopfThread, note_left_error
 from gangsched.operator.memo import Deletion
 from tests.operator.groups import podgroup
 
@@ -343,3 +344,25 @@ async def test_a_fault_in_it_is_told_and_ends_nobody(caplog):
     await until(tried.is_set)
     await thread.stop()
     assert [vars(record)["error"] for record in caplog.records] == ["RuntimeError: a\\nbug", "OSError: another"]
+
+
+async def test_the_error_of_a_task_that_kopf_has_left_is_no_error_in_the_log(caplog):
+    """Regression: where the API server died twice, "Task exception was never retrieved" was logged with a traceback."""
+
+    async def fail() -> None:
+        raise OSError("the connection is lost")
+
+    loop = asyncio.get_running_loop()
+    before = loop.get_exception_handler()
+    loop.set_exception_handler(note_left_error)
+    try:
+        left = asyncio.create_task(fail())
+        await asyncio.wait({left})
+        del left
+        gc.collect()
+        told = [record.levelname for record in caplog.records]
+        loop.call_exception_handler({"message": "a callback has failed"})
+    finally:
+        loop.set_exception_handler(before)
+    assert "ERROR" not in told
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == ["a callback has failed"]
