@@ -49,10 +49,20 @@ def add_with_volume(harness: Harness, member: Pod) -> None:
     harness.add(replace(member, volume_claims=(name,)))
 
 
-def provision(harness: Harness) -> None:
+def provision(harness: Harness, *, wait_s: float = 60.0) -> None:
+    """The volumes become ready."""
     harness.disks.busy = False
     harness.disks.work()
-    harness.wait(60)
+    harness.wait(wait_s)
+
+
+def make_again(harness: Harness, *, least: int, at_once: bool) -> None:
+    """The PodGroup is deleted and made again with this minimum, `at_once` before anybody has seen that it was gone."""
+    harness.delete_group("default/a")
+    if not at_once:
+        harness.wait(1)
+    harness.add(group("a", min_member=least, uid="uid-2", created=harness.now))
+    harness.wait(3)
 
 
 @pytest.mark.parametrize(
@@ -99,11 +109,7 @@ def test_what_changes_nothing_about_who_goes_where_is_no_reason() -> None:
 def test_a_group_that_is_made_again_under_the_same_name_decides_anew(*, at_once: bool) -> None:
     """Regression: what its predecessor had decided was bound with the minimum of that."""
     harness = awaiting()
-    harness.delete_group("default/a")
-    if not at_once:
-        harness.wait(1)
-    harness.add(group("a", min_member=3, uid="uid-2", created=harness.now))
-    harness.wait(3)
+    make_again(harness, least=3, at_once=at_once)
     provision(harness)
     assert (harness.bound(), harness.status("default/a").phase) == ([], Phase.PENDING)
 
@@ -121,11 +127,7 @@ def test_what_is_reserved_beside_a_bound_quorum_is_given_up_with_the_group(*, at
     harness.disks.busy = True
     add_with_volume(harness, pod("a-2", group="a"))
     harness.wait(3)
-    harness.delete_group("default/a")
-    if not at_once:
-        harness.wait(1)
-    harness.add(group("a", min_member=4, uid="uid-2", created=harness.now))
-    harness.wait(3)
+    make_again(harness, least=4, at_once=at_once)
     provision(harness)
     assert (harness.bound(), harness.status("default/a").phase) == (["default/a-0"], Phase.PENDING)
 

@@ -11,7 +11,7 @@ from gangsched.core.objects.volumes import StorageClass
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
 from tests.scenarios.test_late_members import labelled, replica, stateful_set
-from tests.scenarios.test_unbegun import add_with_volume
+from tests.scenarios.test_unbegun import add_with_volume, provision
 from tests.trees import inner, leaf, members_of
 
 
@@ -21,12 +21,6 @@ def add_waiting(harness: Harness, *members: Pod) -> None:
     harness.provide(StorageClass("fast", "csi", waits=True, provisions=True))
     for each in members:
         add_with_volume(harness, each)
-
-
-def provision(harness: Harness, *, wait_s: float = 10.0) -> None:
-    harness.disks.busy = False
-    harness.disks.work()
-    harness.wait(wait_s)
 
 
 @pytest.mark.without("restarts", "standbys", why="to a new leader, of whose run nothing is bound, three are needed")
@@ -43,7 +37,7 @@ def test_what_is_left_of_a_part_replaces_a_lost_member(on_degraded: OnDegraded, 
     for name in gone if first == "part" else reversed(gone):
         harness.delete(name)
         harness.wait(3)
-    provision(harness)
+    provision(harness, wait_s=10)
     assert harness.bound() == ["default/a-1"]
 
 
@@ -61,7 +55,7 @@ def test_a_lost_part_of_a_tree_with_a_success_is_replaced(least: int | None) -> 
     harness.change("default/b-1", phase=PodPhase.FAILED)
     add_waiting(harness, *members_of("b", 2, first=2))
     harness.wait(10)
-    provision(harness)
+    provision(harness, wait_s=10)
     assert harness.bound("default/b-") == ["default/b-2", "default/b-3"]
 
 

@@ -30,9 +30,9 @@ class Written(Struct):
     places (pod's UID, node) of a reservation whose write is in flight; nothing else is written before its result. At
     `message_at` a message was last written, `basis` is what they were computed from; at `message_until` they are
     outdated even so. `behind`: only numbers in a message have changed, which is not written yet. `hindered` is the
-    reason of the last Event about members that cannot join a scheduled group, `degraded` are those of Events since the
-    group is Degraded; `named_owners` are the owners named in
-    such an Event. `members` are the members' conditions; whether they are seen is looked at next at `conditions_at`.
+    reason of the last Event about members that cannot join a scheduled group; `named_owners` are the owners named in
+    such an Event. `degraded` are the reasons of Events since the group is Degraded. `members` are the members'
+    conditions; whether they are seen is looked at next at `conditions_at`.
     `on_pods` are the reasons of Events on members. More of these Events are due at `pods_at`; `has_slot`: the gang's
     turn to emit them is allotted, otherwise it has to request one. `passed_over` is the group of Kubernetes' own API of
     which an Event says that it does not count, `ignored` are the fields of which an Event says that they are not

@@ -7,18 +7,16 @@ at v1.37.2, with the default feature gates, and those of label values in k8s.io/
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 from gangsched.core.objects.requests import of_plugin, pod_level_supported
+from gangsched.core.objects.selectors import is_label_value
 from gangsched.whatif.world import pod_amounts
 from gangsched.whatif.world.manifests import NotAdmittedError, mapping, mappings
 
 _EQUAL, _EXISTS = "Equal", "Exists"
-_LONGEST = 63
-_LABEL_VALUE = re.compile("([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
 
 
 def check(spec: Mapping[str, Any], written: Mapping[str, Any], givers: Sequence[str] = ()) -> None:
@@ -45,10 +43,10 @@ def check_labels(body: Mapping[str, Any]) -> None:
     """
     labels = (mapping(mapping(template.get("metadata")).get("labels")) for template in _templates(body))
     faults = [
-        f"the label {key} has the value {value!r}: write at most {_LONGEST} letters, digits, '-', '_' and '.', with a "
+        f"the label {key} has the value {value!r}: write at most 63 letters, digits, '-', '_' and '.', with a "
         "letter or digit at both ends"
         for key, value in chain.from_iterable(each.items() for each in labels)
-        if isinstance(value, str) and not (len(value) <= _LONGEST and _LABEL_VALUE.fullmatch(value))
+        if isinstance(value, str) and not is_label_value(value)
     ]
     if faults:
         raise NotAdmittedError(faults)
