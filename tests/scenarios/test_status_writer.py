@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from gangsched.core.objects.effects import BindPod, PatchPodCondition, PatchStatus
@@ -172,11 +174,14 @@ def test_transitions_keep_their_time_while_only_the_reason_changes():
     assert harness.condition("default/a").since == harness.now
 
 
-def test_the_observed_generation_is_that_of_the_spec():
-    harness = refused()
-    harness.change_spec("default/a", min_member=2)
+@pytest.mark.parametrize("change", [{"min_member": 2}, {"priority": 7}, {"max_schedule_time_s": 900.0}])
+@pytest.mark.parametrize("size", [1, 3])
+def test_the_observed_generation_is_that_of_the_spec(change: dict[str, Any], size: int):
+    """Regression: a change without another effect was not observed, and `kubectl wait` waits until it is."""
+    harness = Harness.settled(node(cpu=1), group("a", min_member=size), *pods("a", size))
+    harness.change_spec("default/a", **change)
     harness.wait(2)
-    assert harness.condition("default/a").generation == 2
+    assert {each.generation for each in harness.status("default/a").conditions} == {2}
 
 
 def test_holders_are_named_at_most_three_of_the_own_namespace_and_others_counted():

@@ -177,19 +177,33 @@ def test_places_held_for_members_to_come_stay_where_no_more_is_asked_for(change:
     assert harness.bound("default/b-") == []
 
 
-@pytest.mark.without("restarts", why="what changes while nobody leads is not compared with what was reserved")
-def test_places_for_members_to_come_follow_a_changed_template() -> None:
-    """Regression: the first member was bound beside places of the former size, and the others never fitted."""
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"roles": (Role("d", 1, template=shape(1)), Role("w", 2, template=shape(3)))}, Reason.NEVER_FITS),
+        ({"topology": Topology("zone")}, Reason.NEVER_FITS),
+    ],
+    ids=["template", "topology"],
+)
+def test_places_for_members_to_come_follow_a_changed_spec(change: dict[str, Any], why: Reason, *, restarts: bool):
+    """Regression: the first member was bound beside places that no other could take, or in another zone than those.
+
+    With `restarts` nobody leads when the spec is changed.
+    """
     roles = (Role("d", 1, template=shape(1)), Role("w", 2, template=shape(1)))
-    harness = Harness.of(node("n", cpu=4), group("a", min_member=3, roles=roles))
+    nodes = [node(f"n{zone}", cpu=2, labels={"zone": zone}) for zone in "xy"]
+    harness = Harness.of(*nodes, group("a", min_member=3, roles=roles))
     harness.provide(StorageClass("fast", "csi", waits=True, provisions=True))
     harness.disks.busy = True
     add_with_volume(harness, pod("a-0", role="d"))
     harness.wait(5)
-    harness.change_spec("default/a", roles=(roles[0], replace(roles[1], template=shape(3))))
+    harness.change_spec("default/a", **change)
+    if restarts:
+        harness.restart()
     harness.wait(5)
     provision(harness)
-    assert (harness.bound(), harness.condition("default/a").reason) == ([], Reason.NEVER_FITS)
+    assert (harness.bound(), harness.condition("default/a").reason) == ([], why)
 
 
 @pytest.mark.without("all", why="the answers are lost in one order of events")

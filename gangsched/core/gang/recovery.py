@@ -44,12 +44,11 @@ def resume(gang: Gang, cluster: Cluster, left: Sequence[Pod], *, foreign: Foreig
     record = group.status.record if group is not None else None
     if group is None or record is None:
         return
-    conditions = {condition.type: condition for condition in group.status.conditions}
-    scheduled, degraded = conditions.get("Scheduled"), conditions.get("Degraded")
-    degraded = degraded if degraded is not None and degraded.status else None
+    scheduled = next((each for each in group.status.conditions if each.type == "Scheduled"), None)
+    degraded = next((each for each in group.status.conditions if each.type == "Degraded" and each.status), None)
     gang.change(**asdict(record))
     gang.written.restore(group.status, scheduled.reason if scheduled is not None else "")
-    if scheduled is not None and scheduled.generation != group.generation:
+    if changed := scheduled is not None and scheduled.generation != group.generation:
         clock.reset_back_off(gang)
     if degraded is not None and gang.record.scheduled_at:
         gang.operations.note_shortness(degraded.since - policy.degraded_after_s)
@@ -64,10 +63,13 @@ def resume(gang: Gang, cluster: Cluster, left: Sequence[Pod], *, foreign: Foreig
     if not record.scheduled_at and (record.clock_start or record.timeouts):
         _recall_complete(gang, now)
     reservation = group.status.reservation
+    spec = declared_spec(gang.key, group, gang.live(), foreign) if reservation is not None else None
     if reservation is not None and reservation.kind in (PREEMPTION, TIME):
-        _resume_plan(gang, cluster, reservation, declared_spec(gang.key, group, gang.live(), foreign), now)
+        _resume_plan(gang, cluster, reservation, spec, now)
+    elif changed and not (record.scheduled_at or any(pod.node for pod in gang.live())):
+        # The places are those of another spec, and nothing is begun.
+        gang.drop_quorum()
     elif reservation is not None:
-        spec = declared_spec(gang.key, group, gang.live(), foreign)
         _hold_or_give_up(gang, cluster, spec, group.status, reservation, policy=policy, now=now)
     _resume_rollback(gang, group.spec, degraded, now)
 

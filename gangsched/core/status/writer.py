@@ -169,7 +169,6 @@ class StatusWriter:
         status = self._build(gang, assessment, reason)
         last = written.status or GroupStatus()
         old = {condition.type: condition for condition in last.conditions}
-        generation = gang.observed.group.generation if gang.observed.group else 0
         due = now >= written.message_at + self._policy.message_interval_s
         written.behind = False
         conditions = []
@@ -190,7 +189,7 @@ class StatusWriter:
                 written.message_written(now)
             if demanded:
                 told = not alike or (new and due)
-            conditions.append(replace(condition, message=text, since=since, generation=generation))
+            conditions.append(replace(condition, message=text, since=since))
         status = replace(
             status, conditions=tuple(conditions), demand=demand, finished_at=_finished_at(gang.record, last, now)
         )
@@ -207,14 +206,14 @@ class StatusWriter:
 
     def _build(self, gang: Gang, assessment: Assessment, reason: Reason) -> GroupStatus:
         """The status without messages and transition times, which decides whether something has changed."""
-        record = gang.record
-        census = assessment.census
+        record, census = gang.record, assessment.census
         scheduled = bool(record.scheduled_at)
         good = scheduled and not record.late and record.outcome not in (Outcome.FAILED, Outcome.UNDECIDED)
-        conditions = [Condition("Scheduled", good, reason, "", 0.0)]
+        generation = gang.observed.group.generation if gang.observed.group is not None else 0
+        conditions = [Condition("Scheduled", good, reason, "", 0.0, generation)]
         why = degraded_reason(gang, assessment)
         if why is not None:
-            conditions.append(Condition("Degraded", gang.record.phase is Phase.DEGRADED, why, "", 0.0))
+            conditions.append(Condition("Degraded", gang.record.phase is Phase.DEGRADED, why, "", 0.0, generation))
         paused = record.capped is not None and bool(record.capped.paused_at)
         trying = bool(record.clock_start) or bool(gang.operations.bindings) or paused
         return GroupStatus(
@@ -241,7 +240,7 @@ def _settled(status: GroupStatus) -> GroupStatus:
         helps=(),
         expected=None,
         finished_at=0.0,
-        conditions=tuple(replace(condition, message="", since=0.0, generation=0) for condition in status.conditions),
+        conditions=tuple(replace(condition, message="", since=0.0) for condition in status.conditions),
     )
 
 
