@@ -107,7 +107,10 @@ class TestList:
 
     def test_programs_get_names_json_and_yaml_of_the_same(self, waiting, kubectl):
         names = kubectl.run("gang", "list", "-o", "name", "-n", waiting.namespace).splitlines()
-        assert set(names) == {"gang/bare", *(f"podgroup.gangsched.io/{name}" for name in ("waiter", "few", "holder"))}
+        declared = {f"podgroup.gangsched.io/{name}" for name in ("waiter", "few", "holder")}
+        assert set(names) == {"gang.gangsched.io/bare", *declared}
+        for name in names:
+            assert kubectl.run("gang", "explain", name, "-n", waiting.namespace, "-o", "name") == f"{name}\n"
         found = json.loads(kubectl.run("gang", "list", "-o", "json"))
         assert yaml.safe_load(kubectl.run("gang", "list", "-o", "yaml")) == found
         [few] = [each for each in found["groups"] if each["name"] == "few"]
