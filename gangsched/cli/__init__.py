@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -59,6 +60,7 @@ def plugin() -> int:
 
 def main(argv: Sequence[str] | None = None, *, parser: argparse.ArgumentParser | None = None) -> int:
     """Run the command line and return the exit status. Wrong usage prints a message and exits with status 2."""
+    _open_streams()
     parser = parser or make_parser()
     if "_ARGCOMPLETE" in os.environ:
         import_module(f"{__name__}.completion").complete(parser)
@@ -80,6 +82,21 @@ def main(argv: Sequence[str] | None = None, *, parser: argparse.ArgumentParser |
         _drop_output()
         print(f"{parser.prog}: error: the output cannot be written: {error.strerror}", file=sys.stderr)
         return 1
+
+
+def _open_streams() -> None:
+    """Make the standard streams usable however the program was started.
+
+    Output is UTF-8 in every locale, as that of kubectl is: what `snapshot` writes is read again as UTF-8, and no name
+    ends a command with an error. Python has no stream where the caller has closed one, and the next file or connection
+    would get its number.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - open until the end
+        elif mode == "w" and isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 def _drop_output() -> None:
