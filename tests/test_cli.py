@@ -36,6 +36,8 @@ class TestUsage:
             (["run", "--log-level", "loud"], "--log-level"),
             (["run", "--kubeconfig"], "--kubeconfig"),
             (["crd", "surplus"], "surplus"),
+            (["dashboard", "--port", "http"], "'http' is not a port: write a number from 0 to 65535"),
+            (["dashboard", "--port", "65536"], "'65536' is not a port: write a number from 0 to 65535"),
         ],
     )
     def test_wrong_usage_ends_with_2_and_says_what_is_wrong(self, arguments, said, capsys):

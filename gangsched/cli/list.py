@@ -68,7 +68,10 @@ def add_parser(commands: Commands) -> None:
 
 
 def _execute(arguments: argparse.Namespace) -> int:
-    right = "the right to list podgroups.gangsched.io and pods in the namespace; -n NS chooses another one"
+    place = (
+        "all namespaces; -n NS chooses one" if arguments.all_namespaces else "the namespace; -n NS chooses another one"
+    )
+    right = f"the right to list podgroups.gangsched.io and pods in {place}"
     return run(arguments, _list(arguments), right=right)
 
 

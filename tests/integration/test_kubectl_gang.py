@@ -119,6 +119,13 @@ class TestList:
         assert few["waitingSince"].endswith("Z")
         assert few["pods"] == ["few-0"]
 
+    @pytest.mark.parametrize(("flags", "place"), [(["-A"], "all namespaces"), ([], "the namespace")])
+    def test_who_may_list_nothing_is_told_which_right_to_ask_for(self, kubectl, flags, place):
+        """Regression: with -A, too, the right in one namespace was named, which is not enough."""
+        status, out, err = kubectl.tried("gang", "list", *flags, "--as", "nobody")
+        assert (status, out) == (1, "")
+        assert f"ask for the right to list podgroups.gangsched.io and pods in {place};" in err
+
     def test_an_empty_namespace_is_told_on_standard_error(self, cluster, kubectl):
         status, out, err = kubectl.tried("gang", "list", "-n", cluster.namespace)
         assert (status, out) == (0, "")
