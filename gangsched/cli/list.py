@@ -181,7 +181,7 @@ def _lines(arguments: argparse.Namespace, rows: Sequence[GroupRow], *, headed: b
     cells = [
         [
             *([row.key.namespace] if everywhere else []),
-            *(row.key.name, row.phase or "-", f"{row.members}/{row.minimum}", str(row.bound)),
+            *(row.key.name, row.phase or "-", row.numbers, str(row.bound)),
             *(ago(now - row.since) if row.since else "-", row.reason or "-"),
             *([ago(now - row.created) if row.created else "-", row.source or "-", row.message] if wide else []),
         ]

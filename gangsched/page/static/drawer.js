@@ -69,7 +69,7 @@ function stateOf(group) {
   const parts = [
     group.phase || "not seen by an operator",
     asked(group),
-    `${group.members} of ${group.minimum} members exist`,
+    group.minimum ? `${group.members} of ${group.minimum} members exist` : count(group.members, "member"),
     `${group.bound} bound`,
     `${group.running} running`,
     `priority ${group.priority}`,
