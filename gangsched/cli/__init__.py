@@ -49,7 +49,8 @@ def make_parser(*, plugin: bool = False) -> argparse.ArgumentParser:
     for name in (each for each in COMMANDS if not (plugin and each in _OPERATORS)):
         add_parser: Callable[[Commands], None] = import_module(f"{__name__}.{_MODULES.get(name, name)}").add_parser
         add_parser(commands)
-        commands.choices[name].set_defaults(prog=commands.choices[name].prog)
+        command = commands.choices[name]
+        command.set_defaults(prog=command.prog, refuse=command.error)
     return parser
 
 
@@ -66,7 +67,10 @@ def main(argv: Sequence[str] | None = None, *, parser: argparse.ArgumentParser |
         import_module(f"{__name__}.completion").complete(parser)
     try:
         try:
-            arguments = parser.parse_args(argv)
+            arguments, surplus = parser.parse_known_args(argv)
+            if surplus:
+                # The usage that helps is that of the command; parse_args shows that of the program.
+                arguments.refuse(f"unrecognized arguments: {' '.join(surplus)}")
             execute: Callable[[argparse.Namespace], int] = arguments.execute
             return execute(arguments)
         finally:
