@@ -35,7 +35,11 @@ class TestUsage:
             (["run", "--log-format", "xml"], "--log-format"),
             (["run", "--log-level", "loud"], "--log-level"),
             (["run", "--kubeconfig"], "--kubeconfig"),
-            (["crd", "surplus"], "surplus"),
+            (["crd", "surplus"], "usage: gangsched crd [-h]\ngangsched crd: error: unrecognized arguments: surplus"),
+            (["explain", "default", "training"], "gangsched explain: error: unrecognized arguments: training"),
+            (["list", "--everything"], "[-n NS | -A]"),
+            (["dashboard", "--port", "http"], "'http' is not a port: write a number from 0 to 65535"),
+            (["dashboard", "--port", "65536"], "'65536' is not a port: write a number from 0 to 65535"),
         ],
     )
     def test_wrong_usage_ends_with_2_and_says_what_is_wrong(self, arguments, said, capsys):

@@ -9,6 +9,7 @@ from documentation.mistakes.row import (
     Where,
     annotated,
     claim,
+    devices,
     group_and_job,
     job,
     quota,
@@ -23,6 +24,10 @@ _TOO_LARGE = (
 )
 _NO_DEVICE = "no node that accepts them offers amd.com/gpu (is its device plug-in running?)"
 _NO_CLAIM = "Pod m-… uses the PersistentVolumeClaim missing, which does not exist: create it."
+_NO_TEMPLATE = (
+    "Pod x-… uses the ResourceClaim gpu, which kube-controller-manager has yet to create from its "
+    "ResourceClaimTemplate: if it does not, the pod's Events say why, such as that there is no such template."
+)
 
 
 def made() -> Iterator[tuple[str, Mistake]]:
@@ -213,6 +218,14 @@ def placed() -> Iterator[tuple[str, Mistake]]:
                 Where.POD: "Pod v-… uses the PersistentVolumeClaim unbound, which is not bound: provide a "
                 "PersistentVolume that it can be bound to."
             },
+        ),
+    )
+    yield (
+        "a ResourceClaimTemplate that does not exist",
+        Mistake(
+            objects=group_and_job("x", 1, made=template("x", **devices("nosuch"))),
+            group="x",
+            told={Where.EXPLAIN: _NO_TEMPLATE, Where.POD: _NO_TEMPLATE},
         ),
     )
     yield (

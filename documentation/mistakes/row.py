@@ -106,6 +106,10 @@ def volume(claim: str) -> Json:
     return {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]}
 
 
+def devices(template: str) -> Json:
+    return {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": template}]}
+
+
 def quota(name: str, resource: str, most: str = "0") -> Json:
     spec = {"hard": {f"requests.{resource}": most}}
     return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": name}, "spec": spec}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -48,7 +49,8 @@ def make_parser(*, plugin: bool = False) -> argparse.ArgumentParser:
     for name in (each for each in COMMANDS if not (plugin and each in _OPERATORS)):
         add_parser: Callable[[Commands], None] = import_module(f"{__name__}.{_MODULES.get(name, name)}").add_parser
         add_parser(commands)
-        commands.choices[name].set_defaults(prog=commands.choices[name].prog)
+        command = commands.choices[name]
+        command.set_defaults(prog=command.prog, refuse=command.error)
     return parser
 
 
@@ -59,12 +61,16 @@ def plugin() -> int:
 
 def main(argv: Sequence[str] | None = None, *, parser: argparse.ArgumentParser | None = None) -> int:
     """Run the command line and return the exit status. Wrong usage prints a message and exits with status 2."""
+    _open_streams()
     parser = parser or make_parser()
     if "_ARGCOMPLETE" in os.environ:
         import_module(f"{__name__}.completion").complete(parser)
     try:
         try:
-            arguments = parser.parse_args(argv)
+            arguments, surplus = parser.parse_known_args(argv)
+            if surplus:
+                # The usage that helps is that of the command; parse_args shows that of the program.
+                arguments.refuse(f"unrecognized arguments: {' '.join(surplus)}")
             execute: Callable[[argparse.Namespace], int] = arguments.execute
             return execute(arguments)
         finally:
@@ -80,6 +86,21 @@ def main(argv: Sequence[str] | None = None, *, parser: argparse.ArgumentParser |
         _drop_output()
         print(f"{parser.prog}: error: the output cannot be written: {error.strerror}", file=sys.stderr)
         return 1
+
+
+def _open_streams() -> None:
+    """Make the standard streams usable however the program was started.
+
+    Output is UTF-8 in every locale, as that of kubectl is: what `snapshot` writes is read again as UTF-8, and no name
+    ends a command with an error. Python has no stream where the caller has closed one, and the next file or connection
+    would get its number.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - open until the end
+        elif mode == "w" and isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 def _drop_output() -> None:

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import atexit
 import gc
+import re
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
 ANY_RIGHT = "the right that it names"
+
+_NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_KINDS = re.compile(r"pod|podgroup(\..+)?|compositepodgroup\..+|gang\.gangsched\.io")
+"""The kinds before a name as lists print them, see gangsched.views.resource_names."""
 
 
 class UsageError(Exception):
@@ -115,37 +120,52 @@ async def connected(arguments: argparse.Namespace) -> AsyncIterator[ApiSession]:
 
 
 def namespace_of(arguments: argparse.Namespace, session: ApiSession) -> str:
-    """The namespace that the flags of `add_namespace` select, by default that of the context; empty for all."""
+    """The namespace that the flags of `add_namespace` select, by default that of the context; empty for all.
+
+    Raises:
+        UsageError: no namespace can have this name.
+    """
     if getattr(arguments, "all_namespaces", False):
         return ""
-    return arguments.namespace or session.namespace
+    return _namespace(arguments.namespace or session.namespace)
+
+
+def _namespace(name: str) -> str:
+    """The name, checked: an answer to a request whose path it has changed would be about something else."""
+    if not _NAMESPACE.fullmatch(name):
+        raise UsageError(
+            f"{name!r} is not the name of a namespace: write at most 63 lower-case letters, digits and hyphens, such "
+            "as team-a"
+        )
+    return name
 
 
 def split_name(text: str) -> tuple[str, str]:
-    """Namespace and name of NS/NAME; the namespace is empty for NAME alone, also after its kind as lists name it.
+    """Namespace and name of NS/NAME; the namespace is empty for NAME alone, also after its kind as in KIND/NAME.
 
     Raises:
         UsageError: the text is not the name of a group.
     """
     namespace, slash, name = text.rpartition("/")
-    if name and namespace.startswith(("podgroup.", "compositepodgroup.")):
-        # No namespace has a dot in its name.
-        return "", name
     if not name or "/" in namespace or (slash and not namespace):
         raise UsageError(f"{text!r} is not the name of a group: write NAMESPACE/NAME or NAME")
-    return namespace, name
+    if not slash or _KINDS.fullmatch(namespace):
+        return "", name
+    return _namespace(namespace), name
 
 
 def named(arguments: argparse.Namespace, text: str, session: ApiSession) -> GroupKey:
     """The key of the group that NAME or NS/NAME refers to.
 
     Raises:
-        UsageError: the text is not the name of a group.
+        UsageError: the text is not the name of a group, or is of another namespace than -n.
     """
     from gangsched.core.objects.declaration import GroupKey  # noqa: PLC0415 - see the package
 
     namespace, name = split_name(text)
-    return GroupKey(namespace or namespace_of(arguments, session) or session.namespace, name)
+    if namespace and arguments.namespace not in (None, "", namespace):
+        raise UsageError(f"{text} and -n {arguments.namespace} name two namespaces: leave one of them out")
+    return GroupKey(namespace or namespace_of(arguments, session) or _namespace(session.namespace), name)
 
 
 def run(

@@ -50,11 +50,14 @@ def _port(text: str) -> int:
     """The port number.
 
     Raises:
-        ValueError: the text is not a port.
+        ArgumentTypeError: the text is not a port.
     """
-    port = int(text)
+    try:
+        port = int(text)
+    except ValueError:
+        port = -1
     if not 0 <= port < 1 << 16:
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port: write a number from 0 to 65535")
     return port
 
 

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from itertools import islice
 
 import msgspec
@@ -16,7 +17,7 @@ from gangsched.config.published import Published, read
 from gangsched.config.settings import LeaderElection, Settings
 from gangsched.kube.client.errors import UNREADABLE, ApiError, Garbled
 from gangsched.kube.client.lease import API_VERSION, LABEL, SETTINGS, VALUE, LeaseSpec
-from gangsched.kube.client.session import ApiSession
+from gangsched.kube.client.session import ApiSession, Response
 
 _NAME = LeaderElection().resource_name
 _MOST_TOLD = 10
@@ -95,12 +96,14 @@ async def read_leaders(session: ApiSession) -> Leaders:
         ApiUnreachable: the API server did not answer.
     """
     leases: dict[str, _Item] = {}
+    now = 0.0
     # Leases of older versions lack the label and are found by the default name.
     selectors = ({"labelSelector": f"{LABEL}={VALUE}"}, {"fieldSelector": f"metadata.name={_NAME}"})
     path = f"/apis/{API_VERSION}/leases"
     for answer in await asyncio.gather(*(session.request("GET", path, params=params) for params in selectors)):
         try:
             leases |= {str(item.metadata): item for item in _LEASES.decode(answer.checked().body).items or ()}
+            now = max(now, _time_of(answer))
         except ApiError as error:
             reason = f"Whether an operator leads cannot be seen, because the API server says: {error.message}"
             return Leaders((reason,), None)
@@ -112,7 +115,7 @@ async def read_leaders(session: ApiSession) -> Leaders:
             "runs with --no-leader-elect."
         )
         return Leaders((sentence,), leads=False)
-    states = [(leases[lease], _is_held(leases[lease].spec or LeaseSpec())) for lease in sorted(leases)]
+    states = [(leases[lease], _is_held(leases[lease].spec or LeaseSpec(), now)) for lease in sorted(leases)]
     leaders = [_leader(item) for item, yes in states if yes]
     number = len(leaders)
     # A Lease that is no longer held matters only if no other is held.
@@ -154,14 +157,22 @@ def _may_collide(leaders: Sequence[Leader]) -> bool:
     return False
 
 
-def _is_held(spec: LeaseSpec) -> bool:
+def _time_of(answer: Response) -> float:
+    """When the API server has answered, by its own clock: that of the caller's machine may be minutes off."""
+    try:
+        return parsedate_to_datetime(answer.headers.get("Date", "")).timestamp()
+    except ValueError:
+        return time.time()
+
+
+def _is_held(spec: LeaseSpec, now: float) -> bool:
     if not spec.holder_identity or not spec.renew_time:
         return False
     try:
         renewed = parse_time(spec.renew_time)
     except ValueError:
         return False
-    return time.time() < renewed + (spec.lease_duration_seconds or 0)
+    return now < renewed + (spec.lease_duration_seconds or 0)
 
 
 def _sentence(item: _Item, *, held: bool) -> str:

@@ -68,7 +68,10 @@ def add_parser(commands: Commands) -> None:
 
 
 def _execute(arguments: argparse.Namespace) -> int:
-    right = "the right to list podgroups.gangsched.io and pods in the namespace; -n NS chooses another one"
+    place = (
+        "all namespaces; -n NS chooses one" if arguments.all_namespaces else "the namespace; -n NS chooses another one"
+    )
+    right = f"the right to list podgroups.gangsched.io and pods in {place}"
     return run(arguments, _list(arguments), right=right)
 
 
@@ -178,7 +181,7 @@ def _lines(arguments: argparse.Namespace, rows: Sequence[GroupRow], *, headed: b
     cells = [
         [
             *([row.key.namespace] if everywhere else []),
-            *(row.key.name, row.phase or "-", f"{row.members}/{row.minimum}", str(row.bound)),
+            *(row.key.name, row.phase or "-", row.numbers, str(row.bound)),
             *(ago(now - row.since) if row.since else "-", row.reason or "-"),
             *([ago(now - row.created) if row.created else "-", row.source or "-", row.message] if wide else []),
         ]

@@ -126,7 +126,7 @@ def page(overview: Overview, *, width: int = UNWRAPPED, height: int | None = Non
         ("GROUP", "PHASE", "MEMBERS", "BOUND", "WAITS", "STARTS", "REASON"),
         [
             (
-                *(str(row.key), row.phase or "-", f"{row.members}/{row.minimum}", str(row.bound)),
+                *(str(row.key), row.phase or "-", row.numbers, str(row.bound)),
                 *(ago(time.time() - row.since) if row.since else "-", _starts(row), row.reason or "-"),
             )
             for row in groups

@@ -58,7 +58,7 @@ class ReservedLater(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRow:
-    """One gang. `declared`: it has a PodGroup, whose status counts.
+    """One gang. `declared`: it has a PodGroup, whose status counts. The `minimum` is 0 if it is unknown.
 
     `since` is when it began to wait, in epoch seconds, 0.0 if it does not wait. `running` of the `bound` members run.
     It was preempted `preemptions` times. `roster` are its members, with those that have ended, and `asks` what the
@@ -89,6 +89,11 @@ class GroupRow:
     plan: Leaving | None = None
     reserved: ReservedLater | None = None
     expected: ExpectedStart | None = None
+
+    @property
+    def numbers(self) -> str:
+        """How many of the needed members exist, as in 2/3; 2/- if it is not known how many are needed."""
+        return f"{self.members}/{self.minimum or '-'}"
 
     @property
     def pods(self) -> Sequence[str]:

@@ -14,6 +14,7 @@ from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
+from gangsched.core.objects.record import Phase
 from gangsched.core.objects.shape import PODS
 from gangsched.core.queueing.order import order_key
 from gangsched.core.status.ahead import holds_up
@@ -34,9 +35,8 @@ def rows(machine: Machine) -> list[GroupRow]:
 
 def row(gang: Gang, assessment: Assessment) -> GroupRow:
     """The current state of the gang."""
-    minimum = assessment.minimum
     group_row = (
-        _declared(gang.observed.group, gang, minimum)
+        _declared(gang.observed.group, gang, assessment.minimum)
         if gang.observed.group is not None
         else _undeclared(gang, assessment)
     )
@@ -44,7 +44,7 @@ def row(gang: Gang, assessment: Assessment) -> GroupRow:
     turn = order_key(gang, assessment) if group_row.since and in_line else ()
     plan = gang.operations.plan
     return replace(
-        _with_members(group_row, gang, minimum),
+        _with_members(group_row, gang),
         turn=turn,
         priority=assessment.terms.priority,
         preemptions=gang.record.preemptions,
@@ -55,18 +55,17 @@ def row(gang: Gang, assessment: Assessment) -> GroupRow:
 
 def stated(group: Group, gang: Gang) -> GroupRow:
     """A gang that the machine has decided nothing about: what the status of its PodGroup says, with its members."""
-    group_row = _declared(group, gang, 0)
-    return _with_members(group_row, gang, group_row.minimum)
+    return _with_members(_declared(group, gang, 0), gang)
 
 
-def _with_members(group_row: GroupRow, gang: Gang, minimum: int) -> GroupRow:
+def _with_members(group_row: GroupRow, gang: Gang) -> GroupRow:
     live = gang.live()
     return replace(
         group_row,
         running=sum(bool(pod.node) and runs(pod) for pod in live),
         roster=tuple(map(member, gang.observed.pods.values())),
         asks=_asks(live),
-        moments=tuple(moments(gang, minimum)),
+        moments=tuple(moments(gang, group_row.minimum)),
     )
 
 
@@ -100,16 +99,21 @@ def _undeclared(gang: Gang, assessment: Assessment) -> GroupRow:
     """A gang without a PodGroup, according to its members and their conditions."""
     live, phase = gang.live(), phase_of(gang, assessment)
     waiting = [pod for pod in live if not pod.node]
-    refused = next((pod for pod in waiting if pod.condition_reason), None)
     waits = phase in WAITING and waiting
+    reason, message = "", ""
+    if refused := next((pod for pod in waiting if pod.condition_reason), None) if waits else None:
+        reason, message = refused.condition_reason, refused.condition_message
+    elif not waiting and phase is Phase.PENDING and (hindrance := assessment.terms.hindrance):
+        # No member has a condition that says so, for example after the PodGroup of bound ones was deleted.
+        reason, message = hindrance.reason.value, hindrance.message
     return GroupRow(
         key=gang.key,
         declared=False,
         phase=phase,
-        reason=refused.condition_reason if refused is not None and waits else "",
-        message=refused.condition_message if refused is not None and waits else "",
+        reason=reason,
+        message=message,
         members=len(live),
-        minimum=assessment.minimum,
+        minimum=assessment.minimum if assessment.terms.minimum_known else 0,
         bound=len(live) - len(waiting),
         created=min((pod.created for pod in gang.observed.pods.values()), default=0.0),
         since=min(pod.created for pod in waiting) if waits else 0.0,

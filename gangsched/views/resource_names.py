@@ -8,8 +8,11 @@ from gangsched.core.objects.declaration import NATIVE, OBJECT, OWN_DIALECT, TREE
 
 OWN = f"podgroup.{GROUP}"
 """PodGroups of gangsched itself."""
-GANG = "gang"
-"""A group that no PodGroup declares, such as that of a Job's pods: it is no object that kubectl could get."""
+GANG = f"gang.{GROUP}"
+"""A group that no PodGroup declares, such as that of a Job's pods: it is no object that kubectl could get.
+
+Like every kind that is not Kubernetes' own it has its API group in it: `gang/NAME` would be read as NAMESPACE/NAME.
+"""
 POD = "pod"
 """A pod without a group."""
 _POD_GROUPS = {

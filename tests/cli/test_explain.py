@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 
 import pytest
 
 from gangsched.api.conversion import group_from_object
 from gangsched.cli import leaders, make_parser
-from gangsched.cli.cluster_access import UsageError, split_name
+from gangsched.cli.cluster_access import UsageError, named, namespace_of, split_name
 from gangsched.cli.explain import _look_at
 from gangsched.cli.leaders import Leader, Leaders
+from gangsched.config.dialects import DIALECTS
 from gangsched.config.published import published, read
 from gangsched.config.settings import Settings
+from gangsched.core.objects.declaration import GroupKey
+from gangsched.views.resource_names import resource_of
 from tests.kube.fake_api import FakeApi, body, serving, status
 
 HELPS = ["cpu 2 more on nodes that accept its members, cpu 1 per member", "a minimum of at most 2: that many fit"]
@@ -103,8 +107,12 @@ async def test_all_that_the_operator_wrote_is_told() -> None:
         ("podgroup.gangsched.io/b", ("", "b")),
         ("podgroup.scheduling.volcano.sh/b", ("", "b")),
         ("compositepodgroup.scheduling.k8s.io/b", ("", "b")),
-        ("podgroup/b", ("podgroup", "b")),
+        ("podgroup/b", ("", "b")),
+        ("gang/b", ("gang", "b")),
         ("podgroup.gangsched.io/", None),
+        ("job.batch/b", None),
+        ("Team/b", None),
+        ("../b", None),
         ("/b", None),
         ("a/b/c", None),
     ],
@@ -116,6 +124,37 @@ def test_a_group_is_named_as_lists_name_it(text: str, found: tuple[str, str] | N
             split_name(text)
     else:
         assert split_name(text) == found
+
+
+@pytest.mark.parametrize("source", ["", "Job", *(f"{name} PodGroup" for name in DIALECTS), "native CompositePodGroup"])
+@pytest.mark.parametrize("uid", ["", "u"])
+def test_the_kind_of_no_group_is_taken_for_a_namespace(source: str, uid: str) -> None:
+    """Regression: `list -o name` printed gang/NAME for groups without a PodGroup, `explain -o name` pod/NAME."""
+    assert split_name(f"{resource_of(GroupKey('team', 'b', uid), source)}/b") == ("", "b")
+
+
+@pytest.mark.parametrize("namespace", ["a/b", "..", ".", "a.b", "UPPER", "ä", "a b", "-a", "a" * 64, "a\n", "\x1b[31m"])
+@pytest.mark.parametrize("command", [["list"], ["events", "b"]])
+@pytest.mark.parametrize("given", [True, False], ids=["by -n", "by the context"])
+async def test_what_no_namespace_can_be_called_is_told(command: list[str], namespace: str, *, given: bool) -> None:
+    """Regression: `list -n a/b` asked for another path, and then said to install the CRD, which was there."""
+    arguments = make_parser().parse_args([*command, *([f"--namespace={namespace}"] if given else [])])
+    async with serving(FakeApi()) as session:
+        session.namespace = "team" if given else namespace
+        with pytest.raises(UsageError) as told:
+            named(arguments, "b", session)
+        with pytest.raises(UsageError):
+            namespace_of(arguments, session)
+    assert str(told.value).startswith(f"{namespace!r} is not the name of a namespace")
+
+
+@pytest.mark.parametrize(("flags", "refused"), [(["-n", "other"], True), (["-n", "team"], False), (["-A"], False)])
+async def test_a_name_with_one_namespace_and_a_flag_with_another_are_told(flags: list[str], *, refused: bool) -> None:
+    """Regression: -n was ignored."""
+    arguments = make_parser().parse_args(["explain", "team/b", *flags])
+    async with serving(FakeApi()) as session:
+        with pytest.raises(UsageError) if refused else nullcontext():
+            assert named(arguments, "team/b", session) == GroupKey("team", "b")
 
 
 async def test_a_person_reads_the_same() -> None:

@@ -24,6 +24,7 @@ from gangsched.core.objects.status import Condition, GroupStatus
 from gangsched.views.cluster_overview import as_object, look
 from gangsched.views.decided_copy import decided
 from gangsched.views.diagnosis import from_cluster
+from gangsched.views.timeline import Stage
 from tests.builders import group, node, pod
 
 NOW = 1_000_000.0
@@ -153,6 +154,36 @@ def test_every_command_tells_the_same_phase_of_a_gang_that_only_its_pods_declare
     [row] = listed(pods=made)
     assert {found.phase, overview.phase, row.phase} == {phase}
     assert {each.phase for each in waiting(copied(told, policy=Policy(), now=NOW))} <= {phase}
+
+
+_NO_GROUP: dict[str, Any] = {"declaration": Declaration(group="bare")}
+_INVALID: dict[str, Any] = {"declaration": Declaration(group="bare", error="no")}
+
+
+@pytest.mark.parametrize(
+    ("pods", "groups", "minimum"),
+    [
+        pytest.param([_NO_GROUP] * 2, [], 0, id="its PodGroup does not exist"),
+        pytest.param([_NO_GROUP | {"node": "n1"}] * 2, [], 0, id="its PodGroup was deleted"),
+        pytest.param([_INVALID] * 2, [], 0, id="invalid"),
+        pytest.param([{"declaration": Declaration(group="bare", min_member=3)}], [], 3, id="declared by pods"),
+        pytest.param([_NO_GROUP], [group("bare", min_member=3)], 3, id="declared"),
+    ],
+)
+def test_every_command_tells_the_same_minimum_and_reason(pods, groups, minimum):
+    """Regression: `list` said 2/1 members of a group whose minimum nobody knows, and no reason if they were bound."""
+    made = [pod(f"bare-{number}", created=NOW - 5, **fields) for number, fields in enumerate(pods)]
+    told = events(nodes=[node("n1")], pods=made, groups=groups)
+    found = from_cluster(told, GroupKey("default", "bare"), policy=Policy(), now=NOW)
+    assert found is not None
+    [overview] = look(decided(told, policy=Policy(), now=NOW)).groups
+    [row] = listed(pods=made, groups=groups)
+    assert {found.minimum, overview.minimum, row.minimum} == {minimum}
+    assert row.numbers == f"{len(pods)}/{minimum or '-'}"
+    assert Stage.COMPLETE not in {each.stage for each in row.moments}
+    if all(each.node for each in made):
+        assert {found.reason, overview.reason, row.reason} == {"PodGroupNotFound"}
+        assert {found.message, overview.message, row.message} == {found.message}
 
 
 def test_every_command_tells_that_the_operator_has_yet_to_bind_what_fits():

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from dataclasses import replace
+from datetime import UTC, datetime
+from email.utils import formatdate
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from gangsched.cli.cluster_access import UsageError
 from gangsched.cli.deciding_settings import Rules, rules, rules_for_manifests
@@ -228,6 +232,23 @@ async def test_several_operators_are_a_fault_if_they_may_serve_one_schedulername
     assert leaders.leads
     assert [each.lease for each in leaders.all] == [f"sys/l{number}" for number in range(len(texts))]
     assert any("More than one operator leads" in each for each in leaders.sentences) is collide
+
+
+@pytest.mark.parametrize(("age_s", "leads"), [(5, True), (60, False)])
+@pytest.mark.parametrize("ahead_s", [-86400, -300, 300, 86400])
+async def test_whether_one_leads_is_seen_by_the_clock_of_the_api_server(age_s: int, ahead_s: int, *, leads: bool):
+    """Regression: on a machine whose clock was 5 minutes fast no operator led, and all were to be installed again."""
+    now = time.time() - ahead_s
+    renewed = datetime.fromtimestamp(now - age_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    item = lease("l")
+    item["spec"] = {"holderIdentity": "h", "renewTime": renewed, "leaseDurationSeconds": 15}
+
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return web.json_response({"items": [item]}, headers={"Date": formatdate(now, usegmt=True)})
+
+    api = FakeApi.answering("GET", LEASES, answer, answer)
+    async with serving(api) as session:
+        assert (await read_leaders(session)).leads is leads
 
 
 async def test_a_right_that_is_missing_is_not_the_lack_of_an_operator():

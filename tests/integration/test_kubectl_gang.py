@@ -107,7 +107,10 @@ class TestList:
 
     def test_programs_get_names_json_and_yaml_of_the_same(self, waiting, kubectl):
         names = kubectl.run("gang", "list", "-o", "name", "-n", waiting.namespace).splitlines()
-        assert set(names) == {"gang/bare", *(f"podgroup.gangsched.io/{name}" for name in ("waiter", "few", "holder"))}
+        declared = {f"podgroup.gangsched.io/{name}" for name in ("waiter", "few", "holder")}
+        assert set(names) == {"gang.gangsched.io/bare", *declared}
+        for name in names:
+            assert kubectl.run("gang", "explain", name, "-n", waiting.namespace, "-o", "name") == f"{name}\n"
         found = json.loads(kubectl.run("gang", "list", "-o", "json"))
         assert yaml.safe_load(kubectl.run("gang", "list", "-o", "yaml")) == found
         [few] = [each for each in found["groups"] if each["name"] == "few"]
@@ -115,6 +118,13 @@ class TestList:
         assert (few["members"], few["minimum"], few["bound"], few["podGroup"]) == (1, 4, 0, True)
         assert few["waitingSince"].endswith("Z")
         assert few["pods"] == ["few-0"]
+
+    @pytest.mark.parametrize(("flags", "place"), [(["-A"], "all namespaces"), ([], "the namespace")])
+    def test_who_may_list_nothing_is_told_which_right_to_ask_for(self, kubectl, flags, place):
+        """Regression: with -A, too, the right in one namespace was named, which is not enough."""
+        status, out, err = kubectl.tried("gang", "list", *flags, "--as", "nobody")
+        assert (status, out) == (1, "")
+        assert f"ask for the right to list podgroups.gangsched.io and pods in {place};" in err
 
     def test_an_empty_namespace_is_told_on_standard_error(self, cluster, kubectl):
         status, out, err = kubectl.tried("gang", "list", "-n", cluster.namespace)

@@ -51,6 +51,23 @@ def test_the_first_file_with_an_entry_decides_it_and_paths_are_relative_to_their
     assert cluster.authority() == PEM
 
 
+@pytest.mark.parametrize("text", ["", "\n", "# nothing yet\n", "---\n", "null\n", "{}\n"])
+def test_an_empty_file_beside_others_has_no_entries_as_for_kubectl(tmp_path: Path, text: str) -> None:
+    """Regression: a new, empty file in $KUBECONFIG kept every command from starting, and kubectl read the others."""
+    (tmp_path / "empty").write_text(text)
+    files = [str(tmp_path / "empty"), whole(tmp_path / "config", {"token": "t"})]
+    for order in (files, files[::-1]):
+        _, cluster, user = read_kubeconfig(order).chosen(None)
+        assert (cluster.server, user.token) == ("http://127.0.0.1:9/", "t")
+
+
+@pytest.mark.parametrize("text", ["7", "[a]", "text", "0", "[]", "false"])
+def test_of_several_files_the_one_that_is_no_kubeconfig_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "other").write_text(text)
+    with pytest.raises(InvalidKubeconfig, match=f"^{tmp_path}/other "):
+        read_kubeconfig([whole(tmp_path / "config", {}), str(tmp_path / "other")])
+
+
 def test_data_come_before_files_and_a_file_may_hold_certificate_and_key(tmp_path: Path) -> None:
     both = {"client-certificate": "absent", "client-certificate-data": base64.b64encode(PEM.encode()).decode()}
     _, _, user = read_kubeconfig([whole(tmp_path / "config", both)]).chosen(None)

@@ -182,6 +182,23 @@ class TestOpenings:
         found = diagnose(node(), group(min_member=1), *members(1, node_selector={"disk": "ssd"}))
         assert "a wider nodeSelector disk=ssd: 1 node not matched" in found.helps
 
+    @pytest.mark.parametrize(
+        ("closed", "wanted", "remedy"),
+        [
+            (node("n1", labels={"disk": "hdd"}), {"node_selector": {"disk": "ssd"}}, "a wider nodeSelector"),
+            (node("n1", taints=["k=v:NoSchedule"]), {}, "tolerating or removing k=v:NoSchedule"),
+            (node("n1", unschedulable=True), {}, "uncordoning nodes"),
+        ],
+    )
+    def test_where_no_node_accepts_the_members_more_room_is_no_remedy(self, closed, wanted, remedy):
+        """Regression: a misspelt nodeSelector was answered with "cpu 2 more" first of all."""
+        found = diagnose(closed, group(min_member=2), *members(2, **wanted))
+        assert [each.startswith(remedy) for each in found.helps] == [True]
+
+    def test_without_nodes_room_is_the_remedy(self):
+        found = diagnose(group(min_member=2), *members(2))
+        assert found.helps == ("cpu 2 more on nodes that accept its members, cpu 1 per member",)
+
     def test_where_enough_is_free_in_pieces_the_size_of_a_piece_is_named(self):
         found = diagnose(node("n1", cpu="3"), node("n2", cpu="3"), group(min_member=3), *members(3, cpu="2"))
         assert found.shortfall.lacks == ()

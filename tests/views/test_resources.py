@@ -21,9 +21,9 @@ from tests.whatif.test_native import GANG, job, pods, workload
         ("native PodGroup", "podgroup.scheduling.k8s.io"),
         ("native CompositePodGroup", "compositepodgroup.scheduling.k8s.io"),
         ("volcano PodGroup", "podgroup.scheduling.volcano.sh"),
-        ("Job", "gang"),
-        ("gangsched pods", "gang"),
-        ("", "gang"),
+        ("Job", "gang.gangsched.io"),
+        ("gangsched pods", "gang.gangsched.io"),
+        ("", "gang.gangsched.io"),
     ],
 )
 def test_the_kind_of_a_group_is_that_of_the_object_that_declares_it(source, expected):

@@ -16,7 +16,8 @@ from gangsched.core.objects.reasons import Reason
 
 _WHY = {
     ClaimTrouble.MISSING: "which does not exist: create it",
-    ClaimTrouble.NOT_MADE: "which kube-controller-manager has yet to create from its ResourceClaimTemplate",
+    ClaimTrouble.NOT_MADE: "which kube-controller-manager has yet to create from its ResourceClaimTemplate: if it does "
+    "not, the pod's Events say why, such as that there is no such template",
     ClaimTrouble.NOT_OWNED: "which was not made for the pod: create the pod again, so that a claim is made for it",
     ClaimTrouble.NO_GROUP: "which the PodGroup {about} of scheduling.k8s.io may share, and it is not known: create "
     "the PodGroup, or correct it",

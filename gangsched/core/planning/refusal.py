@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from gangsched.core.cluster.labels import Domain
+from gangsched.core.constraints import registry
 from gangsched.core.constraints.node_constraint import NodeConstraint
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.reasons import NodeReason, Reason
@@ -107,6 +108,12 @@ class Refusal(Struct, frozen=True, kw_only=True):
     def obstacles(self) -> tuple[Obstacle, ...]:
         """Why nodes refuse one more member of the class `failing`."""
         return self.gaps[0].obstacles
+
+    @property
+    def accepted(self) -> bool:
+        """Whether a node accepts members of the class `failing`, however little it has left."""
+        closed = sum(obstacle.nodes for obstacle in self.obstacles if registry.is_of_node(obstacle.reason))
+        return closed < self.nodes
 
     @property
     def lacking(self) -> tuple[str, ...]:

@@ -98,12 +98,11 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
     else:
         head = f"None of {refusal.wanted} members fits"
     them = "it" if refusal.wanted == 1 else "them"
-    closed = sum(obstacle.nodes for obstacle in refusal.obstacles if registry.is_of_node(obstacle.reason))
     for domain in refusal.within:
         head = _within(head, refusal.wanted, domain)
     if not refusal.nodes:
         head += ": there are no nodes"
-    elif closed == refusal.nodes:
+    elif not refusal.accepted:
         head += f": no node accepts {_those(refusal)}"
     elif refusal.oversized:
         head += f": {'; '.join(oversized(refusal))}"
@@ -112,7 +111,7 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
     head += "" if refusal.demand else f"; a new node would not help{_why_no_node_helps(refusal, them)}"
     if refusal.oversized:
         holders = ""  # what is free does not matter
-    elif refusal.short and closed < refusal.nodes:
+    elif refusal.short and refusal.accepted:
         head += f"; missing on the nodes that accept {them}: {amounts(refusal.short)}"
     elif refusal.fragmented:
         each = amounts(refusal.failing.shape.requests)

@@ -34,7 +34,7 @@ def remedies(refusal: Refusal, assessment: Assessment) -> Iterator[str]:
     elif refusal.start is not None:
         yield f"{amounts(refusal.short)} more, free anywhere in the cluster, or lower minResources"
         return
-    elif refusal.short:
+    elif refusal.short and (refusal.accepted or not refusal.obstacles):
         per_member = f", {each} per member" if len(refusal.classes) == 1 else ""
         yield f"{amounts(refusal.short)} more on nodes that accept its members{where}{per_member}"
     elif refusal.lacking or not refusal.obstacles:

@@ -124,7 +124,7 @@ class Kubeconfig(Struct):
         """
         name = context or self.current_context
         if not name:
-            raise InvalidKubeconfig("it has no current-context")
+            raise InvalidKubeconfig("it has no current-context: set one, or name a context with --context")
         chosen = self.contexts.get(name)
         if chosen is None:
             raise InvalidKubeconfig(f"it has no context {name}")
@@ -147,8 +147,10 @@ def read_kubeconfig(files: Iterable[str]) -> Kubeconfig:
     for file_name in files:
         path = Path(file_name)
         content = document(path.read_text(encoding="utf-8"))
+        if content is None:
+            continue  # an empty file has no entries, for kubectl too
         if not isinstance(content, dict):
-            raise InvalidKubeconfig("it is no mapping")
+            raise InvalidKubeconfig(f"{path} is another kind of file; write a kubeconfig, or name another file")
         file = msgspec.convert(_without_nulls(content), _File)
         merged.current_context = merged.current_context or file.current_context
         folder = path.absolute().parent

@@ -69,7 +69,7 @@ function stateOf(group) {
   const parts = [
     group.phase || "not seen by an operator",
     asked(group),
-    `${group.members} of ${group.minimum} members exist`,
+    group.minimum ? `${group.members} of ${group.minimum} members exist` : count(group.members, "member"),
     `${group.bound} bound`,
     `${group.running} running`,
     `priority ${group.priority}`,
@@ -151,7 +151,7 @@ function showCommands(group) {
     pods = group.roster.map(([pod]) => pod);
   const troubled = group.roster.find(([, node, , why]) => node && why);
   const commands = [`gangsched explain ${quoted(full(group))}`, `gangsched events ${quoted(full(group))}`];
-  if (group.resource !== "gang")
+  if (group.resource !== "gang.gangsched.io")
     commands.push(`kubectl -n ${namespace} describe ${quoted(group.resource)} ${quoted(group.name)}`);
   if (troubled) commands.push(`kubectl -n ${namespace} describe pod ${quoted(troubled[0])}`);
   else if (group.running) commands.push(`kubectl -n ${namespace} logs ${quoted(pods[0])}`);

@@ -1,7 +1,7 @@
 // All groups as a table, also those that do not wait.
 
 import { all, versionOf } from "./store.js";
-import { asked, byId, count, full, make, say } from "./text.js";
+import { asked, byId, count, existing, full, make, say } from "./text.js";
 import { belongs } from "./mark.js";
 import { MOST, showRows } from "./rows.js";
 import { opener } from "./gangs.js";
@@ -40,7 +40,7 @@ function fillRow(row, group) {
   [
     group.phase || "–",
     asked(group),
-    `${group.members}/${group.minimum}`,
+    existing(group),
     String(group.bound),
     String(group.running),
   ].forEach((text, at) => say(row.cells[at + 1], text));

@@ -134,6 +134,9 @@ export function resource(name) {
   return SHORT[name] || name.slice(name.lastIndexOf("/") + 1);
 }
 
+// How many of the needed members exist, as in 2/3; 2/- if it is not known how many are needed.
+export const existing = (group) => `${group.members}/${group.minimum || "-"}`;
+
 // What members ask for: "8 × (8 GPU)". CPU and memory are named only if they ask for no device.
 export function asked(group) {
   const parts = group.asks.map(({ members, requests }) => {
@@ -142,5 +145,5 @@ export function asked(group) {
     const wants = names.map((name) => (name === "memory" ? requests[name] : `${requests[name]} ${resource(name)}`));
     return `${members} × ${wants.length ? `(${wants.join(", ")})` : "(nothing)"}`;
   });
-  return parts.join(" + ") || count(group.minimum, "member");
+  return parts.join(" + ") || (group.minimum ? count(group.minimum, "member") : "–");
 }
