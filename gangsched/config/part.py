@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Annotated, TypeVar, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
@@ -51,6 +51,11 @@ DurationOrZero = Annotated[
     BeforeValidator(_duration(0)),
     WithJsonSchema({"type": "string", "allOf": [{"pattern": PATTERN}, {"pattern": "[0-9]"}]}),
 ]
+
+
+_NAMESPACE = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+Namespace = Annotated[str, Field(pattern=f"^{_NAMESPACE}$")]
+NamespaceOrNone = Annotated[str, Field(pattern=f"^({_NAMESPACE})?$")]
 
 
 def part_of(annotation: object) -> type[SettingsPart] | None:

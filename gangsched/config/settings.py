@@ -22,7 +22,7 @@ from gangsched.config.invalid_config import InvalidConfig
 from gangsched.config.limits import NamespaceLimits
 from gangsched.config.native_settings import Native
 from gangsched.config.page import Page
-from gangsched.config.part import Duration, SettingsPart, part_of, unique
+from gangsched.config.part import Duration, NamespaceOrNone, SettingsPart, part_of, unique
 from gangsched.config.pfnet_settings import Pfnet
 from gangsched.config.plugins import InvalidPlugin, installed_strategies
 from gangsched.config.pod_groups import PodGroups
@@ -99,7 +99,7 @@ class LeaderElection(SettingsPart):
         description="Name of the Lease. Installations that serve different schedulerNames need different Leases; "
         "replicas of one installation need the same.",
     )
-    resource_namespace: Annotated[str, Field(max_length=63)] = Field(
+    resource_namespace: NamespaceOrNone = Field(
         default="",
         description="Namespace of the Lease; empty for the namespace of gangsched's own pod, or `default` outside of a "
         "pod.",
@@ -132,7 +132,7 @@ class Settings(SettingsPart):
         description="Values of spec.schedulerName that gangsched serves; it binds only pods with one of them. If "
         "another scheduler serves the same name, both bind the same pods.",
     )
-    namespace: Annotated[str, Field(max_length=63)] = Field(
+    namespace: NamespaceOrNone = Field(
         default="",
         description="Namespace whose pods and PodGroups are scheduled; empty for all. In both cases the pods of all "
         "namespaces count towards the use of their nodes.",

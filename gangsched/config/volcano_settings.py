@@ -6,9 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from gangsched.config.part import SettingsPart, unique
-
-Namespace = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
+from gangsched.config.part import Namespace, SettingsPart, unique
 
 
 class SchedulerLease(SettingsPart):
@@ -17,7 +15,7 @@ class SchedulerLease(SettingsPart):
     name: Annotated[str, Field(min_length=1, max_length=253)] = Field(
         default="volcano", description="Name of the Lease, as its `--leader-elect-resource-name` says."
     )
-    namespace: Annotated[str, Field(min_length=1, max_length=63)] = Field(
+    namespace: Namespace = Field(
         default="volcano-system",
         description="Namespace of the Lease, as its `--leader-elect-resource-namespace` says: the one that Volcano is "
         "installed in.",

@@ -225,6 +225,8 @@ def test_a_wrong_flag_is_blamed_on_the_command_line(tmp_path):
         ("preemption: {victims: Others}", "preemption.victims must be 'Own' or 'All'"),
         ("preemption: {budgets: Ignore}", "preemption.budgets must be 'Honour' or 'Prefer'"),
         ("preemption: {mostVictimsPerMinute: 0}", "preemption.mostVictimsPerMinute must be greater than or equal to 1"),
+        ("namespace: a/b", "namespace must match pattern "),
+        ("leaderElection: {resourceNamespace: A}", "leaderElection.resourceNamespace must match pattern "),
         ("namespace: 1\nlogFormat: xml", "namespace must be a valid string; logFormat must be 'text' or 'json'"),
     ],
 )

@@ -158,5 +158,6 @@ GROUPS = Resource[Group](
     seen=lambda group: GroupSeen(group=group),
     gone=lambda meta: GroupGone(key=GroupKey(meta.namespace or "", meta.name or "")),
     replaced=lambda groups: GroupsReplaced(groups=groups),
-    if_missing="install the CustomResourceDefinition, for example with `gangsched crd | kubectl apply -f -`",
+    if_missing="install the CustomResourceDefinition, for example with `gangsched crd | kubectl apply --server-side -f "
+    "-`",
 )
