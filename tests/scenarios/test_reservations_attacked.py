@@ -109,3 +109,15 @@ class TestALimitThatIsGivenToAWaitingPod:
         harness.add(replace(waiting, lifetime=replace(waiting.lifetime, expected_s=60.0)))
         harness.wait(70)
         assert start(harness, "g") == 1800
+
+
+def test_one_that_ends_before_the_start_is_bound_though_the_holder_goes_at_the_same_time():
+    harness = cluster(runs("p", 0, 600), nodes=1, cpu=2)
+    starve(harness, *gang("g", 1, pods_with={"cpu": 2}))
+    assert start(harness, "g") == 600
+    harness.delete("default/g-0")
+    harness.add(pod("short", group="", deadline_s=60))
+    harness.settle()
+    assert harness.pod("default/short").node == "n0"
+    assert not harness.machine.cluster.ledger.reserved
+    assert harness.machine.take_faults() == []
