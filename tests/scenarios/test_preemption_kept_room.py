@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.builders import node
-from tests.preempting import SET, cluster, end, evicted, gang, holder, is_whole
+from tests.preempting import SET, alone, cluster, end, evicted, gang, holder, is_whole
 from tests.trees import leaf, members_of
 
 
-@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader does not know who has left")
 def test_a_repair_does_not_take_back_what_the_lost_member_left_for_another_group():
     """Members of a native group leave one by one, and a ReplicaSet replaces them while they terminate."""
     harness = cluster(node(cpu=2), leaf("low", least=2), *members_of("low", 2, owner=SET))
@@ -19,6 +18,25 @@ def test_a_repair_does_not_take_back_what_the_lost_member_left_for_another_group
     harness.add(*members_of("low", 1, first=2, owner=SET))
     harness.wait(5)
     end(harness)
+    assert is_whole(harness, "high", 1)
+    assert len(harness.evicted) == 1
+
+
+@pytest.mark.without("leaderless", why="a new leader does not know that the groups were scheduled")
+def test_two_groups_whose_members_leave_one_by_one_do_not_take_the_room_by_turns():
+    """A member of each was lost and is to be replaced first, but others have taken its room."""
+    harness = cluster(node(cpu=4))
+    for name in ("a", "b"):
+        harness.add(leaf(name, least=2), *members_of(name, 2, owner=SET))
+    harness.wait(5)
+    harness.delete("default/a-1", "default/b-1")
+    harness.add(*(alone(f"other-{at}", node="n1", scheduler="other") for at in range(2)))
+    harness.add(*holder(1))
+    harness.wait(5)
+    harness.end_terminating()
+    for name in ("a", "b"):
+        harness.add(*members_of(name, 1, first=2, owner=SET))
+    harness.wait(5)
     assert is_whole(harness, "high", 1)
     assert len(harness.evicted) == 1
 

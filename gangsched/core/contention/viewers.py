@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from gangsched.core.cluster.claims import Viewer
 from gangsched.core.cluster.ledger import Ledger
 from gangsched.core.contention.ends import last_end
+from gangsched.core.contention.surplus import leave_one_by_one
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.plan import Plan
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.policy import Policy
 from gangsched.core.queueing.order import OrderKey, order_key
@@ -37,9 +39,9 @@ class Viewers:
         """Who asks when this group is placed, or its members `above` its minimum.
 
         What is reserved for a group does not count for itself, and not for quorums before it in the order. But one that
-        has a plan of its own does not take the room of a later plan, for which others would have left in vain, and none
-        takes it back that its own members leave. What is reserved for later counts for nobody who will have ended by
-        then.
+        has a plan of its own does not take the room of a later plan, for which others would have left in vain. Nor does
+        a repair of a group whose members leave one by one: it is not first where others leave, or it would take back
+        what such a member has left. What is reserved for later counts for nobody who will have ended by then.
         """
         priority, reserved = assessment.terms.priority, self._ledger.reserved
         if not reserved:
@@ -47,8 +49,12 @@ class Viewers:
         gang = self._gangs[key]
         rank = order_key(gang, assessment)
         last = above or gang.operations.overstayed
-        yields = [each for each in reserved if not last and self._is_behind(each, rank)]
-        hidden = frozenset(each for each in yields if self._gives_way(each, gang)) | (reserved.keys() & {key})
+        ranks = {True: (True, *rank[1:]) if leave_one_by_one(assessment.terms) else rank, False: rank}
+        yields = [
+            each for each, found in reserved.items() if not last and self._is_behind(each, ranks[found.start is None])
+        ]
+        own = gang.operations.plan
+        hidden = frozenset(each for each in yields if self._is_older(each, own)) | (reserved.keys() & {key})
         later = {each: found.start for each, found in reserved.items() if found.start is not None}
         if later.keys() - hidden:
             end = self._end(gang, assessment, now)
@@ -69,16 +75,11 @@ class Viewers:
         members = assessment.want.members()
         return last_end(members, gang, self._foreign, now, by_promises=self._by_promises)
 
-    def _gives_way(self, holder: GroupKey, gang: Gang) -> bool:
-        """Whether the holder's plan gives way to the gang: not if it is later than the gang's own, which may count on
-        the same room, nor if members of the gang leave for it.
-        """
-        there, own = self._gangs.get(holder), gang.operations.plan
-        plan = there.operations.plan if there is not None else None
-        if plan is None:
-            return True
-        is_older = own is None or own.former or plan.opened_at <= own.opened_at
-        return is_older and gang.key not in plan.whole and gang.key not in plan.single
+    def _is_older(self, holder: GroupKey, own: Plan | None) -> bool:
+        """Whether this group's plan is not later than one's own, which may count on the same room."""
+        gang = self._gangs.get(holder)
+        plan = gang.operations.plan if gang is not None else None
+        return own is None or own.former or plan is None or plan.opened_at <= own.opened_at
 
     def _is_behind(self, holder: GroupKey, rank: OrderKey) -> bool:
         gang, assessment = self._gangs.get(holder), self._assessments.get(holder)
