@@ -13,9 +13,10 @@ from msgspec.structs import replace
 from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.podgroup import OnDegraded
 from gangsched.core.objects.policy import Policy, Preemption, Reservations
+from gangsched.core.objects.results import EvictionRefused, Spared
 from tests.builders import node, pod, pods
 from tests.harness import Harness
-from tests.preempting import SET, holder, is_whole
+from tests.preempting import SET, evicted, holder, is_whole
 from tests.preempting import gang as members_of_low
 from tests.reserving import cluster, finish, gang, runs, start, starve
 
@@ -45,6 +46,30 @@ class TestWhoCannotBeCalledIn:
         harness.end_terminating()
         harness.wait(5)
         assert is_whole(harness, "g", 3)
+
+    @pytest.mark.without(
+        "restarts", "standbys", why="a new leader goes on with a group that is marked, whatever follows"
+    )
+    def test_one_whose_budget_allowed_only_a_part_leaves_once_it_allows_all(self):
+        """Nothing else happens in the cluster."""
+        harness = overstaying(ready=True)
+        harness.put_budget(DisruptionBudget("default", "all", (), allowed=1))
+        harness.wait(600)
+        assert harness.evicted == []
+        harness.put_budget(DisruptionBudget("default", "all", (), allowed=9))
+        harness.wait(310)
+        assert evicted(harness) == ["word-0", "word-1", "word-2"]
+
+    @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader knows of no refusal")
+    def test_one_whose_evictions_were_refused_is_asked_again_after_some_minutes(self):
+        """Nothing else happens in the cluster."""
+        harness = overstaying()
+        harness.refuse_eviction = lambda effect: EvictionRefused(effect.uid, Spared.FORBIDDEN, "no")
+        harness.wait(300)
+        assert harness.evicted == []
+        harness.refuse_eviction = lambda _: None
+        harness.wait(400)
+        assert evicted(harness) == ["word-0", "word-1", "word-2"]
 
     def test_members_of_the_group_itself_are_waited_for(self):
         harness = cluster(nodes=3)
