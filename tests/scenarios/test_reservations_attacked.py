@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.podgroup import OnDegraded
 from gangsched.core.objects.policy import Policy, Preemption, Reservations
+from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.results import EvictionRefused, Spared
 from tests.builders import node, pod, pods
 from tests.harness import Harness
@@ -54,10 +55,11 @@ class TestWhoCannotBeCalledIn:
         """Nothing else happens in the cluster."""
         harness = overstaying(ready=True)
         harness.put_budget(DisruptionBudget("default", "all", (), allowed=1))
-        harness.wait(600)
+        harness.wait(1800)
         assert harness.evicted == []
+        assert len(harness.events(Reason.RESERVATION_MOVED)) == 1
         harness.put_budget(DisruptionBudget("default", "all", (), allowed=9))
-        harness.wait(310)
+        harness.wait(60)
         assert evicted(harness) == ["word-0", "word-1", "word-2"]
 
     @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader knows of no refusal")
