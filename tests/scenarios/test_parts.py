@@ -285,6 +285,20 @@ class TestAPartIsShort:
         assert bound(harness) == {"a": 3, "b": 3, "rival": 1}
 
 
+def test_members_beyond_a_lost_part_are_bound_after_it():
+    """One more waits than the part needs, and the binding of the first waits for its device."""
+    leaves = [leaf(name, "root", least=1) for name in "abc"]
+    harness = Harness.of(node("n1", cpu=9), inner("root", least=2), *leaves)
+    harness.offer(GPUS, gpus("n1", 1), device_claim("d"))
+    harness.add(*members_of("b", 1), *members_of("c", 1))
+    harness.wait(5)
+    harness.delete("default/c-0")
+    later = {"created": harness.now, "owner": OWNER}
+    harness.add(*members_of("c", 1, first=1, device_claims=["d"], **later), *members_of("c", 1, first=2, **later))
+    harness.wait(5)
+    assert harness.bound() == ["default/b-0", "default/c-1", "default/c-2"]
+
+
 class TestAPodGroupOfTheQuorumIsDeleted:
     def begun(self, *, refused: tuple[str, ...]) -> Harness:
         harness = Harness.of(node(cpu=20), inner("root", least=1), leaf("a", "root", age=9), leaf("b", "root"))
