@@ -201,6 +201,19 @@ class TestALeaderFindsAPartHalfBound:
         assert harness.evicted == ["default/a-0"]
 
     @pytest.mark.without("all", why="the story has its own change of leader")
+    def test_the_quorum_is_completed_with_a_part_whose_members_exist(self):
+        """Of the part before it in the order of names there is no member."""
+        leaves = [leaf(name, "root", least=1) for name in "abc"]
+        harness = Harness.of(node("n1", cpu=9), inner("root", least=2), *leaves)
+        harness.withhold = lambda effect: effect.name == "c-0"
+        harness.add(*members_of("b", 1, owner=OWNER), *members_of("c", 1, owner=OWNER))
+        harness.wait(2)
+        harness.withhold = lambda _: False
+        harness.restart()
+        harness.wait(40)
+        assert harness.bound() == ["default/b-0", "default/c-0"]
+        assert harness.evicted == []
+
     def test_nothing_is_bound_for_a_tree_that_has_not_all_the_parts_that_it_needs(self):
         """Regression: what a new leader finds bound was continued as a quorum of the parts that there are."""
         harness = Harness.of(node(cpu=9), inner("root", least=1), leaf("a", "root", age=9, least=1))
@@ -283,6 +296,20 @@ class TestAPartIsShort:
         harness.add(node("n3", cpu=2))
         harness.wait(5)
         assert bound(harness) == {"a": 3, "b": 3, "rival": 1}
+
+
+def test_members_beyond_a_lost_part_are_bound_after_it():
+    """One more waits than the part needs, and the binding of the first waits for its device."""
+    leaves = [leaf(name, "root", least=1) for name in "abc"]
+    harness = Harness.of(node("n1", cpu=9), inner("root", least=2), *leaves)
+    harness.offer(GPUS, gpus("n1", 1), device_claim("d"))
+    harness.add(*members_of("b", 1), *members_of("c", 1))
+    harness.wait(5)
+    harness.delete("default/c-0")
+    later = {"created": harness.now, "owner": OWNER}
+    harness.add(*members_of("c", 1, first=1, device_claims=["d"], **later), *members_of("c", 1, first=2, **later))
+    harness.wait(5)
+    assert harness.bound() == ["default/b-0", "default/c-1", "default/c-2"]
 
 
 class TestAPodGroupOfTheQuorumIsDeleted:

@@ -13,9 +13,11 @@ from msgspec.structs import replace
 from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.podgroup import OnDegraded
 from gangsched.core.objects.policy import Policy, Preemption, Reservations
+from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.results import EvictionRefused, Spared
 from tests.builders import node, pod, pods
 from tests.harness import Harness
-from tests.preempting import SET, holder, is_whole
+from tests.preempting import SET, evicted, holder, is_whole
 from tests.preempting import gang as members_of_low
 from tests.reserving import cluster, finish, gang, runs, start, starve
 
@@ -45,6 +47,31 @@ class TestWhoCannotBeCalledIn:
         harness.end_terminating()
         harness.wait(5)
         assert is_whole(harness, "g", 3)
+
+    @pytest.mark.without(
+        "restarts", "standbys", why="a new leader goes on with a group that is marked, whatever follows"
+    )
+    def test_one_whose_budget_allowed_only_a_part_leaves_once_it_allows_all(self):
+        """Nothing else happens in the cluster."""
+        harness = overstaying(ready=True)
+        harness.put_budget(DisruptionBudget("default", "all", (), allowed=1))
+        harness.wait(1800)
+        assert harness.evicted == []
+        assert len(harness.events(Reason.RESERVATION_MOVED)) == 1
+        harness.put_budget(DisruptionBudget("default", "all", (), allowed=9))
+        harness.wait(60)
+        assert evicted(harness) == ["word-0", "word-1", "word-2"]
+
+    @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader knows of no refusal")
+    def test_one_whose_evictions_were_refused_is_asked_again_after_some_minutes(self):
+        """Nothing else happens in the cluster."""
+        harness = overstaying()
+        harness.refuse_eviction = lambda effect: EvictionRefused(effect.uid, Spared.FORBIDDEN, "no")
+        harness.wait(300)
+        assert harness.evicted == []
+        harness.refuse_eviction = lambda _: None
+        harness.wait(400)
+        assert evicted(harness) == ["word-0", "word-1", "word-2"]
 
     def test_members_of_the_group_itself_are_waited_for(self):
         harness = cluster(nodes=3)
@@ -109,3 +136,15 @@ class TestALimitThatIsGivenToAWaitingPod:
         harness.add(replace(waiting, lifetime=replace(waiting.lifetime, expected_s=60.0)))
         harness.wait(70)
         assert start(harness, "g") == 1800
+
+
+def test_one_that_ends_before_the_start_is_bound_though_the_holder_goes_at_the_same_time():
+    harness = cluster(runs("p", 0, 600), nodes=1, cpu=2)
+    starve(harness, *gang("g", 1, pods_with={"cpu": 2}))
+    assert start(harness, "g") == 600
+    harness.delete("default/g-0")
+    harness.add(pod("short", group="", deadline_s=60))
+    harness.settle()
+    assert harness.pod("default/short").node == "n0"
+    assert not harness.machine.cluster.ledger.reserved
+    assert harness.machine.take_faults() == []

@@ -129,10 +129,13 @@ class Ledger:
     def leave_for(self, holder: GroupKey, leaving: Collection[str]) -> None:
         """These pods (by UID) and no others leave the places that are reserved for the group.
 
-        Those that leave for another group already count for that one alone.
+        Those that leave for another group already count for that one alone. If nothing is reserved for it any more, as
+        its last member is gone, nobody leaves.
         """
+        reserved = self.reserved.get(holder)
+        if reserved is None:
+            return
         others = (each.leaving for key, each in self.reserved.items() if key != holder)
-        reserved = self._reserved_for(holder)
         reserved.leaving = frozenset(leaving).difference(*others)
         reserved.changed()
         self.changes += 1

@@ -53,8 +53,8 @@ class Ending(NamedTuple):
 
 
 def _is_started(look: Look) -> bool:
-    # A group that was scheduled before has a larger minimum now.
-    return look.gang.operations.has_unconfirmed() or look.gang.record.scheduled_at >= look.plan.opened_at
+    # A group that was scheduled before, or in the same call, has a larger minimum now.
+    return look.gang.operations.has_unconfirmed() or look.gang.record.scheduled_at > look.plan.opened_at
 
 
 def _is_gone(look: Look) -> bool:

@@ -37,6 +37,11 @@ class Marks:
             marked &= preempted.is_marked(gang)
         return marked
 
+    def are_on_their_way(self, plan: Plan) -> bool:
+        """Whether all groups that leave entirely for this plan are marked, and it is not written yet of all of them."""
+        gangs = [self._members.gangs[key] for key in plan.whole if key in self._members.gangs]
+        return all(gang.record.preempted_at for gang in gangs) and not all(map(preempted.is_marked, gangs))
+
     def missing(self, plan: Plan) -> list[str]:
         """The units, by name, of which it could not be written that they leave."""
         gangs = self._members.gangs

@@ -202,15 +202,18 @@ class Plans:
         if plan.start is not None and (called := self._overdue.called_in(gang, plan, now)) is not None:
             self._call_in(gang, plan, called)
         batch = next_batch(plan, self._cluster) if gang.has_told_places() else None
-        if batch and self._marks.hold(gang, plan, now):
-            if proves(gang, plan):
+        if not batch or self._marks.are_on_their_way(plan):
+            return
+        # A new leader evicts whoever is marked, so the plan must be right before that, and once more after it.
+        if proves(gang, plan):
+            if self._marks.hold(gang, plan, now):
                 self._tell(gang, plan, batch, now)
-            elif plan.start is not None:
-                self._end(gang, plan, UNKEPT, plan.units, now)
-            else:
-                # Something may have changed once. If it was wrong from the start, the next one will be too.
-                self.pace.pause(key, now, excused=True)
-                self._end(gang, plan, CHANGED, (), now)
+        elif plan.start is not None:
+            self._end(gang, plan, UNKEPT, plan.units, now)
+        else:
+            # Something may have changed once. If it was wrong from the start, the next one will be too.
+            self.pace.pause(key, now, excused=True)
+            self._end(gang, plan, CHANGED, (), now)
 
     def _call_in(self, gang: Gang, plan: Plan, called: CalledIn) -> None:
         """Have those evicted who have overstayed."""

@@ -53,11 +53,13 @@ _EARLIER_S = 1.0
 class _Looked(NamedTuple):
     """What was found `at` this time in this `state` for what the group had `asked`; `could`: it has a start.
 
-    `lost` is the last loss of a reservation before that, if any. A later one is another value, even an equal one.
+    It holds `until` somebody is taken at his word again who could not be evicted. `lost` is the last loss of a
+    reservation before that, if any. A later one is another value, even an equal one.
     """
 
     at: float
-    state: int
+    state: tuple[int, int]
+    until: float
     asked: tuple[object, ...]
     could: bool
     lost: Ended | None
@@ -102,7 +104,7 @@ class Reserving:
         self._pools: dict[GroupKey, tuple[tuple[object, ...], int, Mask]] = {}
         self._running: dict[GroupKey, _Running] = {}
         self._backfilled: dict[GroupKey, None] = {}
-        self._passed_in = -1
+        self._passed_in = (-1, -1)
         self._has_news = False
         self._due = NEVER
 
@@ -114,9 +116,7 @@ class Reserving:
 
     def note(self, gang: Gang, assessment: Assessment) -> None:
         """Note whether the group, which was just brought up to date or tried, may reserve places."""
-        if not gang.wait.parked and gang.key not in self._line:
-            return
-        if not self._age_s and gang.operations.plan is None:
+        if not (gang.wait.parked or gang.key in self._line) or not (self._age_s or gang.operations.plan is not None):
             return
         refusal = gang.wait.refusal if gang.wait.parked and assessment.want.quorum is not None else None
         waits = refusal is not None and not (refusal.never or refusal.paused or refusal.start)
@@ -148,8 +148,7 @@ class Reserving:
         self._passed_in = self._state
 
     def _go_on(self, budget: Budget, now: float, contain: Callable[[GroupKey, Exception], object]) -> None:
-        rows = np.arange(len(self._cluster.capacity.names))
-        taken: Mask = ~self._cluster.nodes_by_row.there(rows)
+        taken: Mask = ~self._cluster.nodes_by_row.there(np.arange(len(self._cluster.capacity.names)))
         everywhere = bool(taken.all())
         for key in self._line.first(MOST_IN_LINE):
             gang = self._members.gangs[key]
@@ -203,8 +202,8 @@ class Reserving:
         self._due = min(self._due, at)
 
     @property
-    def _state(self) -> int:
-        return self._cluster.changes
+    def _state(self) -> tuple[int, int]:
+        return self._cluster.changes, self._cluster.budgets.changes
 
     def _has_lost(self, gang: Gang) -> bool:
         """Whether it has lost its places since it was looked at: others must not take them before it has others."""
@@ -215,10 +214,11 @@ class Reserving:
         looked, plan = self._looked.get(gang.key), gang.operations.plan
         if looked is None or looked.asked is not gang.wait.asked or (plan and plan.former) or self._has_lost(gang):
             return True
-        if looked.state == self._state or now >= looked.at + LOOKED_AT_S:
-            return looked.state != self._state
-        self._await(looked.at + LOOKED_AT_S)
-        return False
+        is_same = looked.state == self._state and now < looked.until
+        at = looked.until if is_same else looked.at + LOOKED_AT_S
+        if now < at:
+            self._await(at)
+        return now >= at
 
     def _pool(self, gang: Gang, ask: Ask, budget: Budget, now: float) -> Mask:
         """The rows of nodes that accept members, whatever there is on them."""
@@ -293,8 +293,9 @@ class Reserving:
         self._running.pop(gang.key, None)
         if found.placement is not None:
             self._use(gang, found.placement.assignments, found, running.departing.ends, now)
-        could, lost = found.placement is not None, self._plans.lost(gang)
-        self._looked[gang.key] = _Looked(now, self._state, gang.wait.asked, could, lost)
+        could, lost, until = found.placement is not None, self._plans.lost(gang), self._plans.pace.passed_until()
+        self._await(until)
+        self._looked[gang.key] = _Looked(now, self._state, until, gang.wait.asked, could, lost)
 
     def _begun(self, gang: Gang, ask: Ask, pool: Mask, now: float) -> _Running:
         """A search among all whose end may help, in the order in which they are waited for."""

@@ -46,6 +46,11 @@ def is_in_flight(gang: Gang, *, marked: bool = False) -> bool:
     return doing.has_unconfirmed()
 
 
+def leave_one_by_one(terms: Terms) -> bool:
+    """Whether all members of the group may leave one by one, also those that it needs."""
+    return terms.spec.tree is None and terms.source == _OF_KUBERNETES and not terms.spec.preempted_whole
+
+
 def divided(gang: Gang, terms: Terms, claims: Sequence[Claim]) -> tuple[Sequence[Claim], Sequence[Claim]]:
     """The claims of those that the gang needs, and of members that may leave one by one.
 
@@ -56,7 +61,7 @@ def divided(gang: Gang, terms: Terms, claims: Sequence[Claim]) -> tuple[Sequence
     least, tree = gang.record.satisfied, terms.spec.tree
     if gang.plain or not gang.record.scheduled_at:
         return claims, []
-    if tree is None and terms.source == _OF_KUBERNETES and not terms.spec.preempted_whole:
+    if leave_one_by_one(terms):
         return [], [*claims]
     if tree is None and not least.roles and len(claims) <= least.total:
         return claims, []

@@ -6,10 +6,13 @@ from collections.abc import Collection, Iterable
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Claim
+from gangsched.core.contention.batches import drawn_by
 from gangsched.core.contention.ends import End, end_of
 from gangsched.core.contention.pace import Pace
 from gangsched.core.contention.units import name_of
+from gangsched.core.gang.gang import Gang
 from gangsched.core.membership.members import Members
+from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod
 
 
@@ -21,6 +24,9 @@ class TrustedEnds:
         self._members = members
         self._pace = pace
         self._by_promises = by_promises
+        # What was found out about gangs while nothing changed.
+        self._protected: dict[GroupKey, bool] = {}
+        self._when = (-1, -1)
 
     def of_all(self, claims: Iterable[Claim], now: float) -> list[tuple[Claim, End]]:
         """These claims, each with when it ends."""
@@ -34,11 +40,23 @@ class TrustedEnds:
         if trusted and passed:
             trusted = name_of(pod) not in passed and (gang is None or str(gang.key) not in passed)
         end = end_of(pod, gang, members.foreign, now, ours=trusted)
-        if end.promised < end.certain and end.promised <= now + pod.lifetime.grace_s and self._is_protected(pod):
+        if end.promised < end.certain and end.promised <= now + pod.lifetime.grace_s and self._is_protected(pod, gang):
             return End(end.certain, end.certain)
         return end
 
-    def _is_protected(self, pod: Pod) -> bool:
-        """Whether a disruption budget does not allow its eviction at present."""
-        budgets = self._cluster.budgets
-        return any(budgets.allowed.get(each.key, 0) < 1 for each in budgets.drawn_by(pod))
+    def _is_protected(self, pod: Pod, gang: Gang | None) -> bool:
+        """Whether disruption budgets do not allow at present that all are evicted who would leave with it."""
+        if not self._cluster.budgets.allowed:
+            return False
+        if gang is None:
+            return self._are_protected((pod.uid,))
+        when = (self._cluster.changes, self._cluster.budgets.changes)
+        if self._when != when:
+            self._when, self._protected = when, {}
+        if gang.key not in self._protected:
+            self._protected[gang.key] = self._are_protected(each.uid for each in gang.bound())
+        return self._protected[gang.key]
+
+    def _are_protected(self, uids: Iterable[str]) -> bool:
+        allowed = self._cluster.budgets.allowed
+        return any(number > allowed.get(name, 0) for name, number in drawn_by(self._cluster, uids).items())

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from gangsched.core.cluster.claims import Viewer
 from gangsched.core.cluster.ledger import Ledger
 from gangsched.core.contention.ends import last_end
+from gangsched.core.contention.surplus import leave_one_by_one
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.clock import NEVER
@@ -38,8 +39,9 @@ class Viewers:
         """Who asks when this group is placed, or its members `above` its minimum.
 
         What is reserved for a group does not count for itself, and not for quorums before it in the order. But one that
-        has a plan of its own does not take the room of a later plan, for which others would have left in vain. What is
-        reserved for later counts for nobody who will have ended by then.
+        has a plan of its own does not take the room of a later plan, for which others would have left in vain. Nor does
+        a repair of a group whose members leave one by one: it is not first where others leave, or it would take back
+        what such a member has left. What is reserved for later counts for nobody who will have ended by then.
         """
         priority, reserved = assessment.terms.priority, self._ledger.reserved
         if not reserved:
@@ -47,7 +49,10 @@ class Viewers:
         gang = self._gangs[key]
         rank = order_key(gang, assessment)
         last = above or gang.operations.overstayed
-        yields = [each for each in reserved if not last and self._is_behind(each, rank)]
+        ranks = {True: (True, *rank[1:]) if leave_one_by_one(assessment.terms) else rank, False: rank}
+        yields = [
+            each for each, found in reserved.items() if not last and self._is_behind(each, ranks[found.start is None])
+        ]
         own = gang.operations.plan
         hidden = frozenset(each for each in yields if self._is_older(each, own)) | (reserved.keys() & {key})
         later = {each: found.start for each, found in reserved.items() if found.start is not None}

@@ -111,11 +111,14 @@ def capped(least: Minima, most: Mapping[str, int]) -> Minima:
     return Minima(sum(number for _, number in roles) + sum(map(_fewest, choices)), roles, choices, least.name)
 
 
-def chosen(least: Minima, there: Counter[str]) -> Minima:
-    """The minima without choices: of each choice the parts that are nearest to these members, by role."""
+def chosen(least: Minima, there: Counter[str], live: Counter[str] | None = None) -> Minima:
+    """The minima without choices: of each choice the parts that are nearest to the members `there`, by role, and of
+    several the nearest to those that live.
+    """
     if not least.choices:
         return least
-    parts = [least, *(chosen(part, there) for choice in least.choices for part in _nearest(choice, there))]
+    live = there if live is None else live
+    parts = [least, *(chosen(part, there, live) for choice in least.choices for part in _nearest(choice, there, live))]
     roles = tuple(sorted(pair for part in parts for pair in part.roles))
     return Minima(sum(number for _, number in roles), roles)
 
@@ -192,10 +195,14 @@ def _remaining(choices: Sequence[Choice], placed: Counter[str]) -> Iterator[Choi
             yield Choice(least, tuple(rest for _, rest in left), choice.name)
 
 
-def _nearest(choice: Choice, there: Counter[str]) -> Sequence[Minima]:
-    """The parts to choose: those that have members, of these those that miss fewest, and of those the first ones."""
+def _nearest(choice: Choice, there: Counter[str], live: Counter[str]) -> Sequence[Minima]:
+    """The parts to choose: those that have members, of these those that miss fewest, and of those the first ones.
 
-    def order(part: Minima) -> tuple[bool, int]:
-        return not any(there[role] for role in roles_in(part)), rest_of(part, there).total
+    Of several that miss as many `there`, those that miss fewest of the members that live come first.
+    """
+
+    def order(part: Minima) -> tuple[bool, int, int]:
+        has_none = not any(there[role] for role in roles_in(part))
+        return has_none, rest_of(part, there).total, rest_of(part, live).total
 
     return sorted(choice.parts, key=order)[: choice.least]

@@ -320,8 +320,10 @@ def want_of(
             return Want(extras=missed if more else eligible)
         uids = {pod.uid for pod in (*missed, *moves)}
         tried = [pod for pod in eligible if role_of(pod) not in closed]
-        parts, others = ([], []) if more else beyond(gang, [pod for pod in tried if pod.uid not in uids], terms)
         lost, missed = _lost(gang, missed, tried, terms, census.done_roles)
+        # More members of a lost part are above it only once it is there again.
+        uids |= {pod.uid for part in lost for pod in part.members}
+        parts, others = ([], []) if more else beyond(gang, [pod for pod in tried if pod.uid not in uids], terms)
         repair = bool(missed or lost or moves)
         return Want(repair=repair, repairs=missed, lost=lost, moves=moves, parts=parts, extras=others)
     unconfirmed = roles_of(gang.operations.unconfirmed())
