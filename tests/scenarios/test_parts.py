@@ -298,6 +298,47 @@ class TestAPartIsShort:
         assert bound(harness) == {"a": 3, "b": 3, "rival": 1}
 
 
+class TestOtherPartsReplaceALostOne:
+    """Found by random walks: while what it had was short, nothing else of a tree was tried that asked for more."""
+
+    def placed(self, *names: str) -> Harness:
+        """A tree that needs two of these parts of two members each, and has `a` and `b`."""
+        leaves = [leaf(name, "root", least=2, age=9 - at) for at, name in enumerate(names)]
+        harness = Harness.of(node(cpu=9), inner("root", least=2), *leaves, *members_of("a", 2), *members_of("b", 2))
+        harness.wait(5)
+        assert bound(harness) == {"a": 2, "b": 2}
+        harness.run_pods()
+        return harness
+
+    def test_of_a_part_that_the_tree_has_no_longer(self):
+        harness = self.placed("a", "b", "c", "d")
+        harness.delete_foreign(NATIVE, "default/b")
+        harness.delete("default/b-0", "default/b-1")
+        harness.wait(5)
+        harness.add(*members_of("c", 1, created=harness.now))
+        harness.wait(5)
+        assert bound(harness) == {"a": 2}
+        harness.add(*members_of("c", 1, first=1, created=harness.now))
+        harness.wait(5)
+        assert bound(harness) == {"a": 2, "c": 2}
+        assert harness.gang("default/root").record.phase is Phase.SCHEDULED
+
+    def test_of_a_part_whose_members_do_not_come_back_in_a_tree_that_asks_for_more(self):
+        harness = self.placed("a", "b", "c", "d")
+        harness.delete("default/b-0", "default/b-1")
+        harness.add(inner("root", least=3))
+        harness.wait(5)
+        harness.add(*members_of("c", 2, created=harness.now), *members_of("d", 1, created=harness.now))
+        harness.wait(5)
+        assert bound(harness) == {"a": 2}
+        harness.add(*members_of("d", 1, first=1, created=harness.now))
+        harness.wait(5)
+        assert bound(harness) == {"a": 2, "c": 2, "d": 2}
+        harness.add(*members_of("b", 2, first=2, created=harness.now))
+        harness.wait(5)
+        assert bound(harness) == {"a": 2, "b": 2, "c": 2, "d": 2}
+
+
 def test_members_beyond_a_lost_part_are_bound_after_it():
     """One more waits than the part needs, and the binding of the first waits for its device."""
     leaves = [leaf(name, "root", least=1) for name in "abc"]

@@ -325,7 +325,10 @@ def want_of(
         uids |= {pod.uid for part in lost for pod in part.members}
         parts, others = ([], []) if more else beyond(gang, [pod for pod in tried if pod.uid not in uids], terms)
         repair = bool(missed or lost or moves)
-        return Want(repair=repair, repairs=missed, lost=lost, moves=moves, parts=parts, extras=others)
+        if repair or not more or spec.tree is None:
+            return Want(repair=repair, repairs=missed, lost=lost, moves=moves, parts=parts, extras=others)
+        # Nothing waits that replaces what the tree has lost, so other parts have to make it whole.
+        need = missing_of(spec.tree, census.kept)
     unconfirmed = roles_of(gang.operations.unconfirmed())
     eligible = [pod for pod in eligible if role_of(pod) not in closed]
     if scheduled and unconfirmed:
