@@ -19,6 +19,7 @@ from gangsched.core.objects.declaration import NATIVE, GroupKey
 from gangsched.core.objects.pod import Pod, PodPhase, by_age, role_of
 from gangsched.core.objects.podgroup import GroupSpec, SeenCondition
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Minima, Outcome, Phase
 
 OUTAGE_S = 300.0
@@ -48,7 +49,7 @@ def find_begun(gang: Gang, *, foreign: Foreign, policy: Policy, now: float) -> N
     if spec is not None and spec.tree is not None and not failed:
         _find_begun_parts(gang, spec.tree, foreign=foreign, policy=policy, now=now)
     if _remembers_nothing(gang) and not gang.plain and not gang.roster.inherited:
-        _recall_scheduled(gang, spec, foreign)
+        _recall_scheduled(gang, spec, foreign, now)
 
 
 def _since(gang: Gang, uids: Iterable[str], policy: Policy, now: float) -> float:
@@ -131,7 +132,7 @@ def _shown(pod: Pod, foreign: Foreign) -> SeenCondition | None:
     return found.phase if found is not None and isinstance(found.phase, SeenCondition) else None
 
 
-def _recall_scheduled(gang: Gang, spec: GroupSpec | None, foreign: Foreign) -> None:
+def _recall_scheduled(gang: Gang, spec: GroupSpec | None, foreign: Foreign, now: float) -> None:
     """Treat a group as scheduled that has live bound members, no half-bound quorum and no PodGroup written by a user.
 
     Nothing else records it. Members that are leaving show nothing, because their quorum may have been rolled back. A
@@ -164,3 +165,6 @@ def _recall_scheduled(gang: Gang, spec: GroupSpec | None, foreign: Foreign) -> N
     by_template = any(role.template for say in says for role in say.roles)
     late = by_template and sum(pod.phase is not PodPhase.FAILED for pod in bound) < least.total
     gang.change(run_start=begun_at, scheduled_at=begun_at, satisfied=least, late=late)
+    if not late and begun_at + OUTAGE_S < now:
+        # A former leader has had the time to say so.
+        gang.written.event_emitted(Reason.SCHEDULED)
