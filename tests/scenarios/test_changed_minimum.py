@@ -7,13 +7,13 @@ from msgspec.structs import replace
 
 from gangsched.config.settings import Settings
 from gangsched.core.gang.unrecorded import OUTAGE_S
-from gangsched.core.objects.declaration import NATIVE, GroupKey
+from gangsched.core.objects.declaration import NATIVE, GroupKey, Role
 from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import ForeignGroup, GroupCondition, SeenCondition
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, Refused
-from tests.builders import group, node, pods
+from tests.builders import group, node, pods, shape
 from tests.harness import Harness
 from tests.scenarios.test_conditions import condition, read
 from tests.scenarios.test_foreign import members
@@ -72,6 +72,26 @@ def test_members_above_a_reached_minimum_are_bound_one_by_one():
     harness.add(*pods("a", 1, first=2))
     harness.settle()
     assert len(harness.bound()) == 3
+
+
+def test_a_group_whose_places_expired_is_whole_with_what_it_was_to_have_though_a_role_asks_for_more_since():
+    """Found by random walks: its phase was Scheduled, its condition Scheduled was False: "3 of 3 members are bound"."""
+    roles = [(Role("w", least, template=shape(1)),) for least in (3, 4)]
+    harness = Harness.waited(40, group("a", min_member=3, roles=roles[0], max_schedule_time_s=20.0), node())
+    harness.add(*pods("a", 1, role="w"))
+    harness.wait(40)
+    assert harness.status("default/a").phase == "Degraded"
+    harness.change_spec("default/a", min_member=4, roles=roles[1])
+    harness.add(*pods("a", 2, first=1, role="w"))
+    harness.wait(40)
+    status = harness.status("default/a")
+    assert (status.phase, status.minimum, status.bound) == ("Scheduled", 3, 3)
+    assert (harness.condition("default/a").status, harness.condition("default/a").reason) == (True, "Scheduled")
+    assert harness.condition("default/a", "Degraded").reason == "MinimumRaised"
+    assert "raised from 3 to 4; 3 are bound" in harness.condition("default/a", "Degraded").message
+    harness.add(*pods("a", 1, first=3, role="w"))
+    harness.wait(40)
+    assert (harness.status("default/a").minimum, len(harness.bound())) == (4, 4)
 
 
 def test_a_quorum_whose_rollback_left_members_in_place_is_completed_under_the_minimum_it_was_decided_with():

@@ -302,7 +302,8 @@ def _satisfied(turn: Turn) -> tuple[Minima, bool]:
     missing = missing_of(asked, there)
     roles_bound = not any(missing.roles.values())
     total = asked.total if asked.total <= record.minimum or not missing else record.minimum
-    whole = record.late and roles_bound and there.total() >= total
+    # A late gang is whole once it has what it was scheduled with, even if more is asked for since.
+    whole = record.late and not missing_of(lowered(record.satisfied, turn.terms.spec), there)
     satisfied = Minima(total, asked.roles if roles_bound else record.satisfied.roles)
     # What a tree had stays as it is until others of its parts are enough: its number is that of its roles.
     return satisfied if roles_bound or turn.terms.spec.tree is None else record.satisfied, record.late and not whole
