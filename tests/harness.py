@@ -258,15 +258,15 @@ class Harness:
     @classmethod
     def settled(cls, *things: Pod | Node | Group | ForeignGroup) -> Self:
         """A harness at rest after these objects have been added."""
-        harness = cls.of(*things)
-        harness.settle()
+        harness = cls()
+        harness.settle(*things)
         return harness
 
     @classmethod
     def waited(cls, seconds: float, *things: Pod | Node | Group | ForeignGroup) -> Self:
         """A harness that has let so many seconds pass since these objects were added."""
-        harness = cls.of(*things)
-        harness.wait(seconds)
+        harness = cls()
+        harness.wait(seconds, *things)
         return harness
 
     # What users and other controllers do
@@ -438,8 +438,9 @@ class Harness:
         self._planned += 1
         heappush(self._later, (self.now + seconds, self._planned, action))
 
-    def settle(self, *, rounds: int = 50) -> None:
-        """Step until nothing more happens at the current time."""
+    def settle(self, *things: Pod | Node | Group | ForeignGroup, rounds: int = 50) -> None:
+        """Add these, then step until nothing more happens at the current time."""
+        self.add(*things)
         self._settle(rounds=rounds)
         self.check_accounts()
 
@@ -514,8 +515,9 @@ class Harness:
             self._unchecked = False
             assert self.machine.validate() == []
 
-    def wait(self, seconds: float) -> None:
-        """Let time pass, stopping at every deadline of the machine and at every planned action."""
+    def wait(self, seconds: float, *things: Pod | Node | Group | ForeignGroup) -> None:
+        """Add these, then let time pass, stopping at every deadline of the machine and at every planned action."""
+        self.add(*things)
         end = self.now + seconds - self._leaderless_s
         self._settle()
         while (moment := self.next_moment()) <= end + self._leaderless_s:

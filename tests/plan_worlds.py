@@ -209,8 +209,7 @@ def play(
     for name, value in CLASSES.items():
         harness.put_class(name, value)
     harness.put_budget(*world.budgets)
-    harness.add(*world.nodes, *world.things)
-    harness.wait(2)
+    harness.wait(2, *world.nodes, *world.things)
     asking = list(world.asking)
     if asking:
         harness.judge.happened()

@@ -22,10 +22,8 @@ def there(*things, asked: int = 2) -> Playing:
     harness = Playing(Policy(preemption=Preemption(enabled=False)))
     harness.put_class("high", 100)
     harness.put_class("low", 10)
-    harness.add(node("n1", cpu=2), node("n2", cpu=2), *things)
-    harness.settle()
-    harness.add(*gang("h", 1, priority_class="high", pods_with={"cpu": asked}))
-    harness.settle()
+    harness.settle(node("n1", cpu=2), node("n2", cpu=2), *things)
+    harness.settle(*gang("h", 1, priority_class="high", pods_with={"cpu": asked}))
     return harness
 
 

@@ -166,11 +166,9 @@ def test_events_on_pods_that_nobody_schedules_keep_to_the_limit_and_end_after_a_
 
 def test_pods_of_other_schedulers_that_name_a_group_are_told_by_name_not_by_number():
     harness = Harness.of(node(), group("a", min_member=2), pod("a-0"))
-    harness.add(*(pod(f"x-{at}", group="a", scheduler="default-scheduler") for at in range(50)))
-    harness.wait(60)
+    harness.wait(60, *(pod(f"x-{at}", group="a", scheduler="default-scheduler") for at in range(50)))
     assert len(harness.events("ForeignMember")) == 1
-    harness.add(*(pod(f"y-{at}", group="a", scheduler=f"other-{at}", created=9.0) for at in range(50)))
-    harness.wait(3)
+    harness.wait(3, *(pod(f"y-{at}", group="a", scheduler=f"other-{at}", created=9.0) for at in range(50)))
     assert 2 <= len(harness.events("ForeignMember")) <= 10
     assert len(harness.condition("default/a").message) < 300
 
@@ -231,11 +229,9 @@ def test_members_that_keep_apart_are_all_found_to_fit_when_their_nodes_are_reche
     harness.withhold = lambda _: True
     harness.add(*(node(f"n{at}", labels={"zone": f"z{at % 3}"}) for at in range(6)))
     spread = [Spread(PodTerm("zone", (Requirement("app", "In", ("a",)),), ("default",)), max_skew=1)]
-    harness.add(group("a", min_member=6), *(pod(f"a-{at}", spread=spread, labels={"app": "a"}) for at in range(6)))
-    harness.wait(1)
+    harness.wait(1, group("a", min_member=6), *(pod(f"a-{at}", spread=spread, labels={"app": "a"}) for at in range(6)))
     assert sum(isinstance(effect, BindPod) for effect in harness.effects) == 6
-    harness.add(*(node(f"n{at}", labels={"zone": f"z{at % 3}", "x": "y"}) for at in range(6)))
-    harness.wait(1)
+    harness.wait(1, *(node(f"n{at}", labels={"zone": f"z{at % 3}", "x": "y"}) for at in range(6)))
     assert not [effect for effect in harness.effects if isinstance(effect, WithdrawBinding)]
     harness.send_withheld()
     harness.wait(2)

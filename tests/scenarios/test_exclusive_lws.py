@@ -113,8 +113,7 @@ def test_the_leader_is_bound_where_its_workers_have_places(auto, policy):
     auto.wait(10)
     assert found(auto) == ["r2"]
     assert len(auto.gang("default/lws.llm.0").operations.placeholders()) == 2
-    auto.add(*(pod(f"plain-{number}", group="", node_selector={RACK: "r2"}) for number in range(3)))
-    auto.wait(40)
+    auto.wait(40, *(pod(f"plain-{number}", group="", node_selector={RACK: "r2"}) for number in range(3)))
     assert (found(auto), found(auto, "plain")) == (["r2"] * SIZE, [])
 
 

@@ -178,8 +178,7 @@ def test_a_group_of_ones_own_says_why_its_members_do_not_come_and_what_to_do(aut
     rooms(auto, "4", "4")
     auto.add(job_set(), group("default/a", min_member=8))
     leader = pod("default/w-workers-0-0", workload=Workload("jobset", "w", None, "uid-w"))
-    auto.add(leader)
-    auto.wait(3)
+    auto.wait(3, leader)
     assert auto.pod("default/w-workers-0-0").condition_message == (
         "Group a: 1 of 8 members exist; 7 more members are needed, or a lower minimum. The JobSet w creates "
         "some pods only once others "

@@ -105,8 +105,7 @@ def starve(harness: Harness) -> None:
     """
     harness.add(node("n1", cpu=8), pod("filler", group="", scheduler="somebody-else", cpu="7.5", node="n1"))
     harness.add(group("default/wide", min_member=1))
-    harness.add(*[pod(f"wide-{at}", group="wide", cpu=at or "0.1") for at in range(8)])
-    harness.wait(5)
+    harness.wait(5, *[pod(f"wide-{at}", group="wide", cpu=at or "0.1") for at in range(8)])
     harness.delete(*[f"default/wide-{at}" for at in range(1, 8)])
     harness.wait(5)
     for number in NUMBERS:
@@ -164,8 +163,7 @@ def vanish(harness: Harness) -> None:
     for name in ("blue", "green"):
         owner = Owner("StatefulSet", name, f"uid-{name}", "apps")
         harness.add(*pods("both", 6, first=10 * len(name), owner=owner))
-    harness.add(group("default/both", min_member=2))
-    harness.wait(100)
+    harness.wait(100, group("default/both", min_member=2))
     assert harness.events(Reason.SEVERAL_OWNERS)
 
 

@@ -111,8 +111,7 @@ def started(found: Cluster, *, cpus: int, auto: bool) -> Harness:
     """The Job with its pods on a node with that many CPUs; `auto`: where Jobs are gangs."""
     harness = Harness()
     harness.label_namespace("default", {"gangsched.io/gang": "auto"} if auto else {})
-    harness.add(node("n1", cpu=cpus), found.job(), *found.groups, *found.pods())
-    harness.wait(5)
+    harness.wait(5, node("n1", cpu=cpus), found.job(), *found.groups, *found.pods())
     return harness
 
 
@@ -186,8 +185,7 @@ def test_the_topology_that_a_job_states_is_that_of_its_gang(gates, auto):
     harness = Harness()
     harness.label_namespace("default", {"gangsched.io/gang": "auto"} if auto else {})
     harness.add(node("n1", cpu=2, labels={RACK: "a"}), node("n2", cpu=4, labels={RACK: "b"}))
-    harness.add(asks.job(), *asks.groups, *asks.pods())
-    harness.wait(5)
+    harness.wait(5, asks.job(), *asks.groups, *asks.pods())
     constrained = bool(asks.kept) and (auto or asks.topology)
     assert len(harness.bound()) == (0 if constrained else 6)
 
@@ -198,8 +196,7 @@ def test_the_topology_of_an_automatic_gang_does_not_wait_for_its_native_group():
     harness.label_namespace("default", {"gangsched.io/gang": "auto"})
     harness.hide("native", "gangsched may not read it.", denied=True)
     harness.add(node("n1", cpu=2, labels={RACK: "a"}), node("n2", cpu=4, labels={RACK: "b"}))
-    harness.add(asks.job(), *asks.pods())
-    harness.wait(5)
+    harness.wait(5, asks.job(), *asks.pods())
     assert harness.bound() == []
     assert harness.pod("default/train-0").condition_reason == "Unschedulable"
 
@@ -211,8 +208,7 @@ def test_the_last_wave_is_as_small_as_what_the_job_still_owes(gates):
     harness = started(asks, cpus=2, auto=False)
     harness.run_pods()
     harness.run_pods(PodPhase.SUCCEEDED)
-    harness.add(asks.job(succeeded=2), asks.pod(2))
-    harness.wait(5)
+    harness.wait(5, asks.job(succeeded=2), asks.pod(2))
     assert harness.pod("default/train-2").node == "n1"
 
 

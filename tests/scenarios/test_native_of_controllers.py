@@ -88,12 +88,10 @@ def replica(number: int, size: int) -> list[Pod]:
 def test_each_replica_of_a_leader_worker_set_is_a_gang(harness: Harness) -> None:
     """Two replicas of three with room for five: one is whole, the other waits."""
     harness.add(node("n", cpu=5), made("serve-0", gang(3), LWS), made("serve-1", gang(3), LWS))
-    harness.add(*replica(0, 3), *replica(1, 3))
-    harness.wait(2)
+    harness.wait(2, *replica(0, 3), *replica(1, 3))
     assert len(harness.bound()) == 3
     assert len({name.split("-")[1] for name in harness.bound()}) == 1
-    harness.add(node("n2", cpu=1))
-    harness.wait(2)
+    harness.wait(2, node("n2", cpu=1))
     assert len(harness.bound()) == 6
 
 
@@ -105,8 +103,7 @@ def test_the_head_of_a_ray_cluster_goes_ahead_and_each_worker_group_is_a_gang(ha
     labels = {"ray.io__cluster": "ray"}
     harness.add(of("ray-head", "ray-head-x", RAY, **labels))
     harness.add(*(of("ray-a", f"ray-a-{number}", RAY, **labels) for number in range(3)))
-    harness.add(*(of("ray-b", f"ray-b-{number}", RAY, **labels) for number in range(2)))
-    harness.wait(2)
+    harness.wait(2, *(of("ray-b", f"ray-b-{number}", RAY, **labels) for number in range(2)))
     bound = [name.split("/")[1] for name in harness.bound()]
     assert "ray-head-x" in bound
     assert {name[:5] for name in bound} - {"ray-h"} in ({"ray-a"}, {"ray-b"})
@@ -126,6 +123,5 @@ def test_a_job_set_is_one_gang_or_one_for_each_replicated_job(harness: Harness, 
         harness.add(*(of(group, f"train-{job}-0-{number}", by, **labels) for number in range(2)))
     harness.wait(2)
     assert len(harness.bound()) == (0 if whole else 2)
-    harness.add(node("n2", cpu=1))
-    harness.wait(2)
+    harness.wait(2, node("n2", cpu=1))
     assert len(harness.bound()) == 4

@@ -92,8 +92,7 @@ def started(cpus: int, *others: Any, owned: bool = True, labels: dict[str, str] 
     harness = Harness()
     harness.label_namespace("default", labels)
     said = {"gangsched.io/min-member": least} if least else {}
-    harness.add(node("n1", cpu=cpus), job(**said), *others, *(of_job(number, owned=owned) for number in range(5)))
-    harness.wait(5)
+    harness.wait(5, node("n1", cpu=cpus), job(**said), *others, *(of_job(number, owned=owned) for number in range(5)))
     return harness
 
 
@@ -113,8 +112,7 @@ def test_where_jobs_are_gangs_the_pods_are_one_automatic_gang_and_are_told_of_it
     assert harness.bound() == []
     assert harness.pod("default/train-0").condition_message.startswith("Group job.train")
     assert "NativeGroupIgnored" in reasons(harness)
-    harness.add(node("n2", cpu=1))
-    harness.wait(5)
+    harness.wait(5, node("n2", cpu=1))
     assert len(harness.bound()) == 5
 
 
@@ -124,8 +122,7 @@ def test_a_group_that_cannot_be_read_for_a_while_remains_one_that_the_controller
     harness = started(4, native_group(BASIC), owned=False)
     harness.report(ForeignGroupsHidden("native", "gangsched may not read it."))
     harness.wait(5)
-    harness.add(node("n2", cpu=1))
-    harness.wait(5)
+    harness.wait(5, node("n2", cpu=1))
     assert len(harness.bound()) == 5
     harness.report(ForeignGroupsReplaced("native", (native_group(BASIC),)))
     harness.wait(5)
@@ -163,8 +160,7 @@ class TestWhatTheJobStatesForItsGroup:
         """Regression: the smaller of both counted, so a part of what the user asked for was bound."""
         harness = started(3, native_group({"gang": {"minCount": 3}}), least="4")
         assert harness.bound() == []
-        harness.add(node("n2", cpu=1))
-        harness.wait(5)
+        harness.wait(5, node("n2", cpu=1))
         assert len(harness.bound()) == 4
 
     def test_the_group_of_one_job_says_nothing_about_a_gang_of_several(self):
@@ -174,11 +170,9 @@ class TestWhatTheJobStatesForItsGroup:
         names = {"jobset.sigs.k8s.io/jobset-name": "set", "jobset.sigs.k8s.io/replicatedjob-name": "w"}
         members = [of_job(number, owned=True, **names) for number in range(5)]
         harness.add(node("n1", cpu=7), jobset(least=8), job(), native_group(GANG), *members)
-        harness.add(*(replace(pod, uid=f"{pod.uid}-b", name=f"{pod.name}-b") for pod in members))
-        harness.wait(5)
+        harness.wait(5, *(replace(pod, uid=f"{pod.uid}-b", name=f"{pod.name}-b") for pod in members))
         assert harness.bound() == []
-        harness.add(node("n2", cpu=3))
-        harness.wait(5)
+        harness.wait(5, node("n2", cpu=3))
         assert len(harness.bound()) == 10
 
     @pytest.mark.without("disorder", why="asserts what one order of events leads to")
@@ -188,8 +182,7 @@ class TestWhatTheJobStatesForItsGroup:
         harness.label_namespace("default", ASKED)
         harness.add(node("n1", cpu=3), job(), native_group({"gang": {"minCount": 3}}))
         harness.report(ForeignGroupsHidden("native", "gangsched may not read it."))
-        harness.add(*(of_job(number, owned=True) for number in range(5)))
-        harness.wait(5)
+        harness.wait(5, *(of_job(number, owned=True) for number in range(5)))
         assert harness.bound() == []
         harness.report(ForeignGroupsReplaced("native", (native_group({"gang": {"minCount": 3}}),)))
         harness.wait(5)
@@ -200,8 +193,7 @@ class TestWhatTheJobStatesForItsGroup:
         other = group("other", min_member=5, priority=3)
         harness = started(4, native_group(BASIC, priority=7), other, *pods("other", 5))
         assert harness.bound() == []
-        harness.add(node("n2", cpu=1))
-        harness.wait(5)
+        harness.wait(5, node("n2", cpu=1))
         assert harness.bound() == [f"default/train-{number}" for number in range(5)]
 
     def test_claims_that_its_pods_share_are_those_of_the_group(self):
@@ -212,11 +204,9 @@ class TestWhatTheJobStatesForItsGroup:
         harness.add(node("n1", cpu=5), job(), native_group(BASIC, resourceClaims=claims))
         harness.offer(GPUS, gpus("n1", 1), device_claim("c", owner="uid-g", group="train-7fk2p"))
         use = DeviceUse("shared", "c", "one", "train-7fk2p")
-        harness.add(*(replace(of_job(number, owned=True), device_claims=(use,)) for number in range(4)))
-        harness.wait(5)
+        harness.wait(5, *(replace(of_job(number, owned=True), device_claims=(use,)) for number in range(4)))
         assert harness.bound() == []
         assert harness.gadgets.allocated() == {}
-        harness.add(replace(of_job(4, owned=True), device_claims=(use,)))
-        harness.wait(5)
+        harness.wait(5, replace(of_job(4, owned=True), device_claims=(use,)))
         assert len(harness.bound()) == 5
         assert harness.gadgets.claim("c").reserved == ("uid-g",)

@@ -47,8 +47,7 @@ def test_no_member_is_bound_before_the_last_volume_is_provisioned(harness: Harne
     harness.add(*(node(f"n{at}", cpu="2") for at in range(2)), group(min_member=4))
     harness.provide(FAST, *waiting(4))
     harness.disks.busy = True
-    harness.add(*members(4))
-    harness.wait(3)
+    harness.wait(3, *members(4))
     assert [each.ours for each in harness.disks.claims()] == [True] * 4
     for each in harness.disks.claims()[:3]:
         harness.disks.provision(each)
@@ -70,8 +69,7 @@ def test_the_zone_is_taken_that_has_enough_for_all(harness: Harness, tells: bool
     else:
         harness.provide(LOCAL, *waiting(8, storage_class="local"))
         harness.provide(*(free(f"{zone}{at}", zone) for zone, most in (("a", 7), ("b", 8)) for at in range(most)))
-    harness.add(group(min_member=8, topology=Topology("zone")), *members(8))
-    harness.wait(3)
+    harness.wait(3, group(min_member=8, topology=Topology("zone")), *members(8))
     assert len(harness.bound()) == 8
     assert zones_of(harness) == {"b"}
     assert (harness.disks.left(), harness.disks.given_up) == ([], [])
@@ -106,8 +104,7 @@ def test_what_was_written_is_taken_back_at_the_time_out(harness: Harness) -> Non
     harness.provide(FAST, LOCAL, *waiting(2), claim("default/a-2", storage_class="local", size=GI, uid="c2"))
     harness.provide(free("v0"))
     harness.disks.busy = True
-    harness.add(*members(3))
-    harness.wait(500)
+    harness.wait(500, *members(3))
     assert harness.disks.left() == ["a-0", "a-1", "v0"]
     assert harness.status("default/a").phase == "Reserved"
     harness.wait(100 + 8)
@@ -123,8 +120,7 @@ def test_a_member_whose_provisioner_gives_up_gets_another_node() -> None:
     harness = Harness.of(*(node(f"n{at}", cpu="2", labels={"zone": f"{at}"}) for at in range(3)), group(min_member=4))
     harness.provide(FAST, *waiting(4))
     harness.disks.full = {"n0"}
-    harness.add(*members(4))
-    harness.wait(30)
+    harness.wait(30, *members(4))
     assert len(harness.bound()) == 4
     assert harness.disks.left() == []
     assert "n0" not in {each.node for each in harness.pods.values()}
@@ -140,8 +136,7 @@ def test_a_pre_binding_that_is_refused_or_lost_is_sent_again(harness: Harness) -
     harness.lose_prebinding = lose
     harness.add(node("n1", cpu="8"), group(min_member=2))
     harness.provide(FAST, *waiting(2))
-    harness.add(*members(2))
-    harness.wait(40)
+    harness.wait(40, *members(2))
     assert len(harness.bound()) == 2
 
 
@@ -156,8 +151,7 @@ def test_a_pre_binding_that_is_refused_is_sent_again_when_the_server_asks_for_it
     harness.refuse_prebinding = refuse
     harness.add(node("n1", cpu="8"), group(min_member=1))
     harness.provide(FAST, *waiting(1))
-    harness.add(*members(1))
-    harness.wait(10)
+    harness.wait(10, *members(1))
     assert len(sent) == 1
     assert harness.condition("default/a").message.endswith("refused this write, which is retried: busy")
     harness.wait(30)
@@ -177,8 +171,7 @@ def test_members_that_share_a_volume_for_several_nodes_go_to_several_and_all_wai
     harness.add(*(node(f"n{at}", cpu="1") for at in range(4)), group(min_member=4))
     harness.provide(FAST, shared("ReadWriteMany"))
     harness.disks.busy = True
-    harness.add(*sharing(4))
-    harness.wait(30)
+    harness.wait(30, *sharing(4))
     assert harness.bound() == []
     assert harness.condition("default/a").reason == "PreBinding"
     harness.disks.work()
@@ -201,15 +194,13 @@ def spread_over_zones(harness: Harness) -> None:
     harness.add(*(node(f"{zone}0", cpu=cpu, labels={"zone": zone}) for zone, cpu in (("a", "2"), ("b", "1"))))
     harness.provide(FAST, TELLS, storage_in("a", 1), shared("ReadWriteMany"))
     harness.disks.busy = True
-    harness.add(group(min_member=3), *sharing(3))
-    harness.wait(3)
+    harness.wait(3, group(min_member=3), *sharing(3))
     assert harness.disks.claim("default/shared").selected == "a0"
 
 
 def test_members_that_share_a_volume_are_placed_again_where_it_turns_out_to_be(harness: Harness) -> None:
     spread_over_zones(harness)
-    harness.add(node("a1", cpu="1", labels={"zone": "a"}))
-    harness.wait(3)
+    harness.wait(3, node("a1", cpu="1", labels={"zone": "a"}))
     harness.disks.work()
     harness.wait(10)
     assert len(harness.bound()) == 3
@@ -224,8 +215,7 @@ def test_members_that_share_a_volume_in_a_zone_without_room_for_all_are_not_boun
     assert harness.disks.claim("default/shared").bound
     told = "1 where the PersistentVolume made-1 (node affinity zone=a) cannot be used"
     assert told in harness.condition("default/a").message
-    harness.add(node("a1", cpu="1", labels={"zone": "a"}))
-    harness.wait(30)
+    harness.wait(30, node("a1", cpu="1", labels={"zone": "a"}))
     assert len(harness.bound()) == 3
     assert zones_of(harness) == {"a"}
 
@@ -233,8 +223,7 @@ def test_members_that_share_a_volume_in_a_zone_without_room_for_all_are_not_boun
 def test_members_that_share_an_existing_volume_go_where_it_can_be_used(harness: Harness) -> None:
     harness.add(*(node(f"{zone}{at}", cpu="1", labels={"zone": zone}) for zone in "ab" for at in range(3)))
     harness.provide(LOCAL, shared("ReadWriteMany", storage_class="local"), free("v", "b", modes=("ReadWriteMany",)))
-    harness.add(group(min_member=3), *sharing(3))
-    harness.wait(3)
+    harness.wait(3, group(min_member=3), *sharing(3))
     assert len(harness.bound()) == 3
     assert zones_of(harness) == {"b"}
 
@@ -243,8 +232,7 @@ def test_if_the_member_goes_for_which_a_shared_volume_is_made_the_others_get_it_
     harness.add(*(node(f"n{at}", cpu="1") for at in range(4)), group(min_member=3))
     harness.provide(FAST, shared("ReadWriteMany"))
     harness.disks.busy = True
-    harness.add(*sharing(3))
-    harness.wait(3)
+    harness.wait(3, *sharing(3))
     gone = harness.disks.claim("default/shared").selected
     harness.delete_node(gone)
     harness.wait(10)
@@ -308,10 +296,8 @@ def test_the_clock_has_run_as_long_as_before_once_volumes_are_not_awaited_any_mo
     harness.add(node("n1", cpu="1"), group(min_member=2, max_schedule_time_s=60))
     harness.provide(FAST, *waiting(2))
     harness.disks.busy = True
-    harness.add(*members(2))
-    harness.wait(40)
-    harness.add(node("n2", cpu="1"))
-    harness.wait(100)
+    harness.wait(40, *members(2))
+    harness.wait(100, node("n2", cpu="1"))
     assert harness.status("default/a").phase == "Reserved"
     harness.restart()
     harness.wait(100)
@@ -328,8 +314,7 @@ def test_provisioners_that_give_up_everywhere_do_not_hold_the_clock_for_ever() -
     harness.add(*(node(f"n{at}", cpu="1", labels={"zone": f"{at}"}) for at in range(3)), group(min_member=2))
     harness.provide(FAST, *waiting(2))
     harness.disks.full = {"n0", "n1", "n2"}
-    harness.add(*members(2))
-    harness.wait(120 + 8)
+    harness.wait(120 + 8, *members(2))
     assert harness.status("default/a").phase == "TimedOut"
     assert harness.bound() == []
     assert harness.disks.left() == []
@@ -339,13 +324,11 @@ def test_a_gang_that_was_incomplete_has_the_whole_time_for_its_volumes_again(har
     harness.add(node("n1", cpu="8"), group(min_member=3))
     harness.provide(FAST, *waiting(3))
     harness.disks.busy = True
-    harness.add(*members(3))
-    harness.wait(400)
+    harness.wait(400, *members(3))
     harness.delete("default/a-2")
     harness.wait(5)
     assert harness.status("default/a").phase == "Pending"
-    harness.add(replace(members(3)[2], uid="another"))
-    harness.wait(400)
+    harness.wait(400, replace(members(3)[2], uid="another"))
     assert harness.status("default/a").phase == "Reserved"
     harness.wait(200)
     assert harness.status("default/a").phase == "TimedOut"
@@ -367,8 +350,7 @@ def test_a_zone_that_had_too_little_is_tried_again_once_it_has_more(harness: Har
     harness.add(*(node(name, cpu="9", labels={"zone": name[0]}) for name in ("a1", "a2", "b1", "b2")))
     harness.add(group(min_member=3, topology=Topology("zone")))
     harness.provide(*there)
-    harness.add(*members(3))
-    harness.wait(3)
+    harness.wait(3, *members(3))
     assert harness.bound() == []
     assert said in harness.condition("default/a").message
     harness.provide(more)
@@ -380,14 +362,12 @@ def test_a_zone_that_had_too_little_is_tried_again_once_it_has_more(harness: Har
 def test_a_later_member_whose_volume_is_late_says_so_and_is_tried_again(harness: Harness) -> None:
     harness.add(node("n0", cpu="3"), group(min_member=2))
     harness.provide(FAST, *waiting(3))
-    harness.add(*members(2))
-    harness.wait(3)
+    harness.wait(3, *members(2))
     harness.disks.work()
     harness.wait(3)
     assert len(harness.bound()) == 2
     harness.disks.busy = True
-    harness.add(members(3)[-1])
-    harness.wait(602)
+    harness.wait(602, members(3)[-1])
     assert harness.pod("default/a-2").condition_reason == "BindingRefused"
     assert harness.pod("default/a-2").condition_message == (
         "Group a: Its volumes or devices were not ready within 10m, so it is tried again later; at the end "

@@ -95,8 +95,7 @@ def test_two_plans_do_not_exceed_a_budget_together():
     harness = cluster(node(cpu=2), alone("p0", **READY), alone("p1", **READY))
     harness.put_budget(budget(1))
     # Its searches let the bucket of evictions fill, so that both plans are made in one call.
-    harness.add(*holder(1, name="hopeless", pods_with={"cpu": 64}))
-    harness.wait(60)
+    harness.wait(60, *holder(1, name="hopeless", pods_with={"cpu": 64}))
     refused: list[str] = []
     harness.refuse_eviction = lambda effect: (
         refused.append(effect.name) if harness.budgets["default/all"].allowed < 1 else None
@@ -109,8 +108,7 @@ def with_one_under_a_budget(*others: str):
     """Pods that take a whole node each, and p, whose budget allows its eviction."""
     harness = cluster(*(node(name, cpu=1) for name in (*others, "p")), *map(alone, others))
     harness.put_budget(budget(1, selector=APP_P))
-    harness.add(alone("p", labels={"app": "p"}, **READY))
-    harness.settle()
+    harness.settle(alone("p", labels={"app": "p"}, **READY))
     return harness
 
 
@@ -135,8 +133,7 @@ def test_the_others_stay_if_the_group_fits_once_those_under_budgets_have_left():
     harness = with_one_under_a_budget("a")
     harness.refuse_eviction = refusing("p", times=3)
     assert victims(harness, *holder(2), wait_s=1) == []
-    harness.add(node("n3", cpu=1))
-    harness.wait(60)
+    harness.wait(60, node("n3", cpu=1))
     assert evicted(harness) == ["p"]
     end(harness)
     assert is_whole(harness, "high", 2)

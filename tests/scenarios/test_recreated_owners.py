@@ -84,11 +84,9 @@ def test_pods_of_before_do_not_complete_the_gang(kind):
     harness.add(node(cpu="3"), made(kind, "second"))
     now = harness.now
     harness.add(*(pod_of(kind, "first", number, now - 60) for number in range(2)))
-    harness.add(*(pod_of(kind, "second", number, now) for number in range(2)))
-    harness.wait(5)
+    harness.wait(5, *(pod_of(kind, "second", number, now) for number in range(2)))
     before = harness.bound()
-    harness.add(pod_of(kind, "second", 2, harness.now))
-    harness.wait(5)
+    harness.wait(5, pod_of(kind, "second", 2, harness.now))
     assert before == []
     assert sorted(harness.bound()) == [f"default/second-{number}" for number in range(SIZE)]
 
@@ -102,15 +100,13 @@ def test_a_new_gang_is_bound_as_a_whole_while_the_old_ones_pods_still_run(kind, 
     if fields:
         harness.add(group("g", min_member=SIZE))
     harness.add(node(cpu="5"), made(kind, "first"))
-    harness.add(*(pod_of(kind, "first", number, harness.now, **fields) for number in range(SIZE)))
-    harness.wait(2)
+    harness.wait(2, *(pod_of(kind, "first", number, harness.now, **fields) for number in range(SIZE)))
     harness.run_pods()
     harness.wait(30)
     first = len(harness.bound("default/first"))
     harness.delete_foreign(kind, "default/w")
     harness.add(made(kind, "second"))
-    harness.add(*(pod_of(kind, "second", number, harness.now, **fields) for number in range(SIZE)))
-    harness.wait(20)
+    harness.wait(20, *(pod_of(kind, "second", number, harness.now, **fields) for number in range(SIZE)))
     between = len(harness.bound("default/second"))
     harness.delete(*(f"default/first-{number}" for number in range(SIZE)))
     harness.wait(20)
@@ -120,8 +116,7 @@ def test_a_new_gang_is_bound_as_a_whole_while_the_old_ones_pods_still_run(kind, 
 def test_a_pod_of_before_is_told_that_it_does_not_count_and_nobody_is_called_a_rival():
     harness = Harness.of(node(cpu="3"), group("g", min_member=SIZE), made("job", "second"))
     harness.add(pod_of("job", "first", 0, harness.now - 60, group="g"))
-    harness.add(*(pod_of("job", "second", number, harness.now, group="g") for number in range(2)))
-    harness.wait(5)
+    harness.wait(5, *(pod_of("job", "second", number, harness.now, group="g") for number in range(2)))
     assert harness.pod("default/first-0").condition_reason == "SeveralOwners"
     assert "The Job w of this pod" in harness.pod("default/first-0").condition_message
     assert harness.condition("default/g").message == (

@@ -41,8 +41,7 @@ class Race:
         self.tell()
         self.make(SIZE)
         self.harness.settle()
-        self.harness.add(group("default/b", min_member=1), *pods("b", 1))
-        self.harness.wait(1)
+        self.harness.wait(1, group("default/b", min_member=1), *pods("b", 1))
 
     def tell(self, *, uid: str = "uid-t", deleted: bool = False, status: Any = None, **spec: Any) -> None:
         """The watch shows the workload."""
@@ -238,20 +237,17 @@ def test_a_new_leader_is_not_bound_beside_workers_that_still_terminate(policy: s
     old, new = (
         [pod(f"s-{each}", uid=f"{run}-{each}", group="", workload=carried) for each in range(3)] for run in "ab"
     )
-    harness.add(*old)
-    harness.settle()
+    harness.settle(*old)
     harness.delete("default/s-0")
     harness.change("default/s-1", terminating=True)
-    harness.add(new[0])
-    harness.settle()
+    harness.settle(new[0])
     alone = "default/s-0" in harness.bound()
     harness.change("default/s-2", terminating=True)
     harness.settle()
     harness.delete("default/s-1", "default/s-2")
     harness.settle()
     still_alone = "default/s-0" in harness.bound()
-    harness.add(*new[1:])
-    harness.settle()
+    harness.settle(*new[1:])
     assert (alone, still_alone) == ((True, True) if policy == "None" else (False, False))
     assert len(harness.bound("default/s-")) == 3
 
@@ -352,8 +348,7 @@ def test_pods_that_nobody_declares_are_held_for_too():
 
     members(0)
     harness.settle()
-    harness.add(group("default/b", min_member=1), *pods("b", 1))
-    harness.settle()
+    harness.settle(group("default/b", min_member=1), *pods("b", 1))
     harness.delete(*(f"default/t-{number}" for number in range(SIZE)))
     harness.wait(SLOWLY_S)
     held = not harness.bound("default/b-")

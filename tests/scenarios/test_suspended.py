@@ -266,8 +266,7 @@ def test_a_workload_that_is_suspended_while_its_quorum_is_bound_holds_nothing():
     """The bindings of two members are in flight when the pods are deleted."""
     story = Story(cpu=0)
     story.harness.withhold = lambda _: True
-    story.harness.add(node(cpu=str(SIZE)))
-    story.harness.wait(1)
+    story.harness.wait(1, node(cpu=str(SIZE)))
     story.tell(suspend=True)
     story.drop()
     story.harness.add(group("b", min_member=SIZE), *pods("b", SIZE))
@@ -308,8 +307,7 @@ def test_a_group_that_is_gone_is_remembered_of_no_workload():
 @pytest.mark.without("disorder", why="the workload of the last member counts")
 def test_a_group_of_two_workloads_is_suspended_with_neither():
     story = Story(cpu=SIZE + 1)
-    story.harness.add(pod("a-other", workload=Workload("job", "other", None, "uid-other")))
-    story.harness.wait(2)
+    story.harness.wait(2, pod("a-other", workload=Workload("job", "other", None, "uid-other")))
     story.tell(suspend=True)
     story.drop()
     assert story.phase == "Pending"
@@ -383,8 +381,7 @@ def test_a_run_of_which_a_member_has_succeeded_is_followed_by_one_of_the_rest(kn
 @pytest.mark.without("all", why="a process that begins knows of no lost members")
 def test_the_rest_has_its_room_before_a_group_that_waits():
     story = Rest()
-    story.harness.add(group("b", min_member=SIZE - 1), *pods("b", SIZE - 1))
-    story.harness.wait(1)
+    story.harness.wait(1, group("b", min_member=SIZE - 1), *pods("b", SIZE - 1))
     names = [f"default/{each.name}" for each in story.alive]
     story.harness.delete(*names)
     story.harness.wait(5)
@@ -404,6 +401,5 @@ def test_no_room_is_held_for_what_has_succeeded():
     story.make(1)
     story.harness.wait(1)
     assert (waiting, len(story.harness.bound("default/a-"))) == ([], SIZE - 1)
-    story.harness.add(group("c", min_member=1), *pods("c", 1))
-    story.harness.wait(1)
+    story.harness.wait(1, group("c", min_member=1), *pods("c", 1))
     assert len(story.harness.bound("default/c-")) == 1

@@ -61,8 +61,7 @@ def make_again(harness: Harness, *, least: int, at_once: bool) -> None:
     harness.delete_group("default/a")
     if not at_once:
         harness.wait(1)
-    harness.add(group("a", min_member=least, uid="uid-2", created=harness.now))
-    harness.wait(3)
+    harness.wait(3, group("a", min_member=least, uid="uid-2", created=harness.now))
 
 
 @pytest.mark.parametrize(
@@ -92,8 +91,7 @@ def test_a_minimum_that_another_object_raises_applies_at_once(
 ) -> None:
     """Regression: both were bound, though their Job or their group asked for three by then."""
     harness = awaiting(*members, declared=declare(2))
-    harness.add(declare(3))
-    harness.wait(30)
+    harness.wait(30, declare(3))
     provision(harness)
     assert harness.bound() == []
 
@@ -166,8 +164,7 @@ def test_places_held_for_members_to_come_stay_where_no_more_is_asked_for(change:
     harness.disks.busy = True
     add_with_volume(harness, replica(0))
     harness.wait(5)
-    harness.add(group("b", min_member=3, priority=9, created=harness.now), *pods_of("b", 3, created=harness.now))
-    harness.wait(3)
+    harness.wait(3, group("b", min_member=3, priority=9, created=harness.now), *pods_of("b", 3, created=harness.now))
     if change == "labels":
         harness.change("default/web-0", labels=(("app", "web"), ("controller-revision-hash", "1"), ("x", "y")))
     else:

@@ -30,16 +30,14 @@ def test_a_gang_waits_as_a_whole_if_one_zone_is_too_small_for_its_volumes(harnes
     harness.add(node("a", cpu="9", labels={"zone": "a"}), node("b", cpu="1", labels={"zone": "b"}))
     harness.provide(volume("v0", zone="a"), volume("v1", zone="b"), volume("v2", zone="b"))
     harness.provide(*(claim(f"a-{at}", f"v{at}") for at in range(3)))
-    harness.add(group(min_member=3), *with_claims(3))
-    harness.wait(3)
+    harness.wait(3, group(min_member=3), *with_claims(3))
     assert harness.bound() == []
     assert harness.condition("default/a").reason in ("Unschedulable", "NeverFits")
     assert (
         "1 where the PersistentVolume v1 (node affinity zone=b) cannot be used"
         in harness.condition("default/a").message
     )
-    harness.add(node("b2", cpu="1", labels={"zone": "b"}))
-    harness.wait(3)
+    harness.wait(3, node("b2", cpu="1", labels={"zone": "b"}))
     assert nodes_of(harness) in (["a", "b", "b2"], ["a", "b2", "b"])
 
 
@@ -84,8 +82,7 @@ def test_a_claim_that_no_pod_of_the_quorum_needs_keeps_back_only_its_pod(harness
 
 def test_an_ephemeral_volume_counts_once_its_claim_is_the_pods_own_and_bound(harness: Harness) -> None:
     harness.add(node("n1", labels={"zone": "a"}), node("n2", labels={"zone": "b"}))
-    harness.add(group(min_member=1), pod("a-0", own_volume_claims=["a-0-scratch"]))
-    harness.wait(3)
+    harness.wait(3, group(min_member=1), pod("a-0", own_volume_claims=["a-0-scratch"]))
     assert "kube-controller-manager has yet to create" in harness.condition("default/a").message
     harness.provide(volume("v", zone="b"), claim("a-0-scratch", "v", owner="another"))
     harness.wait(60)
@@ -99,8 +96,7 @@ def test_a_claim_for_a_single_pod_waits_for_its_user_to_end(harness: Harness) ->
     harness.add(node(), node("n2", unschedulable=True), pod("user", group="", node="n2", volume_claims=["c"]))
     harness.add(group(min_member=2), *pods("a", 1))
     harness.provide(volume("v"), claim("c", "v", single_pod=True))
-    harness.add(pod("a-1", volume_claims=["c"]))
-    harness.wait(3)
+    harness.wait(3, pod("a-1", volume_claims=["c"]))
     assert harness.bound("default/a") == []
     assert "closed while another pod uses the PersistentVolumeClaim c" in harness.condition("default/a").message
     harness.delete("default/user")
@@ -113,8 +109,7 @@ def test_what_is_known_of_volumes_outlives_the_lease(harness: Harness) -> None:
     harness.provide(volume("v", zone="b"), claim("a-0", "v"), CsiNode("n1", (("csi", 0),)), LATER)
     harness.wait(3)
     harness.lead_again()
-    harness.add(group(min_member=1), *with_claims(1))
-    harness.wait(3)
+    harness.wait(3, group(min_member=1), *with_claims(1))
     assert nodes_of(harness) == ["n2"]
     harness.withdraw(LATER, CsiNode("n1", (("csi", 0),)))
     harness.wait(3)

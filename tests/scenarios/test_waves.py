@@ -131,8 +131,7 @@ def test_at_each_of_ten_completions_the_replacement_goes_before_a_group_that_wai
     """A waiting group of 2 needs no more than each completion frees, so it would be bound at once without this rule."""
     job = Job(declare)
     job.harness.settle()
-    job.harness.add(group("default/b", min_member=2), *pods("b", 2, cpu="500m"))
-    job.harness.settle()
+    job.harness.settle(group("default/b", min_member=2), *pods("b", 2, cpu="500m"))
     seen = []
     for _ in range(COMPLETIONS):
         job.succeed()
@@ -316,8 +315,7 @@ def test_a_group_of_two_jobs_waits_for_both_though_one_alone_comes_in_waves():
         show(name, suspend=True, succeeded=succeeded)
     harness.delete(*(f"default/{each.name}" for each in list(harness.pods.values()) if not each.terminal))
     harness.wait(40)
-    harness.add(group("x", min_member=1), *pods("x", 1, cpu="1"))
-    harness.wait(1)
+    harness.wait(1, group("x", min_member=1), *pods("x", 1, cpu="1"))
     show("w", succeeded=1)
     make("w", 4, 5, 6)
     harness.wait(1)
@@ -374,8 +372,7 @@ def test_what_has_succeeded_before_the_gang_was_whole_is_not_waited_for_again(
     for name in early:
         harness.change(f"default/{name}", phase=PodPhase.SUCCEEDED)
     harness.wait(2)
-    harness.add(job_with(spec, active=1, succeeded=2))
-    harness.wait(60)
+    harness.wait(60, job_with(spec, active=1, succeeded=2))
     assert all(each.node for each in harness.pods.values())
 
 

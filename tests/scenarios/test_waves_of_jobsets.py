@@ -121,8 +121,7 @@ def test_at_each_completion_the_replacement_goes_before_a_group_that_waits(decla
     """A waiting group of 2 needs no more than each completion frees, so it would be bound at once without this rule."""
     train = JobSet(declare)
     train.harness.settle()
-    train.harness.add(group("default/b", min_member=2), *pods("b", 2, cpu="500m"))
-    train.harness.settle()
+    train.harness.settle(group("default/b", min_member=2), *pods("b", 2, cpu="500m"))
     seen = []
     for job in ORDER:
         train.succeed(job)
@@ -253,8 +252,7 @@ def make_again(train: JobSet, *, ended: bool) -> None:
     gone = [each for each in train.harness.pods.values() if each not in left]
     train.harness.delete(*(f"default/{each.name}" for each in gone))
     train.harness.wait(40)
-    train.harness.add(group("x", min_member=1), *pods("x", 1, cpu="2"))
-    train.harness.wait(1)
+    train.harness.wait(1, group("x", min_member=1), *pods("x", 1, cpu="2"))
     train.generation, train.counted = 1, dict.fromkeys(JOBS, 0)
     train.replace()
     train.harness.wait(1)
