@@ -5,22 +5,20 @@ The webhook refuses a Job's pods until the first of them, the leader, has a node
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from gangsched.config.settings import Settings
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.shape import PodTerm, Requirement
 from gangsched.core.objects.workload import Workload
 from gangsched.kube.workloads.workload_kind import Marks
-from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import group, node, pod
 from tests.harness import Harness
+from tests.served import KINDS, served_workload
 
-KIND = chosen(Settings()).kinds["jobset"]
+KIND = KINDS["jobset"]
 ZONE = "zone"
 EXCLUSIVE = {"alpha.jobset.sigs.k8s.io/exclusive-topology": ZONE}
 BY_SELECTOR = {"alpha.jobset.sigs.k8s.io/node-selector": "true"}
@@ -36,9 +34,8 @@ def replicated(name: str = "workers", *, jobs: int = 2, pods: int = 4, **more: A
 def job_set(
     name: str = "w", *jobs: dict[str, Any], annotations: dict[str, str] = EXCLUSIVE, **spec: Any
 ) -> ForeignGroup:
-    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}", "annotations": annotations}
-    body = {"metadata": meta, "spec": {"replicatedJobs": list(jobs or [replicated()]), **spec}}
-    return KIND.read(json.dumps(body).encode())[1]
+    spec = {"replicatedJobs": list(jobs or [replicated()]), **spec}
+    return served_workload("jobset", name, spec, annotations=annotations)
 
 
 class JobSet:

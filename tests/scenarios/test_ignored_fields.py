@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -11,11 +10,11 @@ from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import group, node, pod
 from tests.harness import Harness
+from tests.served import served_group
 
 
 def volcano(**spec: Any) -> ForeignGroup:
-    body = {"metadata": {"name": "g", "namespace": "default", "uid": "u"}, "spec": {"minMember": 2} | spec}
-    return DEFAULT.kinds["volcano"].read("volcano", json.dumps(body).encode())[1]
+    return served_group("volcano", "g", {"minMember": 2} | spec, uid="u")
 
 
 def member(name: str, **annotations: str):

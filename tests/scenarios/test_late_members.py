@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import Declaration, Role
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup
@@ -16,24 +14,20 @@ from gangsched.core.objects.shape import PodTerm, Requirement
 from gangsched.core.objects.workload import Workload
 from gangsched.kube.workloads.statefulset import ROLE
 from gangsched.kube.workloads.workload_kind import Mark
-from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import group, node, pod
 from tests.harness import Harness
+from tests.served import KINDS, served_workload
 
-KINDS = chosen(Settings()).kinds
 READY_S = 20.0
 CONTAINERS = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]}
 
 
 def stateful_set(name: str = "web", *, replicas: int = 5, cpu: str = "1", **annotations: str) -> ForeignGroup:
     """A StatefulSet in the namespace default, whose pods are created one after the other."""
-    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
     notes = {f"gangsched.io/{key.replace('_', '-')}": text for key, text in annotations.items()}
     containers = [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]
     template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": containers}}
-    spec = {"replicas": replicas, "template": template}
-    body = {"metadata": meta | {"annotations": notes}, "spec": spec}
-    return KINDS["statefulset"].read(json.dumps(body).encode())[1]
+    return served_workload("statefulset", name, {"replicas": replicas, "template": template}, annotations=notes)
 
 
 def replica(number: int, name: str = "web", **fields: Any) -> Pod:
@@ -158,11 +152,8 @@ def test_a_group_of_ones_own_without_a_template_says_why_its_members_do_not_come
 )
 def test_a_template_that_cannot_be_honoured_is_named_with_the_remedy(auto, broken, why):
     containers = [{"name": "main", "resources": {"requests": broken}}]
-    body = {
-        "metadata": {"name": "web", "namespace": "default", "uid": "uid-web"},
-        "spec": {"replicas": 3, "template": {"spec": {"containers": containers}}},
-    }
-    auto.wait(3, node(), KINDS["statefulset"].read(json.dumps(body).encode())[1], replica(0))
+    spec = {"replicas": 3, "template": {"spec": {"containers": containers}}}
+    auto.wait(3, node(), served_workload("statefulset", "web", spec), replica(0))
     told = auto.pod("default/web-0")
     assert bound(auto) == 0
     assert told.condition_reason == "InvalidDeclaration"
@@ -175,8 +166,7 @@ def test_a_template_that_cannot_be_honoured_is_named_with_the_remedy(auto, broke
 
 def of_kind(kind: str, spec: dict[str, Any], status: dict[str, Any] | None = None) -> ForeignGroup:
     """The object w in the namespace default."""
-    meta = {"name": "w", "namespace": "default", "uid": "uid-w"}
-    return KINDS[kind].read(json.dumps({"metadata": meta, "spec": spec, "status": status or {}}).encode())[1]
+    return served_workload(kind, "w", spec, status=status)
 
 
 def of_role(kind: str, role: str, number: int = 0, *, size: int | None = None, **fields: Any) -> Pod:
@@ -356,8 +346,7 @@ def test_first_pods_that_are_not_all_there_yet_do_not_take_the_room_back():
         for name in ("a", "b")
     ]
     spec = {"replicatedJobs": jobs, "startupPolicy": {"startupPolicyOrder": "InOrder"}}
-    body = {"metadata": {"name": "w", "namespace": "default", "uid": "uid-w"}, "spec": spec}
-    harness.add(node(cpu="4"), KINDS["jobset"].read(json.dumps(body).encode())[1])
+    harness.add(node(cpu="4"), served_workload("jobset", "w", spec))
 
     def make(run: int, *numbers: int) -> None:
         for number in numbers:

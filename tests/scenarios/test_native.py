@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -10,18 +9,16 @@ import pytest
 from gangsched.core.objects.events import PriorityClassSeen
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.priority_class import PriorityClass
-from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import group, node, pods
 from tests.harness import Harness
 from tests.scenarios.test_foreign import member, members
 from tests.scenarios.test_native_of_jobs import ASKED, BASIC, GANG, job, native_group, of_job
+from tests.served import served_group
 
 
 def native(least: int = 2, **spec: Any) -> ForeignGroup:
     """The PodGroup g with the policy gang, or with another one in `spec`, as the API server shows it."""
-    meta = {"name": "g", "namespace": "default", "uid": "uid-g"}
-    body = {"metadata": meta, "spec": {"schedulingPolicy": {"gang": {"minCount": least}}} | spec}
-    return DEFAULT.kinds["native"].read("native", json.dumps(body).encode())[1]
+    return served_group("native", "g", {"schedulingPolicy": {"gang": {"minCount": least}}} | spec)
 
 
 def bound(harness: Harness) -> list[str]:

@@ -6,21 +6,17 @@ request 4962), JobSet (kubernetes-sigs/jobset pull requests 1250 and 1253). Each
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-import msgspec
 import pytest
 
 from gangsched.config.settings import Settings
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.kube import wire
-from gangsched.kube.dialects.dialect_table import DEFAULT
-from gangsched.kube.reading.pod_values import pod_value
 from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import node
 from tests.harness import Harness
+from tests.served import served_group, served_pod
 
 WORKLOADS = chosen(Settings())
 CREATED = "1970-01-12T13:46:40Z"
@@ -42,28 +38,19 @@ def gang(minimum: int) -> dict[str, Any]:
 
 
 def made(name: str, policy: dict[str, Any], by: dict[str, Any]) -> ForeignGroup:
-    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}", "creationTimestamp": CREATED}
-    body = {"metadata": meta | {"ownerReferences": [by]}, "spec": {"schedulingPolicy": policy, "priority": 0}}
-    return DEFAULT.kinds["native"].read("native", json.dumps(body).encode())[1]
+    spec = {"schedulingPolicy": policy, "priority": 0}
+    return served_group("native", name, spec, creationTimestamp=CREATED, ownerReferences=[by])
 
 
 def of(group: str, name: str, by: dict[str, Any], *, cpu: str = "1", **labels: str) -> Pod:
-    body = {
-        "metadata": {
-            "name": name,
-            "namespace": "default",
-            "uid": f"uid-default/{name}",
-            "creationTimestamp": CREATED,
-            "labels": {key.replace("__", "/").replace("_", "-"): value for key, value in labels.items()},
-            "ownerReferences": [by],
-        },
-        "spec": {
-            "schedulerName": "gangsched",
-            "schedulingGroup": {"podGroupName": group},
-            "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}],
-        },
+    spec = {
+        "schedulerName": "gangsched",
+        "schedulingGroup": {"podGroupName": group},
+        "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}],
     }
-    return pod_value(msgspec.json.decode(json.dumps(body), type=wire.Pod), DEFAULT, WORKLOADS)
+    named = {key.replace("__", "/").replace("_", "-"): value for key, value in labels.items()}
+    meta = {"uid": f"uid-default/{name}", "creationTimestamp": CREATED, "labels": named, "ownerReferences": [by]}
+    return served_pod(name, spec, **meta)
 
 
 @pytest.fixture(params=[False, True], ids=["", "automatic gangs"])

@@ -7,26 +7,19 @@ in their spec and are owned by it too. A group that the user's template names is
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
-from gangsched.config.settings import Settings
 from gangsched.core.objects.events import ForeignGroupsHidden, ForeignGroupsReplaced
 from gangsched.core.objects.pod import DeviceUse, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.kube import wire
-from gangsched.kube.dialects.dialect_table import DEFAULT
-from gangsched.kube.reading.pod_values import pod_value
-from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import group, node, pods
 from tests.gadgets import GPUS, device_claim, gpus
 from tests.harness import Harness
+from tests.served import served_group, served_pod, served_workload
 
-WORKLOADS = chosen(Settings())
 BASIC: dict[str, Any] = {"basic": {}}
 GANG: dict[str, Any] = {"gang": {"minCount": 5}}
 CREATED = "1970-01-12T13:46:40Z"
@@ -38,27 +31,20 @@ def native_group(policy: dict[str, Any], *, by_job: bool = True, delegated: bool
     """The PodGroup; `by_job`: as the Job's controller makes it, `delegated`: from a template of the Job's own owner."""
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "uid-train", "controller": True}
     above = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "Workload", "name": "train", "uid": "uid-w"}
-    meta = {"name": "train-7fk2p", "namespace": "default", "uid": "uid-g", "creationTimestamp": CREATED}
-    body = {
-        "metadata": meta | ({"ownerReferences": [owner] if delegated else [owner, above]} if by_job else {}),
-        "spec": {"schedulingPolicy": policy} | ({"workloadRef": TEMPLATE} if delegated else {}) | spec,
-    }
-    return DEFAULT.kinds["native"].read("native", json.dumps(body).encode())[1]
+    owners = {"ownerReferences": [owner] if delegated else [owner, above]} if by_job else {}
+    spec = {"schedulingPolicy": policy} | ({"workloadRef": TEMPLATE} if delegated else {}) | spec
+    return served_group("native", "train-7fk2p", spec, uid="uid-g", creationTimestamp=CREATED, **owners)
 
 
 def job(**annotations: str) -> ForeignGroup:
-    meta = {"name": "train", "namespace": "default", "uid": "uid-train", "annotations": annotations}
-    spec = {"parallelism": 5, "completions": 5}
-    return WORKLOADS.kinds["job"].read(json.dumps({"metadata": meta, "spec": spec}).encode())[1]
+    return served_workload("job", "train", {"parallelism": 5, "completions": 5}, annotations=annotations)
 
 
 def jobset(*, least: int) -> ForeignGroup:
     """A JobSet with two Jobs of five pods each, of which so many are the least."""
-    annotations = {"gangsched.io/min-member": str(least)}
-    meta = {"name": "set", "namespace": "default", "uid": "uid-set", "annotations": annotations}
     template = {"spec": {"parallelism": 5, "completions": 5}}
     spec = {"replicatedJobs": [{"name": "w", "replicas": 2, "template": template}]}
-    return WORKLOADS.kinds["jobset"].read(json.dumps({"metadata": meta, "spec": spec}).encode())[1]
+    return served_workload("jobset", "set", spec, annotations={"gangsched.io/min-member": str(least)})
 
 
 def of_job(number: int, *, owned: bool, **labels: str) -> Pod:
@@ -68,23 +54,12 @@ def of_job(number: int, *, owned: bool, **labels: str) -> Pod:
         owners.append(
             {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "name": "train-7fk2p", "uid": "uid-g"}
         )
-    requests = {"resources": {"requests": {"cpu": "1"}}}
-    body = {
-        "metadata": {
-            "name": f"train-{number}",
-            "namespace": "default",
-            "uid": f"uid-train-{number}",
-            "creationTimestamp": CREATED,
-            "labels": labels,
-            "ownerReferences": owners,
-        },
-        "spec": {
-            "schedulerName": "gangsched",
-            "schedulingGroup": {"podGroupName": "train-7fk2p"},
-            "containers": [{"name": "c"} | requests],
-        },
+    spec = {
+        "schedulerName": "gangsched",
+        "schedulingGroup": {"podGroupName": "train-7fk2p"},
+        "containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}],
     }
-    return pod_value(msgspec.json.decode(json.dumps(body), type=wire.Pod), DEFAULT, WORKLOADS)
+    return served_pod(f"train-{number}", spec, creationTimestamp=CREATED, labels=labels, ownerReferences=owners)
 
 
 def started(cpus: int, *others: Any, owned: bool = True, labels: dict[str, str] = ASKED, least: str = "") -> Harness:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from gangsched.config.settings import Settings
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.workload import Workload
 from gangsched.kube.workloads.workload_kind import Marks
-from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import group, node, pod
 from tests.harness import Harness
+from tests.served import KINDS, served_workload
 
-KINDS = chosen(Settings()).kinds
 SIZE = 3
 KUBEFLOW, JOBSET, LWS = "training.kubeflow.org", "jobset.sigs.k8s.io", "leaderworkerset.sigs.k8s.io"
 REPLICAS = {"Worker": {"replicas": SIZE}}
@@ -37,8 +34,7 @@ MAKERS = sorted(name for name, kind in KINDS.items() if kind.controllers)
 
 
 def made(kind: str, uid: str) -> ForeignGroup:
-    body = {"metadata": {"name": "w", "namespace": "default", "uid": uid}, "spec": SPECS[kind]}
-    return KINDS[kind].read(json.dumps(body).encode())[1]
+    return served_workload(kind, "w", SPECS[kind], uid=uid)
 
 
 def marks(kind: str, uid: str, number: int) -> Marks:

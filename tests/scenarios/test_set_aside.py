@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from gangsched.core.objects.workload import Workload
 from tests.builders import claim, group, node, pod, pods, shape, volume
 from tests.harness import Harness
 from tests.scenarios.test_containment import EvilError, Injector, in_reconcile
-from tests.scenarios.test_crowds import JOB
+from tests.served import served_workload
 
 pytestmark = [
     pytest.mark.faults,
@@ -268,9 +267,8 @@ def test_a_group_of_another_installation_over_which_its_owner_cannot_be_told_is_
 def test_a_fault_in_a_group_with_a_template_and_kept_places_leaves_no_contradiction(injector):
     """Its members are bound, one is lost, and its place is kept when the group's logic fails."""
     harness = Harness()
-    body = {"metadata": {"name": "a", "namespace": "default", "uid": "uid-a"}, "spec": {"parallelism": 3}, "status": {}}
     roles = (Role("w", 3, template=shape(1)),)
-    harness.add(node(cpu=8), JOB.read(json.dumps(body).encode())[1], group("a", min_member=3, roles=roles))
+    harness.add(node(cpu=8), served_workload("job", "a", {"parallelism": 3}), group("a", min_member=3, roles=roles))
     owner, workload = Owner("Job", "a", "uid-a", "batch"), Workload("job", "a", None, "uid-a")
     harness.wait(3, *(pod(f"a-{at}", role="w", owner=owner, workload=workload) for at in range(3)))
     assert len(harness.bound()) == 3

@@ -7,7 +7,6 @@ line of the case is in the name of its row.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -24,6 +23,7 @@ from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import group, node, pod
 from tests.gadgets import DRIVER, GPUS, device_claim, gpu, gpus
 from tests.harness import Course, Harness
+from tests.served import served_group
 
 GROUP = Consumer("g", "uid-g", group=True)
 NAMED = {"name": "shared", "resourceClaimName": "c"}
@@ -38,9 +38,8 @@ def harness(course: Course) -> Harness:  # noqa: ARG001 - the course is set befo
 def native(*claims: dict[str, Any], least: int | None = None, uid: str = "uid-g", name: str = "g") -> ForeignGroup:
     """The PodGroup of the policy gang with this minimum, else basic."""
     policy: dict[str, Any] = {"basic": {}} if least is None else {"gang": {"minCount": least}}
-    meta = {"name": name, "namespace": "default", "uid": uid, "creationTimestamp": "1970-01-12T13:46:40Z"}
-    body = {"metadata": meta, "spec": {"schedulingPolicy": policy, "resourceClaims": list(claims)}}
-    return DEFAULT.kinds["native"].read("native", json.dumps(body).encode())[1]
+    spec = {"schedulingPolicy": policy, "resourceClaims": list(claims)}
+    return served_group("native", name, spec, uid=uid, creationTimestamp="1970-01-12T13:46:40Z")
 
 
 def shared(claim: str = "c", template: str = "", group: str = "g", name: str = "shared") -> DeviceUse:

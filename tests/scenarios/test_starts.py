@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from gangsched.core.objects.pod import Pod, PodPhase
@@ -11,6 +9,7 @@ from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import GPU, foreign_group, group, node, pod, pods
 from tests.harness import Harness
+from tests.served import served_group
 
 NAMES = {
     "volcano": "scheduling.k8s.io/group-name",
@@ -23,8 +22,7 @@ NAMES = {
 def app(name: str = "app", dialect: str = "volcano", **resources: str) -> ForeignGroup:
     """The object of an application of which one member must exist."""
     spec = {"minMember": 1, "minResources": resources or {"cpu": "5"}}
-    body = {"metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}"}, "spec": spec}
-    return DEFAULT.kinds[dialect].read(dialect, json.dumps(body).encode())[1]
+    return served_group(dialect, name, spec)
 
 
 def member(name: str, dialect: str = "volcano", **fields) -> Pod:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.podgroup import OnDegraded, TimeoutPolicy
 from gangsched.core.objects.results import EvictionRefused, Spared
 from gangsched.core.objects.workload import Workload
-from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import group, key, node, pod, pods
 from tests.harness import Harness
+from tests.served import served_workload
 
-KINDS = chosen(Settings()).kinds
 SIZE = 3
 NAME, UID = "t", "uid-t"
 
@@ -53,11 +50,9 @@ class Story:
         """The watch shows the workload's object."""
         if not self.known:
             return
-        meta: Json = {"name": NAME, "namespace": "default", "uid": UID}
-        if deleted:
-            meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-        body = {"metadata": meta, "spec": WANTS[self.kind] | spec, "status": status or {}}
-        self.harness.add(KINDS[self.kind].read(json.dumps(body).encode())[1])
+        leaving = {"deletionTimestamp": "2026-01-01T00:00:00Z"} if deleted else {}
+        found = served_workload(self.kind, NAME, WANTS[self.kind] | spec, status=status, uid=UID, **leaving)
+        self.harness.add(found)
 
     def make(self, number: int = SIZE) -> None:
         """The controller creates this many pods."""
@@ -278,13 +273,11 @@ def test_a_workload_that_is_suspended_while_its_quorum_is_bound_holds_nothing():
 def test_the_workload_of_the_last_run_counts_though_pods_of_an_earlier_one_are_left():
     story = running("job")
     story.end(PodPhase.SUCCEEDED, SIZE)
-    body = {"metadata": {"name": "u", "namespace": "default", "uid": "uid-u"}, "spec": WANTS["job"]}
-    story.harness.add(KINDS["job"].read(json.dumps(body).encode())[1])
+    story.harness.add(served_workload("job", "u", WANTS["job"]))
     story.harness.add(*(pod(f"a-u{number}", workload=Workload("job", "u", None, "uid-u")) for number in range(SIZE)))
     story.harness.wait(2)
     before = story.phase
-    body["spec"] = WANTS["job"] | {"suspend": True}
-    story.harness.add(KINDS["job"].read(json.dumps(body).encode())[1])
+    story.harness.add(served_workload("job", "u", WANTS["job"] | {"suspend": True}))
     story.drop()
     assert (before, story.phase) == ("Scheduled", "Suspended")
     assert story.message.startswith("No member is left, because the Job u is suspended")

@@ -7,7 +7,6 @@ API server refuses.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -23,6 +22,7 @@ from gangsched.core.planning import budget as units
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import node, pod
 from tests.harness import Harness
+from tests.served import served_group
 from tests.trees import inner, leaf, members_of, under
 
 ROOT = GroupKey("default", "root")
@@ -442,9 +442,7 @@ class TestKai:
 def subgroups(minima: dict[str, int], *, least: int, key: str = "") -> ForeignGroup:
     constraint = {"topologyConstraint": {"requiredTopologyLevel": key}} if key else {}
     parts = [{"name": name, "minMember": number} | constraint for name, number in minima.items()]
-    meta = {"name": "g", "namespace": "default", "uid": "u"}
-    body = {"metadata": meta, "spec": {"minSubGroup": least, "subGroups": parts}}
-    return DEFAULT.kinds["kai"].read("kai", json.dumps(body).encode())[1]
+    return served_group("kai", "g", {"minSubGroup": least, "subGroups": parts}, uid="u")
 
 
 def in_subgroup(name: str, count: int) -> list[Pod]:

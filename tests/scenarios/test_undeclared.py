@@ -4,22 +4,19 @@ workload says so.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.record import Minima
 from gangsched.kube.workloads.workload_kind import Mark
-from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import node, pod
 from tests.harness import Harness
+from tests.served import KINDS, served_workload
 
-KINDS = chosen(Settings()).kinds
 AUTO = {"gangsched.io/gang": "auto"}
 
 
@@ -27,9 +24,8 @@ def job(
     name: str = "train", *, size: int = 3, uid: str = "", annotations: dict[str, str] | None = None
 ) -> ForeignGroup:
     """The Job, in the namespace default."""
-    meta: dict[str, Any] = {"name": name, "namespace": "default", "uid": uid or f"uid-{name}"}
-    body = {"metadata": meta | {"annotations": annotations or {}}, "spec": {"parallelism": size, "completions": size}}
-    return KINDS["job"].read(json.dumps(body).encode())[1]
+    spec = {"parallelism": size, "completions": size}
+    return served_workload("job", name, spec, uid=uid or f"uid-{name}", annotations=annotations or {})
 
 
 def of_job(number: int, name: str = "train", *, uid: str = "", **fields: Any) -> Pod:
@@ -254,15 +250,13 @@ TRAIN_JOB = [{"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
 def jobset(*, annotations: dict[str, str] | None = None, top: str = "top", **spec: Any) -> ForeignGroup:
     """The JobSet train of 1 + 2 pods, created by the TrainJob of that name and this UID."""
     owners = [{**TRAIN_JOB[0], "uid": top}]
-    meta = {"name": "train", "namespace": "default", "uid": "uid-train", "ownerReferences": owners}
     jobs = [{"name": name, "template": {"spec": {"parallelism": size}}} for name, size in (("lead", 1), ("work", 2))]
-    body = {"metadata": meta | {"annotations": annotations or {}}, "spec": {"replicatedJobs": jobs, **spec}}
-    return KINDS["jobset"].read(json.dumps(body).encode())[1]
+    spec = {"replicatedJobs": jobs, **spec}
+    return served_workload("jobset", "train", spec, ownerReferences=owners, annotations=annotations or {})
 
 
 def train_job(*, annotations: dict[str, str] | None = None, uid: str = "top", **spec: Any) -> ForeignGroup:
-    meta = {"name": "train", "namespace": "default", "uid": uid, "annotations": annotations or {}}
-    return KINDS["trainjob"].read(json.dumps({"metadata": meta, "spec": spec}).encode())[1]
+    return served_workload("trainjob", "train", spec, uid=uid, annotations=annotations or {})
 
 
 def pods_of_jobset() -> list[Pod]:
@@ -349,9 +343,8 @@ class TestAnObjectAboveTheWorkload:
 
 def lws(*, size: int, annotations: dict[str, str] | None = None) -> ForeignGroup:
     """The LeaderWorkerSet serve."""
-    meta = {"name": "serve", "namespace": "default", "uid": "uid-serve", "annotations": annotations or {}}
-    body = {"metadata": meta, "spec": {"replicas": 1, "leaderWorkerTemplate": {"size": size}}}
-    return KINDS["lws"].read(json.dumps(body).encode())[1]
+    spec = {"replicas": 1, "leaderWorkerTemplate": {"size": size}}
+    return served_workload("lws", "serve", spec, annotations=annotations or {})
 
 
 def of_set(number: int, *, size: int, role: str = "") -> Pod:
@@ -373,14 +366,11 @@ def test_fields_of_a_workload_that_are_not_honoured_are_told_once_on_its_gang():
     """A queue in the schedulingPolicy would hold the job back in Volcano; gangsched has no queues."""
     harness = Harness()
     policy = {"queue": "research", "minAvailable": 2}
-    body = {
-        "metadata": {"name": "t", "namespace": "default", "uid": "u", "annotations": {"gangsched.io/gang": "true"}},
-        "spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 3}}, "runPolicy": {"schedulingPolicy": policy}},
-    }
-    kind = chosen(Settings()).kinds["pytorchjob"]
-    workload = kind.workload(Mark("t", "u", role="worker"))
+    spec = {"pytorchReplicaSpecs": {"Worker": {"replicas": 3}}, "runPolicy": {"schedulingPolicy": policy}}
+    workload = KINDS["pytorchjob"].workload(Mark("t", "u", role="worker"))
     harness.label_namespace("default", {})
-    harness.add(node(cpu="2"), kind.read(json.dumps(body).encode())[1])
+    job = served_workload("pytorchjob", "t", spec, uid="u", annotations={"gangsched.io/gang": "true"})
+    harness.add(node(cpu="2"), job)
     harness.wait(60, *(pod(f"t-{number}", group="", workload=workload) for number in range(3)))
     [event] = harness.events("FieldsIgnored")
     assert "spec.runPolicy.schedulingPolicy.queue" in event.note

@@ -7,7 +7,6 @@ none, errors injected into the scheduler's plug-ins, and the order in which its 
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +18,7 @@ from gangsched.core.objects.shape import PodTerm, Requirement
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import node, pod
 from tests.harness import Harness
+from tests.served import served_group
 
 BASIC: dict[str, Any] = {"basic": {}}
 
@@ -30,11 +30,8 @@ def gang(minimum: int) -> dict[str, Any]:
 def declared(name: str, policy: dict[str, Any], key: str = "", *, created: int = 0) -> ForeignGroup:
     moment = f"1970-01-12T13:46:{created:02}Z"
     constraints = {"schedulingConstraints": {"topology": [{"key": key}]}} if key else {}
-    body = {
-        "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}", "creationTimestamp": moment},
-        "spec": {"schedulingPolicy": policy, "priority": 0} | constraints,
-    }
-    return DEFAULT.kinds["native"].read("native", json.dumps(body).encode())[1]
+    spec = {"schedulingPolicy": policy, "priority": 0} | constraints
+    return served_group("native", name, spec, creationTimestamp=moment)
 
 
 def of(group: str, *names: str, **fields: Any) -> list[Pod]:

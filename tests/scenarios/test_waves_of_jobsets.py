@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.workload import Workload
 from gangsched.kube.workloads.workload_kind import Mark
-from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
+from tests.served import KINDS, served_workload
 
-KINDS = chosen(Settings()).kinds
 JOBS = {"train-lead-0": ("lead", 1, 1), "train-work-0": ("work", 2, 4), "train-work-1": ("work", 2, 4)}
 """Role, number of pods at a time and completions of each Job."""
 WHOLE, OWED = 5, 9
@@ -56,19 +53,12 @@ class JobSet:
             {"name": "work", "replicas": 2, "template": {"spec": work}},
         ]
         status = {"conditions": [{"type": each, "status": "True"} for each in self.ended]}
-        meta: dict[str, Any] = {"name": "train", "namespace": "default", "uid": "uid-train"}
-        self._show("jobset", {"metadata": meta, "spec": {"replicatedJobs": jobs}, "status": status})
+        self.harness.add(served_workload("jobset", "train", {"replicatedJobs": jobs}, status=status))
         for name, (_, parallelism, completions) in JOBS.items():
             complete = [{"type": "Complete", "status": "True"}] if self.counted[name] == completions else []
-            body = {
-                "metadata": {"name": name, "namespace": "default", "uid": self.uid(name)},
-                "spec": {"parallelism": parallelism, "completions": completions},
-                "status": {"succeeded": self.counted[name], "conditions": complete},
-            }
-            self._show("job", body)
-
-    def _show(self, kind: str, body: object) -> None:
-        self.harness.add(KINDS[kind].read(json.dumps(body).encode())[1])
+            spec = {"parallelism": parallelism, "completions": completions}
+            counted = {"succeeded": self.counted[name], "conditions": complete}
+            self.harness.add(served_workload("job", name, spec, status=counted, uid=self.uid(name)))
 
     def uid(self, job: str) -> str:
         return f"{job}-{self.generation}"
