@@ -98,8 +98,7 @@ def test_a_higher_level_than_is_needed_is_found():
 
 def test_a_budget_that_two_exceed_together_is_found():
     harness = there(*FULL, *on("n1", "a", "b", ready=True))
-    harness.put_budget(DisruptionBudget("default", "all", (), allowed=1))
-    harness.settle()
+    harness.settle(DisruptionBudget("default", "all", (), allowed=1))
     with pytest.raises(AssertionError, match="2 leave of the budget"):
         preempt(harness, "a", "b")
 

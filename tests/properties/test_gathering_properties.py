@@ -99,9 +99,7 @@ class Tale:
             self.harness.remove_budget(f"default/{key}")
             return
         team = (Requirement("team", "In", (self.random.choice(TEAMS),)),)
-        self.harness.put_budget(
-            DisruptionBudget("default", key, self.random.choice((team, ())), self.random.randrange(3))
-        )
+        self.harness.add(DisruptionBudget("default", key, self.random.choice((team, ())), self.random.randrange(3)))
 
     def change_class(self) -> None:
         self.harness.put_class(self.random.choice(CLASSES[:2]), self.random.choice((5, 10, 20, 25)))

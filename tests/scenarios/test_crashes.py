@@ -228,8 +228,8 @@ def two_jobs(harness: Living) -> None:
 
 def volumes_that_are_awaited(harness: Living) -> None:
     """The nodes chosen first are gone before the volumes are provisioned for them."""
-    harness.provide(StorageClass("fast", "csi", waits=True, provisions=True))
-    harness.provide(*(claim(f"a-{number}", storage_class="fast", uid=f"claim-{number}") for number in range(3)))
+    harness.add(StorageClass("fast", "csi", waits=True, provisions=True))
+    harness.add(*(claim(f"a-{number}", storage_class="fast", uid=f"claim-{number}") for number in range(3)))
     harness.disks.busy = True
     harness.add(node("n1", cpu=3), group("a", min_member=3))
     harness.wait(3, *(pod(f"a-{number}", owner=SET, volume_claims=[f"a-{number}"]) for number in range(3)))
@@ -244,7 +244,7 @@ def volumes_that_are_awaited(harness: Living) -> None:
 def of_a_claim(harness: Living, least: int) -> None:
     """A native group of three pods that share a claim for one of the devices of n1; n0 has room and no device."""
     harness.add(node("n0", cpu=8), node("n1", cpu=3), native(NAMED, least=least, name="a"))
-    harness.offer(GPUS, gpus("n1", 2), device_claim("c"))
+    harness.add(GPUS, gpus("n1", 2), device_claim("c"))
     harness.add(*(member(f"a-{at}", shared(group="a"), group="a", owner=SET) for at in range(3)))
 
 
@@ -267,15 +267,14 @@ def a_shared_claim_without_hope(harness: Living) -> None:
     """The device of a second claim is taken while the first has been written; the group can never be bound."""
     second = {"name": "second", "resourceClaimName": "d"}
     harness.add(node("n1", cpu=3), native(NAMED, second, least=3, name="b"))
-    harness.offer(GPUS, gpus("n1", 2), device_claim("c"), device_claim("d"))
+    harness.add(GPUS, gpus("n1", 2), device_claim("c"), device_claim("d"))
     harness.refuse_prebinding = lambda effect: (
         PrebindRefused(effect.uid, effect.what, "no") if getattr(effect.what, "claim", "") == "d" else None
     )
     uses = shared(group="b"), shared("d", name="second", group="b")
     harness.wait(3, *(member(f"b-{at}", *uses, group="b", owner=SET) for at in range(3)))
     had = AllocatedDevice("gpu", (DRIVER, "n1", "gpu-1"))
-    harness.offer(device_claim("other", allocation=Allocation((had,)), reserved=("somebody",)))
-    harness.wait(10)
+    harness.wait(10, device_claim("other", allocation=Allocation((had,)), reserved=("somebody",)))
 
 
 def preempted(harness: Living, *, low: Sequence[Any], high: Sequence[Any]) -> None:

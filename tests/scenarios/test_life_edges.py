@@ -25,7 +25,7 @@ def test_a_quorum_that_is_incomplete_beside_a_bound_member_does_not_wait_for_its
     """It began to wait for them and was incomplete in turn, without end."""
     harness = Harness(Policy(backoff_initial_s=40))
     harness.disks.busy = True
-    harness.provide(FAST, *waiting(3))
+    harness.add(FAST, *waiting(3))
     harness.settle(node("n1", cpu=8), group("a", min_member=3), pod("default/a-0", node="n1"), *members(3)[1:])
     harness.wait(1)
     gang = harness.gang("default/a")
@@ -64,7 +64,7 @@ def test_a_group_that_a_new_leader_keeps_outside_goes_on_to_wait_for_its_volumes
     """The stage ended and began anew with each leader, and so did its time."""
     harness = Harness(Policy(namespace_limits=NamespaceLimits(waiting_groups=1), pre_bind_timeout_s=60))
     harness.disks.busy = True
-    harness.provide(FAST, *waiting(2))
+    harness.add(FAST, *waiting(2))
     harness.settle(node("n1", cpu=2), group("a", min_member=2, created=harness.now), *members(2))
     harness.wait(2)
     began = harness.gang("default/a").record.prebinding_at
@@ -120,7 +120,7 @@ def test_a_group_that_failed_by_a_time_out_beside_a_bound_member_holds_nothing(r
     """What it had reserved for members that waited for their volumes was held for ever."""
     harness = Harness()
     harness.disks.busy = True
-    harness.provide(FAST, *waiting(2))
+    harness.add(FAST, *waiting(2))
     roles = (Role("x", 2, template=shape(1)),)
     failing = group("a", min_member=4, roles=roles, timeout_policy=TimeoutPolicy.FAIL, max_schedule_time_s=10.0)
     harness.settle(node("n1", cpu=8), failing, pod("default/b-0", role="x", node="n1"), *members(2))

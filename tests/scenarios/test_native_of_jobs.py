@@ -177,7 +177,7 @@ class TestWhatTheJobStatesForItsGroup:
         harness.label_namespace("default", ASKED)
         claims = [{"name": "shared", "resourceClaimTemplateName": "one"}]
         harness.add(node("n1", cpu=5), job(), native_group(BASIC, resourceClaims=claims))
-        harness.offer(GPUS, gpus("n1", 1), device_claim("c", owner="uid-g", group="train-7fk2p"))
+        harness.add(GPUS, gpus("n1", 1), device_claim("c", owner="uid-g", group="train-7fk2p"))
         use = DeviceUse("shared", "c", "one", "train-7fk2p")
         harness.wait(5, *(replace(of_job(number, owned=True), device_claims=(use,)) for number in range(4)))
         assert harness.bound() == []

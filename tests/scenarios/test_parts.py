@@ -210,7 +210,7 @@ def test_nothing_of_a_part_is_bound_before_the_claims_of_all_its_members_are_rea
     harness = Harness.of(node("n", cpu=8), inner("root", least=1), leaf("a", "root", age=9, least=1))
     claims = [{"name": "shared", "resourceClaimName": "c"}]
     harness.wait(5, leaf("b", "root", least=2, resourceClaims=claims), *members_of("a", 1))
-    harness.offer(GPUS, gpus("n", 1), device_claim("c"))
+    harness.add(GPUS, gpus("n", 1), device_claim("c"))
     harness.lose_prebinding = lambda _: True
     harness.wait(900, *with_claim("b", 2, of=1))
     assert bound(harness) == {"a": 1}

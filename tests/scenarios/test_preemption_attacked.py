@@ -210,7 +210,7 @@ def test_nobody_is_evicted_blindly_while_budgets_cannot_be_read():
     """After an upgrade the role lacks `list poddisruptionbudgets`. A gang of which a budget allows one member to be
     disrupted is begun to be evicted, and a part of it is left."""
     harness = cluster(node(cpu=4), *gang("low", 4, pods_with={"ready": True}))
-    harness.put_budget(budget(1))
+    harness.add(budget(1))
     harness.hide_budgets("forbidden")
     harness.wait(5)
     assert len(victims(harness, *holder(4), wait_s=300)) in (0, 4)
@@ -451,9 +451,8 @@ def test_a_budget_is_not_exceeded_while_its_watch_lags():
     """The pod of the first plan is seen terminating before the budget is seen to allow less. The second plan counts
     neither and its eviction is refused."""
     harness = cluster(node("n1", cpu=1), node("n2", cpu=1), alone("p0", ready=True), alone("p1", ready=True))
-    harness.put_budget(budget(1))
-    harness.wait(1)
-    harness.put_budget = lambda *found: harness.budgets.update({each.key: each for each in found})  # type: ignore[method-assign]
+    harness.wait(1, budget(1))
+    harness.put_budget = lambda found: harness.budgets.update({found.key: found})  # type: ignore[method-assign]
     assert len(victims(harness, *holder(1, created=1.0), wait_s=2)) == 1
     harness.wait(2, *holder(1, name="next", created=2.0))
     asked = {effect.name for effect in harness.effects if isinstance(effect, EvictPod)}
@@ -484,7 +483,7 @@ def test_a_gang_that_its_own_budget_keeps_is_not_left_in_part_for_ever(exceeds):
     between the plan and the evictions. The successor of the evicted member may not be bound, because the gang is
     marked, so that the budget never allows another eviction: for ever neither whole nor gone, and the holder waits."""
     harness = cluster(node(cpu=4), *gang("low", 4, pods_with={"ready": True}), exceeds_budgets=exceeds)
-    harness.put_budget(budget(1 if exceeds else 4))
+    harness.add(budget(1 if exceeds else 4))
     harness.refuse_eviction = lambda effect: (
         EvictionRefused(effect.uid, Spared.BUDGET, "no")
         if len([each for each in harness.bound("default/low-") if not harness.pod(each).terminating]) < 4
@@ -565,17 +564,16 @@ def test_a_budget_that_is_exceeded_without_a_plan_stops_no_plan(whose):
     """A pod under a budget that allows nothing is deleted by its user, or such a budget is lowered after a plan was
     opened: what is left of it is negative. No plan could be proven any more, and one was opened after the other."""
     harness = cluster(node("n1", cpu=1), node("n2", cpu=1), alone("low", ready=True), alone("free"))
-    harness.put_budget(budget(1))
-    harness.wait(1)
+    harness.wait(1, budget(1))
     where = {}
     if whose == "its own":
-        harness.put_budget(budget(0))
+        harness.add(budget(0))
         for name in ("low", "free"):
             harness.change(f"default/{name}", terminating=True, gone_by=harness.now + 30)
     else:
         harness.refuse_eviction = lambda effect: EvictionRefused(effect.uid, Spared.BUDGET, "no")
         harness.wait(2, *holder(2, name="first", created=1.0))
-        harness.put_budget(budget(0))
+        harness.add(budget(0))
         where = {"node_selector": {"n": "3"}}
         harness.add(node("n3", cpu=1, labels={"n": "3"}), alone("other", node="n3"))
     harness.wait(2, *holder(1, created=2.0, pods_with=where))

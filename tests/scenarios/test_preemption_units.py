@@ -99,8 +99,8 @@ def test_the_rack_in_which_least_work_is_lost_is_cleared_and_no_other():
 
 def test_a_place_for_a_volume_is_freed():
     harness = cluster(node(cpu=4))
-    harness.provide(CsiNode("n1", (("csi", 1),)), *(volume(f"v{at}") for at in range(2)))
-    harness.provide(claim("low", "v0"), claim("high", "v1"))
+    harness.add(CsiNode("n1", (("csi", 1),)), *(volume(f"v{at}") for at in range(2)))
+    harness.add(claim("low", "v0"), claim("high", "v1"))
     harness.add(*gang("other", 1, pods_with={"cpu": "100m"}))
     harness.settle(*gang("low", 1, pods_with={"cpu": "100m", "volume_claims": ["low"]}))
     assert len(harness.bound()) == 2
@@ -111,7 +111,7 @@ def test_a_place_for_a_volume_is_freed():
 
 def test_a_volume_for_a_single_pod_is_freed():
     harness = cluster(node(cpu=4))
-    harness.provide(volume("v"), claim("c", "v", single_pod=True))
+    harness.add(volume("v"), claim("c", "v", single_pod=True))
     harness.settle(*gang("low", 1, pods_with={"volume_claims": ["c"]}), *gang("other", 1))
     assert victims(harness, *holder(1, pods_with={"volume_claims": ["c"]})) == ["low-0"]
     end(harness)
@@ -120,7 +120,7 @@ def test_a_volume_for_a_single_pod_is_freed():
 
 def test_a_device_is_freed():
     harness = cluster(node(cpu=4))
-    harness.offer(GPUS, gpus("n1", 1), device_claim("low"), device_claim("high"))
+    harness.add(GPUS, gpus("n1", 1), device_claim("low"), device_claim("high"))
     harness.wait(5, *gang("other", 1), *gang("low", 1, pods_with={"device_claims": ["low"]}))
     assert is_whole(harness, "low", 1)
     assert victims(harness, *holder(1, pods_with={"device_claims": ["high"]})) == ["low-0"]
@@ -136,7 +136,7 @@ def test_a_device_whose_claim_outlives_its_user_is_waited_for(after_s):
     """kube-controller-manager releases a claim some time after its pod has gone. The plan ended as Overtaken at once,
     and the user of the other device left in vain."""
     harness = cluster(node("n1", cpu=4), node("n2", cpu=4))
-    harness.offer(GPUS, gpus("n1"), gpus("n2"), *(device_claim(name) for name in ("a", "b", "high")))
+    harness.add(GPUS, gpus("n1"), gpus("n2"), *(device_claim(name) for name in ("a", "b", "high")))
     harness.wait(5, *(each for name in ("a", "b") for each in gang(name, 1, pods_with={"device_claims": [name]})))
     (first,) = victims(harness, *holder(1, pods_with={"device_claims": ["high"]}))
     end(harness, wait_s=after_s)

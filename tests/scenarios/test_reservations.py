@@ -189,7 +189,7 @@ def test_who_is_overdue_under_a_disruption_budget_stays_and_another_start_is_fou
     harness = cluster(nodes=2)
     labelled = {"labels": {"app": "a"}, "ready": True}
     harness.settle(*gang("word", 1, expected_s=100.0, pods_with=labelled), runs("p1", 1, 500))
-    harness.put_budget(DisruptionBudget("default", "b", (Requirement("app", "Exists", ()),), 0))
+    harness.add(DisruptionBudget("default", "b", (Requirement("app", "Exists", ()),), 0))
     starve(harness, *gang("g", 1))
     assert start(harness, "g") in (130, 145)
     harness.wait(200)

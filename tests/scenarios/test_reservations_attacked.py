@@ -35,12 +35,11 @@ class TestWhoCannotBeCalledIn:
     @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader has its own time of degradation")
     def test_one_whose_restart_a_budget_refuses_is_waited_for(self):
         harness = overstaying(ready=True)
-        harness.put_budget(DisruptionBudget("default", "all", (), allowed=0))
+        harness.add(DisruptionBudget("default", "all", (), allowed=0))
         harness.delete("default/word-0")
         harness.wait(800)
         assert harness.evicted == []
-        harness.put_budget(DisruptionBudget("default", "all", (), allowed=9))
-        harness.wait(60)
+        harness.wait(60, DisruptionBudget("default", "all", (), allowed=9))
         harness.end_terminating()
         harness.wait(5)
         assert is_whole(harness, "g", 3)

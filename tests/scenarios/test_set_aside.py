@@ -187,16 +187,14 @@ def test_a_volume_or_claim_that_cannot_be_digested_counts_as_not_there(injector,
     harness.add(
         group("b", min_member=2), *pods("b", 2), group("c", min_member=1), pod("c-0", group="c", volume_claims=["c1"])
     )
-    harness.provide(claim("c1", volume="v1"), volume("v1"))
-    harness.provide(claim("evil-claim", volume="evil") if kind is StorageKind.CLAIM else volume("evil"))
-    harness.wait(2)
+    harness.add(claim("c1", volume="v1"), volume("v1"))
+    harness.wait(2, claim("evil-claim", volume="evil") if kind is StorageKind.CLAIM else volume("evil"))
     assert harness.bound() == ["default/b-0", "default/b-1", "default/c-0"]
     assert len(harness.machine.set_aside()) == 1
     assert harness.machine.set_aside()[0].startswith(f"{kind.value} ")
     assert harness.machine.validate() == []
     injector.armed = False
-    harness.provide(claim("evil-claim", volume="v1"))
-    harness.wait(2)
+    harness.wait(2, claim("evil-claim", volume="v1"))
     assert "default/a-0" in harness.bound()
 
 
@@ -207,8 +205,7 @@ def test_a_device_slice_over_which_every_snapshot_fails_is_found_and_set_aside(i
         when=lambda constraint, **_: bool(constraint._world.devices.pools()),  # noqa: SLF001
     )
     harness = Harness.of(node(cpu=8), node("n2"), group("b", min_member=2), *pods("b", 2))
-    harness.offer(SLICE)
-    harness.wait(2)
+    harness.wait(2, SLICE)
     assert harness.bound() == ["default/b-0", "default/b-1"]
     assert harness.machine.set_aside() == ["ResourceSlice evil (EvilError)"]
 

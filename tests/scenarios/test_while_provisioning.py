@@ -18,7 +18,7 @@ from tests.trees import inner, leaf, members_of
 def add_waiting(harness: Harness, *members: Pod) -> None:
     """Members whose volumes are not provisioned yet."""
     harness.disks.busy = True
-    harness.provide(StorageClass("fast", "csi", waits=True, provisions=True))
+    harness.add(StorageClass("fast", "csi", waits=True, provisions=True))
     for each in members:
         add_with_volume(harness, each)
 
