@@ -79,6 +79,7 @@ class Ledger:
         if before is not None:
             self.release(before.pod.uid)
         self._enter(claim)
+        self._withhold_anew(claim.pod.uid)
         if claim.kind is HELD:
             self.holdings.add(claim.pod)
         self._take(claim)
@@ -90,14 +91,17 @@ class Ledger:
         if claim is None:
             return
         self.changes += 1
-        if self._journal is not None or self.reserved:
-            self._note_change(owner)
+        if self._journal is not None:
+            self._journal[owner] = None
+        self._withhold_anew(owner)
         self._silence(claim)
         if claim.kind is NOMINATED:
             del self.nominated[owner]
         elif claim.holder is not None:
-            self._reserved_for(claim.holder).claims.pop(owner, None)
-            if not self.reserved[claim.holder].claims:
+            reserved = self._reserved_for(claim.holder)
+            reserved.claims.pop(owner, None)
+            reserved.changed()
+            if not reserved.claims:
                 del self.reserved[claim.holder]
         else:
             there = self.on_node[claim.node]
@@ -213,18 +217,18 @@ class Ledger:
         if claim.kind is NOMINATED:
             self.nominated[owner] = claim
         elif claim.holder is not None:
-            self._reserved_for(claim.holder).claims[owner] = claim
+            reserved = self._reserved_for(claim.holder)
+            reserved.claims[owner] = claim
+            reserved.changed()
         else:
             self.on_node.setdefault(claim.node, {})[owner] = claim
-        if self._journal is not None or self.reserved:
-            self._note_change(owner)
-
-    def _note_change(self, owner: str) -> None:
-        """The owner's claim begins, ends or changes."""
         if self._journal is not None:
             self._journal[owner] = None
+
+    def _withhold_anew(self, owner: str) -> None:
+        """The owner takes or gives back its place; one that only begins to terminate holds as much as before."""
         for reserved in self.reserved.values():
-            if owner in reserved.leaving or owner in reserved.claims:
+            if owner in reserved.leaving:
                 reserved.changed()
 
     def _silence(self, claim: Claim) -> None:

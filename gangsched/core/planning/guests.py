@@ -62,6 +62,8 @@ class Guests:
                 self._change(self._nominated[uid], 1, self._plans)
         holders = ledger.reserved.keys() - viewer.hidden if viewer is not None and ledger.reserved else set()
         if holders or self._withheld:
+            # A set holds the hashes of its members, a mapping's keys do not.
+            gone = frozenset(gone)
             now = {each: withheld(self._cluster, ledger.reserved[each], gone) for each in holders}
             before, self._withheld = self._withheld, now
             self._withhold([what for each, what in before.items() if now.get(each) is not what], -1)
@@ -78,9 +80,13 @@ class Guests:
             alike.setdefault(kind, (pod, []))[1].extend(rows)
         for pod, rows in alike.values():
             self._change(self._taken(pod, rows, replace(pod.shape, requests=())), sign, self._others)
+        by_resources: dict[tuple[str, ...], list[Withheld]] = {}
         for what in several:
-            self._resources.withhold(what.rows, what.resources, what.amounts, sign)
-            self._changed.append(what.rows)
+            by_resources.setdefault(what.resources, []).append(what)
+        for resources, those in by_resources.items():
+            rows = np.concatenate([what.rows for what in those])
+            self._resources.withhold(rows, resources, np.concatenate([what.amounts for what in those]), sign)
+            self._changed.append(rows)
 
     def _taken(self, pod: Pod, rows: Sequence[int], shape: Shape) -> Taken:
         """Pods like this one with this shape on the rows, of a class with every property that could matter to others
@@ -104,12 +110,12 @@ class Guests:
         return replace(pod.shape, requests=requests)
 
 
-def withheld(cluster: Cluster, reserved: Reserved, all_gone: AbstractSet[str]) -> Withheld:
+def withheld(cluster: Cluster, reserved: Reserved, all_gone: frozenset[str]) -> Withheld:
     """What is withheld for a group once these pods are gone; it is kept until something changes on which it depends."""
     claims, rows, nodes = cluster.ledger.claims, cluster.capacity.rows, cluster.node_changes
     # The set that is kept has its hash already.
     all_leave = reserved.leaving <= all_gone
-    gone = reserved.leaving if all_leave else frozenset(filter(all_gone.__contains__, reserved.leaving))
+    gone = reserved.leaving if all_leave else reserved.leaving & all_gone
     known = reserved.withheld.get(gone)
     if known is not None and known.nodes == nodes:
         return known
@@ -121,7 +127,7 @@ def withheld(cluster: Cluster, reserved: Reserved, all_gone: AbstractSet[str]) -
         row = rows.get(claim.node, -1)
         if row in needed and claim.counts:
             needed[row].subtract(_requested(claim.pod))
-    resources = sorted({resource for amounts in needed.values() for resource in amounts})
+    resources = tuple(sorted({resource for amounts in needed.values() for resource in amounts}))
     table = [[min(MOST_WITHHELD, max(0, each[name])) for name in resources] for each in needed.values()]
     amounts = np.array(table, dtype=np.int64).reshape(len(needed), len(resources))
     alike: dict[object, tuple[Pod, list[int]]] = {}
