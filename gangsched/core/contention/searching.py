@@ -218,7 +218,7 @@ class Searching:
             return
         running = running or self._asking.search(gang, ask, pool, self._state, now)
         leaving = self._asking.leaving(pool, now)
-        snapshot = self._asking.snapshot(gang, leaving, budget, now)
+        snapshot = self._asking.snapshot(gang, leaving, budget, now, lasting=True)
         before = running.search.trials
         found = running.search.go_on(snapshot)
         self.trials += running.search.trials - before
