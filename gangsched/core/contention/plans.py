@@ -224,10 +224,14 @@ class Plans:
 
     def _note_leaving(self, gang: Gang, plan: Plan, look: Look) -> None:
         """Have the group tried whenever another pod has left, and wait for those that still terminate."""
-        there = [*filter(None, map(self._cluster.pods.get, plan.leaving))]
-        plan.expires = max(plan.expires, OVERDUE_S + max(map(_GONE_BY, there), default=0.0))
-        if len(there) != plan.there or (look.left and not plan.tried_when_left):
-            plan.there = len(there)
+        seen = [*map(self._cluster.pods.get, plan.leaving)]
+        number = plan.there
+        if seen != plan.seen:
+            plan.seen, there = seen, [*filter(None, seen)]
+            plan.expires = max(plan.expires, OVERDUE_S + max(map(_GONE_BY, there), default=0.0))
+            number = len(there)
+        if number != plan.there or (look.left and not plan.tried_when_left):
+            plan.there = number
             plan.tried_when_left |= look.left
             gang.wait.try_again()
             self._members.dirty.note(gang.key)
