@@ -201,7 +201,8 @@ class Plans:
         self._note_leaving(gang, plan, look)
         if plan.start is not None and (called := self._overdue.called_in(gang, plan, now)) is not None:
             self._call_in(gang, plan, called)
-        batch = next_batch(plan, self._cluster) if gang.has_told_places() else None
+        left = not plan.victims <= plan.told
+        batch = next_batch(plan, self._cluster) if left and gang.has_told_places() else None
         if batch and self._marks.hold(gang, plan, now):
             if proves(gang, plan):
                 self._tell(gang, plan, batch, now)

@@ -23,22 +23,28 @@ _CHANGED = 8
 
 def leavers_of(claims: Iterable[Claim], rows: Mapping[str, int], *, keep_devices: bool = False) -> Leavers:
     """Those that count on known nodes, which have these rows."""
-    counted = [each for each in claims if each.counts and each.node in rows]
-    preparing = frozenset(each.pod.uid for each in counted if each.prebindings)
-    return prepared([(each.pod, rows[each.node]) for each in counted], preparing, keep_devices=keep_devices)
+    there = [each for each in claims if each.node in rows and each.counts]
+    preparing = frozenset([each.pod.uid for each in there if each.prebindings])
+    return prepared([(each.pod, rows[each.node]) for each in there], preparing, keep_devices=keep_devices)
 
 
 def prepared(pods: Sequence[tuple[Pod, int]], preparing: frozenset[str], *, keep_devices: bool = False) -> Leavers:
     """These pods, each with its row."""
-    by_shape: dict[Shape, list[tuple[Pod, int]]] = {}
+    by_shape: dict[Shape, tuple[list[Pod], list[int]]] = {}
+    uids, choosy = list[str](), list[tuple[Pod, int]]()
     for each in pods:
-        by_shape.setdefault(each[0].shape, []).append(each)
+        pod, row = each
+        uids.append(pod.uid)
+        if pod.soft is not None or pod.shape.affinity:
+            choosy.append(each)
+        several, places = by_shape.get(pod.shape) or by_shape.setdefault(pod.shape, ([], []))
+        several.append(pod)
+        places.append(row)
     alike = []
-    for shape, several in by_shape.items():
-        rows = np.array([row for _, row in several], dtype=np.int64)
-        alike.append(Alike(shape, [pod for pod, _ in several], rows, *np.unique(rows, return_counts=True)))
-    choosy = [each for each in pods if each[0].soft is not None or each[0].shape.affinity]
-    return Leavers(pods, alike, frozenset(pod.uid for pod, _ in pods), choosy, preparing, keep_devices)
+    for shape, (several, places) in by_shape.items():
+        found = np.array(places, dtype=np.int64)
+        alike.append(Alike(shape, several, found, *np.unique(found, return_counts=True)))
+    return Leavers(pods, alike, frozenset(uids), choosy, preparing, keep_devices)
 
 
 class Exodus:
