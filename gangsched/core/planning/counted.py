@@ -103,6 +103,12 @@ class Counted:
         return self.removable.costs({name: total for name, total, lacks in lacking if lacks}, self._now)
 
     @cached_property
+    def bare(self) -> list[IntArray]:
+        """The room of each kind by row while nobody leaves, by the sums alone."""
+        every = np.arange(len(self.free))
+        return [self.room(kind, every, self.left_on(every, np.zeros_like(self.free))) for kind in self.kinds]
+
+    @cached_property
     def users(self) -> IntArray:
         """For each pair and kind 1 if the pair uses a host port of the kind, so that none fits beside it; else 0."""
         users: IntArray = np.zeros((len(self.freed), len(self.kinds)), dtype=np.int64)

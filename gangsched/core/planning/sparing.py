@@ -35,13 +35,15 @@ class Sums:
             [(column, int(kind.requests[column])) for column in np.flatnonzero(kind.requests).tolist()]
             for kind in counted.kinds
         ]
-        every = np.arange(len(counted.free))
         pairs = counted.removable.pairs_in(away)
         # Before it is cut off at what the nodes have.
         more: IntArray = np.zeros_like(counted.free)
         np.add.at(more, counted.removable.rows[pairs], counted.freed[pairs])
-        left = counted.left_on(every, more)
-        rooms = [counted.room(kind, every, left) for kind in counted.kinds]
+        touched = np.unique(counted.removable.rows[pairs])
+        left = counted.left_on(touched, more[touched])
+        rooms = [room.copy() for room in counted.bare]
+        for kind, room in zip(counted.kinds, rooms, strict=True):
+            room[touched] = counted.room(kind, touched, left)
         most = [kind.most for kind in counted.kinds]
         if limits is not None:
             most = [np.minimum(each, limit) for each, limit in zip(most, limits, strict=True)]
@@ -66,13 +68,13 @@ class Sums:
         self._domain = dict(zip(rows, counted.domains[there].tolist(), strict=True))
         self._several = len(counted.kinds) > 1
         if self._several:
-            self._sum_up(counted, left, rooms, rows, enough)
+            self._sum_up(counted, more, rooms, rows, enough)
         self.cost = units.CLASS + len(counted.free) + _PAIR * len(pairs)
 
     def _sum_up(
         self,
         counted: Counted,
-        left: IntArray,
+        more: IntArray,
         rooms: Sequence[IntArray],
         rows: Sequence[int],
         enough: Sequence[int],
@@ -80,6 +82,7 @@ class Sums:
         """Sum up what members of several kinds can use in each domain."""
         self._units = [max(1, int(np.gcd.reduce(column))) for column in np.array([k.requests for k in counted.kinds]).T]
         self._least = [amount * (1 - _ROUNDED) for amount in counted.least().tolist()]
+        left = counted.left_on(np.arange(len(more)), more)
         usable = np.maximum(left, 0) // self._units * self._units
         usable[np.sum(rooms, axis=0) == 0] = 0
         sums = [np.bincount(counted.domains + 1, column) for column in usable.T]
