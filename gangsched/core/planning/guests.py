@@ -7,7 +7,6 @@ to others besides, such as ports, counts in full.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
@@ -120,15 +119,15 @@ def withheld(cluster: Cluster, reserved: Reserved, all_gone: frozenset[str]) -> 
     if known is not None and known.nodes == nodes:
         return known
     members = [(each.pod, rows[each.node]) for each in reserved.claims.values() if each.node in rows]
-    needed: dict[int, Counter[str]] = {}
+    needed: dict[int, dict[str, int]] = {}
     for pod, row in members:
-        needed.setdefault(row, Counter()).update(_requested(pod))
-    for claim in (claims[uid] for uid in reserved.leaving if uid in claims and uid not in gone):
+        _count(needed.setdefault(row, {}), pod, 1)
+    for claim in (claims[uid] for uid in reserved.leaving - gone if uid in claims):
         row = rows.get(claim.node, -1)
         if row in needed and claim.counts:
-            needed[row].subtract(_requested(claim.pod))
+            _count(needed[row], claim.pod, -1)
     resources = tuple(sorted({resource for amounts in needed.values() for resource in amounts}))
-    table = [[min(MOST_WITHHELD, max(0, each[name])) for name in resources] for each in needed.values()]
+    table = [[min(MOST_WITHHELD, max(0, each.get(name, 0))) for name in resources] for each in needed.values()]
     amounts = np.array(table, dtype=np.int64).reshape(len(needed), len(resources))
     alike: dict[object, tuple[Pod, list[int]]] = {}
     for pod, row in members:
@@ -140,6 +139,7 @@ def withheld(cluster: Cluster, reserved: Reserved, all_gone: frozenset[str]) -> 
     return found
 
 
-def _requested(pod: Pod) -> dict[str, int]:
-    """What the pod takes on its node, by resource."""
-    return dict((*pod.shape.requests, (PODS, 1)))
+def _count(amounts: dict[str, int], pod: Pod, sign: int) -> None:
+    """Add what the pod takes on its node, by resource, or subtract it."""
+    for resource, amount in (*pod.shape.requests, (PODS, 1)):
+        amounts[resource] = amounts.get(resource, 0) + sign * amount
