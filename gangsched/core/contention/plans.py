@@ -225,14 +225,13 @@ class Plans:
 
     def _note_leaving(self, gang: Gang, plan: Plan, look: Look) -> None:
         """Have the group tried whenever another pod has left, and wait for those that still terminate."""
-        seen = [*map(self._cluster.pods.get, plan.leaving)]
-        number = plan.there
-        if seen != plan.seen:
-            plan.seen, there = seen, [*filter(None, seen)]
+        before, plan.there = plan.there, [*map(self._cluster.pods.get, plan.leaving)]
+        changed = plan.there != before
+        if changed:
+            there = [*filter(None, plan.there)]
             plan.expires = max(plan.expires, OVERDUE_S + max(map(_GONE_BY, there), default=0.0))
-            number = len(there)
-        if number != plan.there or (look.left and not plan.tried_when_left):
-            plan.there = number
+            changed = before is None or len(there) != len([*filter(None, before)])
+        if changed or (look.left and not plan.tried_when_left):
             plan.tried_when_left |= look.left
             gang.wait.try_again()
             self._members.dirty.note(gang.key)

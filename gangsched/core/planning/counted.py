@@ -94,7 +94,7 @@ class Counted:
         self.faithful &= bool((self.free == exact).all()) and not any(
             resource in snapshot.resources.delegated for member in known for resource, _ in member.shape.requests
         )
-        snapshot.budget.charge((units.CLASS + 4 * snapshot.size) * len(known) + len(self.freed))
+        snapshot.budget.charge((units.CLASS + snapshot.size) * len(known) + len(self.freed) // 4)
 
     @cached_property
     def costs(self) -> Floats:

@@ -83,9 +83,9 @@ class Guests:
         for what in several:
             by_resources.setdefault(what.resources, []).append(what)
         for resources, those in by_resources.items():
-            rows = np.concatenate([what.rows for what in those])
-            self._resources.withhold(rows, resources, np.concatenate([what.amounts for what in those]), sign)
-            self._changed.append(rows)
+            places = np.concatenate([what.rows for what in those])
+            self._resources.withhold(places, resources, np.concatenate([what.amounts for what in those]), sign)
+            self._changed.append(places)
 
     def _taken(self, pod: Pod, rows: Sequence[int], shape: Shape) -> Taken:
         """Pods like this one with this shape on the rows, of a class with every property that could matter to others
