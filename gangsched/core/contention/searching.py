@@ -272,7 +272,9 @@ class Searching:
         """
         names, places = [unit.name for unit in found.leaving], found.placement.assignments
         nodes = {node for _, node in places}
-        pods = [leaving[uid].pod for uid in sorted(uid for uid, claim in leaving.items() if claim.node in nodes)]
+        on_node = self._cluster.on_node
+        there = {uid for node in nodes for uid in on_node.get(node, ()) if uid in leaving}
+        pods = [leaving[uid].pod for uid in sorted(there)]
         priority = self._assessments[gang.key].terms.priority
         if names or any(self._priority_of(pod) < priority for pod in pods):
             victims = {name: pool.victims[name] for name in names}
