@@ -65,6 +65,7 @@ class Ledger:
         self.on_node: dict[str, dict[str, Claim]] = {}
         self.nominated: dict[str, Claim] = {}
         self.reserved: dict[GroupKey, Reserved] = {}
+        self._promised: frozenset[str] | None = None
 
     # Claims
 
@@ -103,6 +104,7 @@ class Ledger:
             reserved.changed()
             if not reserved.claims:
                 del self.reserved[claim.holder]
+                self._promised = None
         else:
             there = self.on_node[claim.node]
             del there[owner]
@@ -139,17 +141,22 @@ class Ledger:
         reserved = self._reserved_for(holder)
         reserved.leaving = frozenset(leaving).difference(*others)
         reserved.changed()
+        self._promised = None
         self.changes += 1
 
     def promised(self) -> frozenset[str]:
-        """The pods, by UID, that are preempted for groups."""
-        return frozenset[str]().union(*(each.leaving for each in self.reserved.values() if each.start is None))
+        """The pods, by UID, that are preempted for groups: the same set until that changes."""
+        if self._promised is None:
+            several = (each.leaving for each in self.reserved.values() if each.start is None)
+            self._promised = frozenset[str]().union(*several)
+        return self._promised
 
     def unreserve(self, holder: GroupKey) -> None:
         """Reserve nothing for the group any more."""
         for owner in [*self.reserved[holder].claims] if holder in self.reserved else ():
             self.release(owner)
         self.reserved.pop(holder, None)
+        self._promised = None
 
     # Who follows the changes
 

@@ -107,8 +107,9 @@ class Gathering:
         for key in self._members.dirty:
             self.note(key)
         promised = ledger.promised()
-        self._stale.update((self._owners[uid], None) for uid in promised ^ self._promised if uid in self._owners)
-        self._promised = promised
+        if promised is not self._promised:
+            self._stale.update((self._owners[uid], None) for uid in promised ^ self._promised if uid in self._owners)
+            self._promised = promised
         if self._members.foreign.jobs != self._jobs_seen:
             self._jobs_seen = self._members.foreign.jobs
             of_jobs = (
