@@ -145,6 +145,10 @@ class Asking:
         """Nobody asks any more in this call."""
         self._snapshot = None
 
+    def forget(self) -> None:
+        """Keep nobody who leaves: no group is searched for."""
+        self._exodus = Exodus()
+
     def viewer(self, gang: Gang, now: float) -> Viewer:
         """Who asks when the group's quorum is placed."""
         return self._viewers.of(gang.key, self._assessments[gang.key], now)

@@ -157,6 +157,7 @@ class Searching:
         if self._gathering is not None:
             self._cluster.ledger.keep_journal(kept=False)
             self._gathering = None
+            self._asking.forget()
             for key in self._line:
                 self._forget(key)
 
