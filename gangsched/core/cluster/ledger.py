@@ -99,7 +99,7 @@ class Ledger:
         if claim.kind is NOMINATED:
             del self.nominated[owner]
         elif claim.holder is not None:
-            reserved = self._reserved_for(claim.holder)
+            reserved = self.reserved[claim.holder]
             reserved.claims.pop(owner, None)
             reserved.changed()
             if not reserved.claims:
@@ -129,7 +129,7 @@ class Ledger:
         self.unreserve(holder)
         for pod, node in places:
             self.put(Claim(RESERVED, node, pod, holder=holder))
-        self._reserved_for(holder).start = start
+        self.reserved.setdefault(holder, Reserved()).start = start
         self.leave_for(holder, leaving)
 
     def leave_for(self, holder: GroupKey, leaving: Collection[str]) -> None:
@@ -138,8 +138,7 @@ class Ledger:
         Those that leave for another group already count for that one alone. If nothing is reserved for it any more, as
         its last member is gone, nobody leaves.
         """
-        reserved = self.reserved.get(holder)
-        if reserved is None:
+        if (reserved := self.reserved.get(holder)) is None:
             return
         others = (each.leaving for key, each in self.reserved.items() if key != holder)
         reserved.leaving = frozenset(leaving).difference(*others)
@@ -202,9 +201,6 @@ class Ledger:
         for reserved in self.reserved.values():
             yield from reserved.claims.values()
 
-    def _reserved_for(self, holder: GroupKey) -> Reserved:
-        return self.reserved.setdefault(holder, Reserved())
-
     # Derived data
 
     @cached_property
@@ -227,7 +223,7 @@ class Ledger:
         if claim.kind is NOMINATED:
             self.nominated[owner] = claim
         elif claim.holder is not None:
-            reserved = self._reserved_for(claim.holder)
+            reserved = self.reserved.setdefault(claim.holder, Reserved())
             reserved.claims[owner] = claim
             reserved.changed()
         else:
