@@ -132,7 +132,7 @@ class Snapshot:
         if viewer == self.viewer and gone is None:
             return
         self.viewer = viewer
-        self._guests.change_to(viewer, gone or frozenset())
+        self.budget.charge(self._guests.change_to(viewer, gone or frozenset()))
 
     def take(self, row: int, member: MemberClass, count: int) -> None:
         """Take the requests of `count` members of the class on a node that has room for them."""

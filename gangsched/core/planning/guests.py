@@ -22,8 +22,12 @@ from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import PODS, Shape
+from gangsched.core.planning import budget as units
 from gangsched.core.planning.classes import MemberClass, Taken
 from gangsched.core.planning.scores import overriding
+
+_HOLDER = 160
+"""Cost, in units of the budget, of finding what is withheld for one group, apart from applying what has changed."""
 
 _Change = Callable[[Taken, int, Sequence[Plan]], None]
 
@@ -47,8 +51,11 @@ class Guests:
         self._nominated: dict[str, Taken] = {}
         self._withheld: dict[GroupKey, Withheld] = {}
 
-    def change_to(self, viewer: Viewer | None, gone: AbstractSet[str]) -> None:
-        """Count what counts for this viewer once these pods are gone (by UID), and nothing for None."""
+    def change_to(self, viewer: Viewer | None, gone: AbstractSet[str]) -> int:
+        """Count what counts for this viewer once these pods are gone (by UID), and nothing for None.
+
+        Returns what that takes of the budget.
+        """
         ledger, rows = self._cluster.ledger, self._cluster.capacity.rows
         nominated = {} if viewer is None else ledger.nominated
         wanted = {uid: claim for uid, claim in nominated.items() if viewer is not None and claim.counts_for(viewer)}
@@ -65,8 +72,12 @@ class Guests:
             gone = frozenset(gone)
             now = {each: withheld(self._cluster, ledger.reserved[each], gone) for each in holders}
             before, self._withheld = self._withheld, now
-            self._withhold([what for each, what in before.items() if now.get(each) is not what], -1)
-            self._withhold([what for each, what in now.items() if before.get(each) is not what], 1)
+            ended = [what for each, what in before.items() if now.get(each) is not what]
+            begun = [what for each, what in now.items() if before.get(each) is not what]
+            self._withhold(ended, -1)
+            self._withhold(begun, 1)
+            return _HOLDER * len(now) + units.MATCH * sum(len(what.rows) for what in (*ended, *begun))
+        return 0
 
     @cached_property
     def _others(self) -> Sequence[Plan]:
