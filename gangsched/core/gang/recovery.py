@@ -222,7 +222,7 @@ def take_over(gang: Gang, spec: GroupSpec) -> None:
     A tree that has not all the parts that it needs has no quorum that could be continued.
     """
     if gang.record.quorum is None:
-        # Of the parts with no member that has a place, the former leader chose one whose members exist.
+        # The former leader has chosen parts whose members exist.
         least = chosen(minima(spec), Counter(map(role_of, placed_of(gang))), Counter(map(role_of, gang.live())))
         if spec.tree is None or not missing_of(spec.tree, Counter(dict(least.roles))):
             gang.begin_quorum(least)
