@@ -66,7 +66,7 @@ def resume(gang: Gang, cluster: Cluster, left: Sequence[Pod], *, foreign: Foreig
     spec = declared_spec(gang.key, group, gang.live(), foreign) if reservation is not None else None
     if reservation is not None and reservation.kind in (PREEMPTION, TIME):
         _resume_plan(gang, cluster, reservation, spec, now)
-    elif changed and not (record.scheduled_at or any(pod.node for pod in gang.live())):
+    elif changed and not (record.scheduled_at or gang.record.quorum_done or any(pod.node for pod in gang.live())):
         # The places are those of another spec, and nothing is begun.
         gang.drop_quorum()
     elif reservation is not None:
