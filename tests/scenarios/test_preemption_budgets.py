@@ -11,7 +11,7 @@ from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.results import EvictionRefused, Spared
 from gangsched.core.objects.shape import Requirement
 from tests.builders import node
-from tests.preempting import alone, cluster, end, evicted, gang, holder, is_whole, names, victims
+from tests.preempting import alone, cluster, end, evicted, gang, holder, is_whole, names, record, victims
 
 
 def budget(allowed: int, name: str = "all", selector: tuple[Requirement, ...] = ()) -> DisruptionBudget:
@@ -117,6 +117,19 @@ def test_pods_under_budgets_leave_first():
     assert asked[0] == "p"
     end(harness)
     assert is_whole(harness, "high", 3)
+
+
+@pytest.mark.without("all", why="a new leader does not know who has left")
+def test_a_group_under_a_budget_that_has_left_first_counts_as_preempted_once():
+    """Regression: it was marked once more when the next one was to leave."""
+    harness = cluster(node("n1", cpu=2), *gang("first", 2, pods_with={"labels": {"app": "p"}, **READY}))
+    harness.add(node("n2", cpu=2), *gang("second", 2))
+    harness.put_budget(budget(2, selector=APP_P))
+    harness.settle()
+    harness.eviction_takes_s = lambda _: 0.5
+    assert len(victims(harness, *holder(4))) == 4
+    end(harness)
+    assert [record(harness, name).preemptions for name in ("first", "second")] == [1, 1]
 
 
 def test_nobody_else_leaves_if_the_server_refuses_to_evict_those_under_budgets():

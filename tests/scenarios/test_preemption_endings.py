@@ -116,6 +116,24 @@ def test_who_ends_by_itself_is_not_evicted():
     assert nothing_is_open(harness)
 
 
+@pytest.mark.without("restarts", "standbys", why="a new leader evicts a group that is marked")
+def test_a_group_that_ends_by_itself_is_marked_no_more_while_another_is_not_marked_yet():
+    """Regression: it was marked in each call, which was due at once, and each time counted as preempted."""
+    harness = cluster(node("n1", cpu=2), *gang("low0", 2))
+    harness.add(node("n2", cpu=2), *gang("low1", 2))
+    harness.settle()
+    harness.refuse_status = unmarked("low1")
+    assert victims(harness, *holder(4)) == []
+    harness.delete("default/low0-0", "default/low0-1")
+    harness.wait(5)
+    harness.refuse_status = lambda _: None
+    harness.wait(30)
+    assert evicted(harness) == ["low1-0", "low1-1"]
+    end(harness)
+    assert is_whole(harness, "high", 4)
+    assert nothing_is_open(harness)
+
+
 # Whoever does not leave
 
 

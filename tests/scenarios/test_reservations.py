@@ -13,7 +13,7 @@ from gangsched.core.objects.record import Outcome
 from gangsched.core.objects.shape import HostPort, Requirement
 from tests.builders import node, pod, pods
 from tests.harness import START, Course
-from tests.preempting import SET, is_whole, record
+from tests.preempting import SET, holder, is_whole, record
 from tests.reserving import AGE_S, GRACE_S, cluster, finish, gang, places, runs, start, starve
 
 FULL = tuple(runs(f"p{at}", at, 100 * (at + 1)) for at in range(4))
@@ -277,6 +277,26 @@ def test_the_cause_of_an_eviction_tells_that_a_promise_was_broken():
     harness.wait(100)
     assert [effect.cause for effect in harness.effects if isinstance(effect, EvictPod)][:1] == ["Overdue"]
     assert "declared" in harness.events("Preempted")[0].note
+
+
+@pytest.mark.without("all", why="an Event is lost with the process that was to send it")
+def test_who_was_evicted_for_a_broken_promise_is_told_another_cause_the_next_time():
+    """Regression: it was told again that its declared run time was over."""
+    harness = cluster(nodes=1)
+    harness.add(*gang("word", 1, expected_s=100.0, pods_with={"owner": SET}))
+    harness.settle()
+    starve(harness, *gang("g", 1))
+    harness.wait(100)
+    harness.end_terminating()
+    harness.wait(5)
+    harness.delete("default/g-0")
+    harness.add(pod("word-1", group="word", owner=SET, created=harness.now))
+    harness.wait(5)
+    assert harness.bound() == ["default/word-1"]
+    harness.add(*holder(1))
+    harness.wait(5)
+    told = [event.note for event in harness.events("Preempted")]
+    assert ["declared" in note for note in told] == [True, False]
 
 
 def test_what_is_used_by_who_is_let_in_is_not_kept_twice():

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.podgroup import OnDegraded
 from gangsched.core.objects.policy import Policy, Preemption, Reservations
@@ -19,7 +20,7 @@ from tests.builders import node, pod, pods
 from tests.harness import Harness
 from tests.preempting import SET, evicted, holder, is_whole
 from tests.preempting import gang as members_of_low
-from tests.reserving import cluster, finish, gang, runs, start, starve
+from tests.reserving import cluster, finish, gang, places, runs, start, starve
 
 FULL = tuple(runs(f"p{at}", at, 600 * (at + 1)) for at in range(4))
 
@@ -137,3 +138,25 @@ def test_one_that_ends_before_the_start_is_bound_though_the_holder_goes_at_the_s
     assert harness.pod("default/short").node == "n0"
     assert not harness.machine.cluster.ledger.reserved
     assert harness.machine.take_faults() == []
+
+
+@pytest.mark.parametrize("leads", [True, False])
+@pytest.mark.parametrize(
+    ("change", "reserved"),
+    [({"min_member": 3}, ["n0", "n1", "n2"]), ({"topology": Topology("zone", required=True)}, ["n0", "n2"])],
+    ids=["minimum", "topology"],
+)
+def test_what_is_reserved_follows_a_changed_spec(change: dict[str, Any], reserved: list[str], *, leads: bool):
+    """Regression: if nobody led meanwhile, too few places stayed reserved, or in two zones, with a wrong start."""
+    harness = cluster(nodes=0)
+    harness.add(*(node(f"n{at}", cpu=1, labels={"zone": "xyx"[at]}) for at in range(3)), *FULL[:3])
+    harness.settle()
+    starve(harness, *gang("g", 2))
+    assert start(harness, "g") == 1200
+    harness.add(pod("g-2", group="g"))
+    harness.settle()
+    harness.change_spec("default/g", **change)
+    if not leads:
+        harness.restart()
+    harness.wait(15)
+    assert (start(harness, "g"), places(harness, "g")) == (1800, reserved)

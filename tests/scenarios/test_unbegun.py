@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from gangsched.core.objects.declaration import Role, Topology
 from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.events import Event
-from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Phase
@@ -201,6 +201,26 @@ def test_places_for_members_to_come_follow_a_changed_spec(change: dict[str, Any]
     harness.wait(5)
     provision(harness)
     assert (harness.bound(), harness.condition("default/a").reason) == ([], why)
+
+
+@pytest.mark.without("all", why="the story has its own change of leader")
+def test_a_quorum_of_which_a_member_has_ended_well_is_begun() -> None:
+    """Regression: if the spec was changed while nobody led, a place was held for a successor of that member."""
+    roles = (Role("d", 1, template=shape(1)), Role("w", 2, template=shape(1)))
+    harness = Harness.of(node("n", cpu=3), group("a", min_member=3, roles=roles))
+    harness.withhold = lambda effect: effect.name == "a-1"
+    harness.add(pod("a-0", role="d"), pod("a-1", role="w"))
+    harness.wait(5)
+    harness.run_pods(PodPhase.SUCCEEDED)
+    harness.wait(5)
+    harness.withhold = lambda _: False
+    harness.change_spec("default/a", priority=7)
+    harness.restart()
+    harness.wait(2)
+    harness.add(pod("a-2", role="w"))
+    harness.wait(2)
+    assert harness.bound() == ["default/a-1", "default/a-2"]
+    assert harness.condition("default/a").reason == Reason.SCHEDULED
 
 
 @pytest.mark.without("all", why="the answers are lost in one order of events")

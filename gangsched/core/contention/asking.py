@@ -184,13 +184,23 @@ class Asking:
             left[name] < 0 for name in drawn_by(self._cluster, plan.victims)
         ):
             return False
-        leaving = {uid: claims[uid] for uid in sorted(plan.leaving & claims.keys()) if claims[uid].counts}
-        gang_of = self._members.gang_of
+        leaving, gang_of = self._leaving_for(plan), self._members.gang_of
         on_their_way = {uid: claim for uid, claim in leaving.items() if is_leaving(claim, gang_of(uid))}
         if fits(self.snapshot(gang, on_their_way, budget, now), ask):
             # Nobody more has to leave.
             return False
         return fits(self.snapshot(gang, leaving, budget, now), ask)
+
+    def is_enough(self, gang: Gang, plan: Plan, ask: Ask, budget: Budget, now: float) -> bool:
+        """Whether those for whom the plan has places are all that the group asks for, and fit once others have left."""
+        there = plan.members
+        placed = replace(ask, members=[pod for pod in ask.members if pod.uid in there])
+        return fits(self.snapshot(gang, self._leaving_for(plan), budget, now), placed)
+
+    def _leaving_for(self, plan: Plan) -> dict[str, Claim]:
+        """The claims, by UID, of those that leave for the plan and are still there."""
+        claims = self._cluster.ledger.claims
+        return {uid: claims[uid] for uid in sorted(plan.leaving & claims.keys()) if claims[uid].counts}
 
     def _levels(self, plan: Plan, now: float) -> dict[str, int]:
         """The levels of the units, by name, that may leave for the plan, whether or not they are told so already."""
