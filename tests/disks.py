@@ -58,12 +58,12 @@ class Disks:
         if isinstance(what, SelectNode):
             if claim.selected not in ("", what.node):
                 return False
-            self._harness.provide(replace(claim, selected=what.node, ours=True))
+            self._harness.add(replace(claim, selected=what.node, ours=True))
         else:
             volume = self.volume(what.volume)
             if not volume.available or volume.claimed_by not in (None, (*claim.key, claim.uid)):
                 return False
-            self._harness.provide(replace(volume, claimed_by=(*claim.key, claim.uid), ours=True))
+            self._harness.add(replace(volume, claimed_by=(*claim.key, claim.uid), ours=True))
         if not self.busy:
             self.work()
         return True
@@ -77,9 +77,9 @@ class Disks:
             reserved = (what.namespace, what.claim, what.uid)
             shown = volume.claimed_by or ("", "", "") if isinstance(volume, Volume) and volume.available else None
             if isinstance(volume, Volume) and volume.ours and shown == reserved:
-                self._harness.provide(replace(volume, claimed_by=None, ours=False))
+                self._harness.add(replace(volume, claimed_by=None, ours=False))
         elif isinstance(claim, VolumeClaim) and claim.uid == what.uid and claim.ours and not claim.volume:
-            self._harness.provide(replace(claim, selected="", ours=False))
+            self._harness.add(replace(claim, selected="", ours=False))
 
     # Controllers
 
@@ -91,8 +91,8 @@ class Disks:
             namespace, name, uid = volume.claimed_by or ("", "", "")
             found = self._harness.storage[StorageKind.CLAIM].get((namespace, name))
             if isinstance(found, VolumeClaim) and found.uid == uid and not found.volume:
-                self._harness.provide(replace(volume, available=False))
-                self._harness.provide(replace(found, volume=volume.name, bound=True))
+                self._harness.add(replace(volume, available=False))
+                self._harness.add(replace(found, volume=volume.name, bound=True))
 
     def provision(self, claim: VolumeClaim) -> None:
         """Provision a volume in the zone of the selected node, or give up."""
@@ -101,21 +101,21 @@ class Disks:
             return
         if claim.selected in self.full:
             self.given_up.append(claim.selected)
-            self._harness.provide(replace(claim, selected=""))
+            self._harness.add(replace(claim, selected=""))
             return
         node = self._harness.nodes.get(claim.selected)
         if node is None:
             return
         if not self.take(claim.storage_class, claim.size, dict(node.labels)):
             self.given_up.append(claim.selected)
-            self._harness.provide(replace(claim, selected=""))
+            self._harness.add(replace(claim, selected=""))
             return
         zone = dict(node.labels).get("zone", "")
         terms = (NodeTerm((Requirement("zone", "In", (zone,)),)),) if zone else None
         self.made += 1
         name = f"made-{self.made}"
-        self._harness.provide(Volume(name, node_affinity=terms, attachment=("csi", name), size=claim.size))
-        self._harness.provide(replace(claim, volume=name, bound=True))
+        self._harness.add(Volume(name, node_affinity=terms, attachment=("csi", name), size=claim.size))
+        self._harness.add(replace(claim, volume=name, bound=True))
 
     def take(self, storage_class: str, size: int, labels: dict[str, str]) -> bool:
         """Take storage from the segment of these labels, if it publishes its capacity, and publish the remainder."""
@@ -125,5 +125,5 @@ class Disks:
             if here and found.storage_class == storage_class and found.capacity is not None:
                 if found.capacity < size:
                     return False
-                self._harness.provide(replace(found, capacity=found.capacity - size))
+                self._harness.add(replace(found, capacity=found.capacity - size))
         return True

@@ -82,7 +82,7 @@ class Gadgets:
         if claim.allocation is not None and claim.allocation.has != what.allocation.has:
             return False
         allocation = claim.allocation or what.allocation
-        self._harness.offer(replace(reserved(claim, what), allocation=allocation, ours=True))
+        self._harness.add(replace(reserved(claim, what), allocation=allocation, ours=True))
         return True
 
     def undo(self, what: UseDevices) -> None:
@@ -98,14 +98,14 @@ class Gadgets:
             undone = replace(
                 claim, reserved=left, sharing=sharing, allocation=allocation, ours=bool(left), conditions=conditions
             )
-            self._harness.offer(undone)
+            self._harness.add(undone)
 
     def report(self, name: str, *true: str) -> None:
         """Let the drivers report these conditions, and no others, for all devices of the claim."""
         claim = self.claim(name)
         assert claim.allocation is not None
         conditions = tuple((each.device, true) for each in claim.allocation.devices)
-        self._harness.offer(replace(claim, conditions=conditions))
+        self._harness.add(replace(claim, conditions=conditions))
 
 
 def keys(devices: Iterable[DeviceKey]) -> list[str]:

@@ -25,7 +25,7 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import NATIVE, GroupKey
 from gangsched.core.objects.demands import DemandKey, DemandObject, SeenDemand
-from gangsched.core.objects.devices import DeviceKind, DeviceObject
+from gangsched.core.objects.devices import DeviceClass, DeviceKind, DeviceObject, ResourceClaim
 from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.effects import (
     BindPod,
@@ -81,7 +81,7 @@ from gangsched.core.objects.events import (
     TimePassed,
 )
 from gangsched.core.objects.node import Node
-from gangsched.core.objects.offered_devices import ObjectKey
+from gangsched.core.objects.offered_devices import DeviceTaintRule, ObjectKey, ResourceSlice
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup, Group, SeenCondition, SeenPhase
 from gangsched.core.objects.policy import Policy
@@ -121,6 +121,7 @@ from tests.disks import Disks
 from tests.gadgets import Gadgets
 from tests.told import messages, miscounted
 
+Thing = Pod | Node | Group | ForeignGroup | DisruptionBudget | DeviceObject | StorageObject
 KINDS: dict[type, StorageKind] = {
     VolumeClaim: StorageKind.CLAIM,
     Volume: StorageKind.VOLUME,
@@ -249,44 +250,55 @@ class Harness:
         self._version = self._planned = 0
 
     @classmethod
-    def of(cls, *things: Pod | Node | Group | ForeignGroup) -> Self:
+    def of(cls, *things: Thing) -> Self:
         """A harness to which these objects have been added."""
         harness = cls()
         harness.add(*things)
         return harness
 
     @classmethod
-    def settled(cls, *things: Pod | Node | Group | ForeignGroup) -> Self:
+    def settled(cls, *things: Thing) -> Self:
         """A harness at rest after these objects have been added."""
-        harness = cls.of(*things)
-        harness.settle()
+        harness = cls()
+        harness.settle(*things)
         return harness
 
     @classmethod
-    def waited(cls, seconds: float, *things: Pod | Node | Group | ForeignGroup) -> Self:
+    def waited(cls, seconds: float, *things: Thing) -> Self:
         """A harness that has let so many seconds pass since these objects were added."""
-        harness = cls.of(*things)
-        harness.wait(seconds)
+        harness = cls()
+        harness.wait(seconds, *things)
         return harness
 
     # What users and other controllers do
 
-    def add(self, *things: Pod | Node | Group | ForeignGroup) -> None:
+    def add(self, *things: Thing) -> None:
         """Create or replace objects; their watch events arrive with the next step."""
         for thing in things:
-            if isinstance(thing, Pod):
-                self.pods[thing.uid] = thing
-                self.report(PodSeen(thing))
-            elif isinstance(thing, Node):
-                self.nodes[thing.name] = thing
-                self.report(NodeSeen(thing))
-            elif isinstance(thing, ForeignGroup):
-                self.foreign[thing.dialect, thing.key] = thing
-                self.report(ForeignGroupSeen(thing))
-            else:
-                self._version += 1
-                self.groups[thing.key] = replace(thing, resource_version=str(self._version))
-                self.report(GroupSeen(self.groups[thing.key]))
+            match thing:
+                case Pod():
+                    self.pods[thing.uid] = thing
+                    self.report(PodSeen(thing))
+                case Node():
+                    self.nodes[thing.name] = thing
+                    self.report(NodeSeen(thing))
+                case ForeignGroup():
+                    self.foreign[thing.dialect, thing.key] = thing
+                    self.report(ForeignGroupSeen(thing))
+                case Group():
+                    self._version += 1
+                    self.groups[thing.key] = replace(thing, resource_version=str(self._version))
+                    self.report(GroupSeen(self.groups[thing.key]))
+                case DisruptionBudget():
+                    self.put_budget(thing)
+                case ResourceSlice() | DeviceClass() | ResourceClaim() | DeviceTaintRule():
+                    devices = DeviceKind(type(thing).__name__)
+                    self.devices[devices][thing.key] = thing
+                    self.report(DeviceObjectSeen(devices, thing))
+                case _:
+                    kind = KINDS[type(thing)]
+                    self.storage[kind][thing.key] = thing
+                    self.report(StorageSeen(kind, thing))
 
     def change(self, name: str, **fields: object) -> None:
         """Change a pod, by namespace/name; a pod that gets a node is bound at the current time."""
@@ -301,28 +313,15 @@ class Harness:
         assert group.spec is not None
         self.add(replace(group, generation=group.generation + 1, spec=replace(group.spec, **fields)))
 
-    def provide(self, *found: StorageObject) -> None:
-        """Create or replace claims, volumes, storage classes and CSINodes."""
-        for each in found:
-            self.storage[KINDS[type(each)]][each.key] = each
-            self.report(StorageSeen(KINDS[type(each)], each))
-
-    def offer(self, *found: DeviceObject) -> None:
-        """Create or replace ResourceSlices, DeviceClasses and ResourceClaims."""
-        for each in found:
-            kind = DeviceKind(type(each).__name__)
-            self.devices[kind][each.key] = each
-            self.report(DeviceObjectSeen(kind, each))
-
     def retract(self, *found: DeviceObject) -> None:
-        """Delete them."""
+        """Delete ResourceSlices, DeviceClasses and ResourceClaims."""
         for each in found:
             kind = DeviceKind(type(each).__name__)
             del self.devices[kind][each.key]
             self.report(DeviceObjectGone(kind, each.key))
 
     def withdraw(self, *found: StorageObject) -> None:
-        """Delete them."""
+        """Delete claims, volumes, storage classes and CSINodes."""
         for each in found:
             del self.storage[KINDS[type(each)]][each.key]
             self.report(StorageGone(KINDS[type(each)], each.key))
@@ -366,11 +365,10 @@ class Harness:
         self.namespaces[name] = tuple(sorted(labels.items()))
         self.report(NamespaceSeen(name, self.namespaces[name]))
 
-    def put_budget(self, *found: DisruptionBudget) -> None:
-        """Create or replace PodDisruptionBudgets; evictions alone change what they allow."""
-        for each in found:
-            self.budgets[each.key] = each
-            self.report(BudgetSeen(each))
+    def put_budget(self, found: DisruptionBudget) -> None:
+        """Create or replace a PodDisruptionBudget; evictions alone change what it allows."""
+        self.budgets[found.key] = found
+        self.report(BudgetSeen(found))
 
     def put_class(self, name: str, value: int, *, preempts: bool = True) -> None:
         """Create or replace a PriorityClass."""
@@ -438,8 +436,9 @@ class Harness:
         self._planned += 1
         heappush(self._later, (self.now + seconds, self._planned, action))
 
-    def settle(self, *, rounds: int = 50) -> None:
-        """Step until nothing more happens at the current time."""
+    def settle(self, *things: Thing, rounds: int = 50) -> None:
+        """Add these, then step until nothing more happens at the current time."""
+        self.add(*things)
         self._settle(rounds=rounds)
         self.check_accounts()
 
@@ -514,8 +513,9 @@ class Harness:
             self._unchecked = False
             assert self.machine.validate() == []
 
-    def wait(self, seconds: float) -> None:
-        """Let time pass, stopping at every deadline of the machine and at every planned action."""
+    def wait(self, seconds: float, *things: Thing) -> None:
+        """Add these, then let time pass, stopping at every deadline of the machine and at every planned action."""
+        self.add(*things)
         end = self.now + seconds - self._leaderless_s
         self._settle()
         while (moment := self.next_moment()) <= end + self._leaderless_s:

@@ -71,8 +71,7 @@ def played() -> Iterator[Harness]:
     harness = Harness(Policy(preemption=Preemption(min_runtime_s=0.0)))
     harness.now = BEGIN
     harness.put_class("high", 1000)
-    harness.add(*nodes())
-    harness.settle()
+    harness.settle(*nodes())
     starts: dict[str, float] = {}
     for minute in range(MINUTES):
         for play in PLAYS:

@@ -208,9 +208,8 @@ def play(
     harness.judge.exact = exact
     for name, value in CLASSES.items():
         harness.put_class(name, value)
-    harness.put_budget(*world.budgets)
-    harness.add(*world.nodes, *world.things)
-    harness.wait(2)
+    harness.add(*world.budgets)
+    harness.wait(2, *world.nodes, *world.things)
     asking = list(world.asking)
     if asking:
         harness.judge.happened()
@@ -282,7 +281,7 @@ def take(harness: Playing, step: Step) -> None:  # noqa: C901, PLR0912, PLR0915 
             harness.add(replace(found, unschedulable=not found.unschedulable))
         case "budget", at, allowed if harness.budgets:
             judge.happened()
-            harness.put_budget(replace(harness.budgets[_one(sorted(harness.budgets), at)], allowed=allowed))
+            harness.add(replace(harness.budgets[_one(sorted(harness.budgets), at)], allowed=allowed))
         case "foreign", at, cpu if harness.nodes:
             name = _one(sorted(harness.nodes), at)
             if _free(harness, name) >= 1000 * cpu:

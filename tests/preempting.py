@@ -22,8 +22,7 @@ def cluster(*things: Any, **preemption: Any) -> Harness:
     harness = Harness(Policy(preemption=Preemption(**preemption)) if preemption else None)
     harness.put_class("mid", 50)
     harness.put_class("high", 100)
-    harness.add(*things)
-    harness.settle()
+    harness.settle(*things)
     return harness
 
 
@@ -60,8 +59,7 @@ def evicted(harness: Harness) -> list[str]:
 def victims(harness: Harness, *things: Any, wait_s: float = 5) -> list[str]:
     """Add these, and let time pass. Returns who was evicted meanwhile."""
     before = len(harness.evicted)
-    harness.add(*things)
-    harness.wait(wait_s)
+    harness.wait(wait_s, *things)
     return sorted(name.partition("/")[2] for name in harness.evicted[before:])
 
 

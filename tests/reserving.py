@@ -21,8 +21,7 @@ def cluster(*things: Any, nodes: int = 4, cpu: int = 1, preempts: bool = True, *
     rules = Reservations(**{"starvation_age_s": AGE_S, **settings})
     harness = Harness(Policy(reservations=rules, preemption=Preemption(enabled=preempts)))
     harness.put_class("high", 100)
-    harness.add(*(node(f"n{at}", cpu=cpu) for at in range(nodes)), *things)
-    harness.settle()
+    harness.settle(*(node(f"n{at}", cpu=cpu) for at in range(nodes)), *things)
     return harness
 
 
@@ -41,8 +40,7 @@ def gang(name: str, size: int, *, least: int | None = None, pods_with: Any = Non
 
 def starve(harness: Harness, *things: Any) -> None:
     """Add these, and let so much time pass that places are reserved for them."""
-    harness.add(*things)
-    harness.wait(AGE_S + 1)
+    harness.wait(AGE_S + 1, *things)
 
 
 def start(harness: Harness, name: str) -> float | None:

@@ -22,10 +22,8 @@ def there(*things, asked: int = 2) -> Playing:
     harness = Playing(Policy(preemption=Preemption(enabled=False)))
     harness.put_class("high", 100)
     harness.put_class("low", 10)
-    harness.add(node("n1", cpu=2), node("n2", cpu=2), *things)
-    harness.settle()
-    harness.add(*gang("h", 1, priority_class="high", pods_with={"cpu": asked}))
-    harness.settle()
+    harness.settle(node("n1", cpu=2), node("n2", cpu=2), *things)
+    harness.settle(*gang("h", 1, priority_class="high", pods_with={"cpu": asked}))
     return harness
 
 
@@ -100,8 +98,7 @@ def test_a_higher_level_than_is_needed_is_found():
 
 def test_a_budget_that_two_exceed_together_is_found():
     harness = there(*FULL, *on("n1", "a", "b", ready=True))
-    harness.put_budget(DisruptionBudget("default", "all", (), allowed=1))
-    harness.settle()
+    harness.settle(DisruptionBudget("default", "all", (), allowed=1))
     with pytest.raises(AssertionError, match="2 leave of the budget"):
         preempt(harness, "a", "b")
 

@@ -53,8 +53,7 @@ def told(*members: Pod, cpu: int = 3) -> tuple[Living, Puppet]:
     """A group of three with these members, which the puppet has seen."""
     harness, puppet = Living(), Puppet()
     harness.machine = puppet  # type: ignore[assignment]
-    harness.add(node("n1", cpu=cpu), group("a", min_member=3), *(members or pods("a", 3, owner=SET)))
-    harness.settle()
+    harness.settle(node("n1", cpu=cpu), group("a", min_member=3), *(members or pods("a", 3, owner=SET)))
     return harness, puppet
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from gangsched.core.objects.declaration import COMPOSITE, NATIVE
@@ -10,6 +9,7 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import pod
+from tests.served import served_group
 
 CREATED = "1970-01-12T13:46:{:02}Z"
 
@@ -31,16 +31,10 @@ def inner(
 def _object(
     dialect: str, name: str, parent: str, gang: dict[str, int] | None, age: int, uid: str, spec: dict[str, Any]
 ) -> ForeignGroup:
-    meta = {
-        "name": name,
-        "namespace": "default",
-        "uid": uid or f"uid-{name}",
-        "creationTimestamp": CREATED.format(50 - age),
-    }
     body = {"schedulingPolicy": {"gang": gang} if gang is not None else {"basic": {}}} | spec
     if parent:
         body |= {"parentCompositePodGroupName": parent, "workloadRef": {"workloadName": "w", "templateName": "t"}}
-    return DEFAULT.kinds[dialect].read(dialect, json.dumps({"metadata": meta, "spec": body}).encode())[1]
+    return served_group(dialect, name, body, uid=uid or f"uid-{name}", creationTimestamp=CREATED.format(50 - age))
 
 
 def under(key: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
 ANY_RIGHT = "the right that it names"
 
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-_KINDS = re.compile(r"pod|podgroup(\..+)?|compositepodgroup\..+|gang\.gangsched\.io")
+_KINDS = re.compile(r"pods?|podgroups?(\..+)?|compositepodgroup\..+|gang\.gangsched\.io")
 """The kinds before a name as lists print them, see gangsched.views.resource_names."""
 
 

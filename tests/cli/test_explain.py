@@ -108,6 +108,8 @@ async def test_all_that_the_operator_wrote_is_told() -> None:
         ("podgroup.scheduling.volcano.sh/b", ("", "b")),
         ("compositepodgroup.scheduling.k8s.io/b", ("", "b")),
         ("podgroup/b", ("", "b")),
+        ("podgroups/b", ("", "b")),
+        ("pods/b", ("", "b")),
         ("gang/b", ("gang", "b")),
         ("podgroup.gangsched.io/", None),
         ("job.batch/b", None),

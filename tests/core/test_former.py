@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from gangsched.config.settings import Settings
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.former import former_among
 from gangsched.core.gang.gang import Gang
@@ -15,10 +13,8 @@ from gangsched.core.gang.observed import Observed
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.policy import OwnerGuard
 from gangsched.core.objects.workload import Workload
-from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import key, pod
-
-KINDS = chosen(Settings()).kinds
+from tests.served import served_workload
 
 
 def owner(uid: str, *, kind: str = "Job", name: str = "train", api_group: str = "batch") -> Owner:
@@ -93,8 +89,7 @@ def test_pods_of_an_object_that_was_deleted_do_not_count_for_the_one_that_has_it
 @pytest.mark.parametrize("exists", ["1", "2"])
 def test_of_two_owners_whose_pods_are_of_the_same_second_the_one_that_is_watched_exists(exists):
     foreign = Foreign()
-    body = {"metadata": {"name": "train", "namespace": "default", "uid": exists}, "spec": {}}
-    foreign.keep(KINDS["job"].read(json.dumps(body).encode())[1])
+    foreign.keep(served_workload("job", "train", {}, uid=exists))
     members = [
         pod(f"pod-{uid}", owner=owner(uid), workload=Workload("job", "train", None, uid), created=5)
         for uid in ("1", "2")

@@ -5,6 +5,7 @@ import pytest
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Viewer
+from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.quantity import MAX_AMOUNT
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import HostPort, PodTerm
@@ -255,3 +256,21 @@ def test_whether_a_gang_could_ever_fit_is_found_out_once_until_the_nodes_change(
     cluster.remove_node("n2")
     assert never(5)
     assert len(planned) == 4
+
+
+def test_what_is_reserved_for_many_groups_is_counted_at_its_price(cluster_of):
+    """Regression: a call went on for twice its time, because counting what others have reserved cost nothing."""
+    members = [pod(f"h{at}") for at in range(40)]
+    cluster = cluster_of(*(node(f"n{at}") for at in range(40)), *members)
+    for at in range(20):
+        places = [(members[each], f"n{each}") for each in (2 * at, 2 * at + 1)]
+        cluster.ledger.reserve(GroupKey("default", f"h{at}"), places, ())
+    snapshot = Snapshot(cluster)
+    before = snapshot.budget.spent
+    snapshot.stand_for(Viewer(0))
+    all_of_them = snapshot.budget.spent - before
+    snapshot.stand_for(Viewer(0))
+    again = snapshot.budget.spent - before - all_of_them
+    snapshot.stand_for(Viewer(0, hidden=frozenset({GroupKey("default", "h1")})))
+    but_one = snapshot.budget.spent - before - all_of_them - again
+    assert again == 0 < but_one < all_of_them

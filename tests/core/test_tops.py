@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 
-from gangsched.config.settings import Settings
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import ForeignGroupsHidden
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.kube.workloads.workload_table import chosen
+from tests.served import served_workload
 
-KINDS = chosen(Settings()).kinds
 KEY = GroupKey("ns", "train")
 LEAST = "gangsched.io/min-member"
 
@@ -23,24 +18,15 @@ def jobset(annotations: dict[str, str] | None = None, *, below: bool = True) -> 
     """A JobSet of 2 pods at once and 2 + 2 later, below a TrainJob of its name or not."""
     pod = {"spec": {"containers": [{"name": "main", "resources": {"limits": {"cpu": "1"}}}]}}
     jobs = [{"name": name, "template": {"spec": {"parallelism": 2, "template": pod}}} for name in ("z", "b", "a")]
-    meta: dict[str, Any] = {"name": "train", "namespace": "ns", "uid": "u", "annotations": annotations or {}}
-    if below:
-        owner = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": "train", "uid": "top"}
-        meta["ownerReferences"] = [{**owner, "controller": True}]
+    owner = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": "train", "uid": "top"}
+    above = {"ownerReferences": [{**owner, "controller": True}]} if below else {}
     spec = {"replicatedJobs": jobs, "startupPolicy": {"startupPolicyOrder": "InOrder"}}
-    return read("jobset", meta, spec)
+    return served_workload("jobset", "train", spec, namespace="ns", uid="u", annotations=annotations or {}, **above)
 
 
 def train_job(annotations: dict[str, str] | None = None, *, uid: str = "top", suspend: bool = False) -> ForeignGroup:
-    return read(
-        "trainjob",
-        {"name": "train", "namespace": "ns", "uid": uid, "annotations": annotations or {}},
-        {"suspend": suspend},
-    )
-
-
-def read(kind: str, meta: object, spec: object) -> ForeignGroup:
-    return KINDS[kind].read(json.dumps({"metadata": meta, "spec": spec}).encode())[1]
+    spec = {"suspend": suspend}
+    return served_workload("trainjob", "train", spec, namespace="ns", uid=uid, annotations=annotations or {})
 
 
 def found(*objects: ForeignGroup, hidden: ForeignGroupsHidden | None = None) -> ForeignGroup | None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
-from gangsched.config.settings import Settings
 from gangsched.core import placing, upkeep
 from gangsched.core.containment import LONGEST_S, Containment
 from gangsched.core.gang import bindings, clock, life, making, news, recovery, rollback, runs, unrecorded
@@ -17,10 +14,10 @@ from gangsched.core.objects.faults import Rebuilt
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.workload import Workload
 from gangsched.core.status.writer import StatusWriter
-from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import group, pod, shape
 from tests.properties.stories import effort
 from tests.properties.test_fault_properties import Faults
+from tests.served import served_workload
 
 STEPS = (
     (upkeep, "reconcile"),
@@ -52,12 +49,7 @@ WHOLE = ("gangsched.core.upkeep.reconcile", "gangsched.core.placing.place", "Pla
 """Those of them that leave nothing half-done if they fail before their work."""
 JOBS = "a"
 OWNER, WORKLOAD = Owner("Job", "t", "uid-t", "batch"), Workload("job", "t", None, "uid-t")
-_SPEC = {"parallelism": 2, "completions": 2}
-JOB = (
-    chosen(Settings())
-    .kinds["job"]
-    .read(json.dumps({"metadata": {"name": "t", "namespace": "default", "uid": "uid-t"}, "spec": _SPEC}).encode())[1]
-)
+JOB = served_workload("job", "t", {"parallelism": 2, "completions": 2})
 
 
 class Raised(Exception):  # noqa: N818 - what a defect raises

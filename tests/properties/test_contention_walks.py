@@ -123,7 +123,7 @@ class ContentionWalk(Walk):
             self.harness.remove_budget(*self.harness.budgets)
         else:
             allowed = self.random.choice((0, 1, 4))
-            self.harness.put_budget(DisruptionBudget("default", "all", (), allowed=allowed))
+            self.harness.add(DisruptionBudget("default", "all", (), allowed=allowed))
 
     def cordon(self) -> None:
         found = self.random.choice([*self.harness.nodes.values()])

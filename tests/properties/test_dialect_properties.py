@@ -53,8 +53,7 @@ def test_no_group_is_bound_in_part_whatever_its_pods_say(said, number, declared)
     for place in range(number):
         labels, annotations, native = said[place % len(said)]
         declaration = DEFAULT.declaration(labels, annotations, scheduling_group=native)
-        harness.add(pod(f"p-{place}", group="", declaration=declaration))
-        harness.wait(2)
+        harness.wait(2, pod(f"p-{place}", group="", declaration=declaration))
         assert OTHER in harness.machine.assessments
         for group_key, assessment in harness.machine.assessments.items():
             gang = harness.machine.gangs[group_key]

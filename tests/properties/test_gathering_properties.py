@@ -48,8 +48,7 @@ class Tale:
             self.harness.put_class(name, 10 * value)
         self.harness.add(*(node(f"n{at}", cpu=4) for at in range(4)))
         self.harness.add(pod("daemon", group="", node="n0", cpu=1, owner=DAEMON))
-        self.harness.add(*holder(4, name="never", pods_with={"cpu": 4}, max_schedule_time_s=1e6))
-        self.harness.settle()
+        self.harness.settle(*holder(4, name="never", pods_with={"cpu": 4}, max_schedule_time_s=1e6))
 
     def name(self) -> str:
         self.number += 1
@@ -100,9 +99,7 @@ class Tale:
             self.harness.remove_budget(f"default/{key}")
             return
         team = (Requirement("team", "In", (self.random.choice(TEAMS),)),)
-        self.harness.put_budget(
-            DisruptionBudget("default", key, self.random.choice((team, ())), self.random.randrange(3))
-        )
+        self.harness.add(DisruptionBudget("default", key, self.random.choice((team, ())), self.random.randrange(3)))
 
     def change_class(self) -> None:
         self.harness.put_class(self.random.choice(CLASSES[:2]), self.random.choice((5, 10, 20, 25)))

@@ -35,7 +35,7 @@ class LifeWalk(Walk):
         self.harness = Harness(policy)
         self.harness.refuse_bind = self.refuse
         self.harness.disks.busy = draw.random() < 0.8
-        self.harness.provide(FAST)
+        self.harness.add(FAST)
         self.harness.add(*(node(f"n{at}", cpu=draw.randint(1, 4)) for at in range(4)))
         self.least: dict[str, int] = {}
         for name in NAMES:
@@ -72,7 +72,7 @@ class LifeWalk(Walk):
             member, volumes = f"{name}-{self.made}", []
             if self.random.random() < 0.8:
                 volumes = [member]
-                self.harness.provide(claim(f"default/{member}", storage_class="fast", uid=f"claim-{member}"))
+                self.harness.add(claim(f"default/{member}", storage_class="fast", uid=f"claim-{member}"))
             found = self.harness.groups.get(GroupKey("default", name))
             role = "w" if found is not None and found.spec is not None and found.spec.roles else ""
             made = pod(member, group=name, role=role, owner=OWNER, created=self.harness.now, volume_claims=volumes)

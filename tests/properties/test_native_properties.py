@@ -106,10 +106,8 @@ def test_a_raised_min_count_is_bound_whole_or_not_at_all_whatever_a_new_leader_k
     raised = native(least + added, 2, shown, changed=harness.now)
     harness.add(raised, *members(added, "native", first=least, created=harness.now))
     harness.restart()
-    harness.add(node("n2", cpu=room))
-    harness.wait(30)
+    harness.wait(30, node("n2", cpu=room))
     assert len(harness.bound()) == (least + added if room >= added else least)
     harness.restart()
-    harness.add(node("n3", cpu=added))
-    harness.wait(30)
+    harness.wait(30, node("n3", cpu=added))
     assert len(harness.bound()) == least + added

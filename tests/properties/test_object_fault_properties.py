@@ -103,11 +103,11 @@ class ObjectFaults(Faults):
 
     @rule(name=st.sampled_from(("evil", "sound")), size=st.integers(1, 3))
     def provide(self, name, size):
-        self.harness.provide(volume(name, size=size), claim(name, volume=name))
+        self.harness.add(volume(name, size=size), claim(name, volume=name))
 
     @rule(name=st.sampled_from(("evil", "sound")), generation=st.integers(1, 3))
     def offer(self, name, generation):
-        self.harness.offer(ResourceSlice(name, "gpu.example.com", name, node="n", generation=generation))
+        self.harness.add(ResourceSlice(name, "gpu.example.com", name, node="n", generation=generation))
 
     @rule(name=st.sampled_from(("evil", "sound")))
     def take_away(self, name):

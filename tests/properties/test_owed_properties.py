@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gangsched.config.settings import Settings
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.kube.workloads.workload_kind import Mark
-from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import node, pod
 from tests.harness import Harness
+from tests.served import KINDS, served_workload
 
-KIND = chosen(Settings()).kinds["job"]
+KIND = KINDS["job"]
 SIZE = 4
 STEPS = st.lists(
     st.one_of(
@@ -47,12 +44,9 @@ class Job:
 
     def tell(self) -> None:
         """The watch shows the Job."""
-        body = {
-            "metadata": {"name": "train", "namespace": "default", "uid": self.uid},
-            "spec": {"parallelism": SIZE, "completions": SIZE, "backoffLimitPerIndex": 0},
-            "status": {"failedIndexes": ",".join(map(str, sorted(self.failed)))},
-        }
-        self.harness.add(KIND.read(json.dumps(body).encode())[1])
+        spec = {"parallelism": SIZE, "completions": SIZE, "backoffLimitPerIndex": 0}
+        status = {"failedIndexes": ",".join(map(str, sorted(self.failed)))}
+        self.harness.add(served_workload("job", "train", spec, status=status, uid=self.uid))
 
     def pods(self, *, mine: bool = True) -> list[Pod]:
         """The live pods of this generation, or of earlier ones."""

@@ -219,8 +219,7 @@ def test_what_is_bound_satisfies_the_tree_and_every_part_or_nothing_of_it_is_bou
         things += members_of(role, data.draw(st.integers(1, 3)), cpu=cpu)
     things += [node(f"n{at}", cpu=data.draw(st.integers(1, 6))) for at in range(data.draw(st.integers(1, 3)))]
     for some in data.draw(st.permutations(things)):
-        harness.add(some)
-        harness.wait(1)
+        harness.wait(1, some)
         bound = Counter(name.removeprefix("default/").rsplit("-", 1)[0] for name in harness.bound())
         now = _tree_now(harness)
         assert now is None or broken(now, bound) == []
@@ -306,8 +305,7 @@ def test_who_is_preempted_of_a_tree_is_above_a_minimum_or_the_whole_tree_is(foun
     least = dict(leaves_of(found, names()))
     members = Counter({role: number + data.draw(st.integers(0, 2)) for role, number in least.items()})
     harness = cluster(*objects(found, "", names()), node(cpu=members.total()))
-    harness.add(*(each for role, number in members.items() for each in members_of(role, number, owner=OWNER)))
-    harness.wait(3)
+    harness.wait(3, *(each for role, number in members.items() for each in members_of(role, number, owner=OWNER)))
     assert Counter(map(role_of_name, harness.bound())) == members
     above, wanted = members.total() - sum(least.values()), data.draw(st.integers(1, members.total()))
     if data.draw(st.booleans()):

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from gangsched.config.settings import Settings
 from gangsched.core.machine import Machine
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.events import (
@@ -30,31 +26,25 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.workload import Added
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from gangsched.kube.workloads.workload_kind import Mark
-from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import pod
+from tests.served import KINDS, served_group, served_workload
 
-KINDS = chosen(Settings()).kinds
 NAMES = ("a",)
 EXPLICIT = Declaration(group="chosen", min_member=2)
 NATIVE_GROUP = DEFAULT.declaration({}, {}, scheduling_group="n")
 
 
 def workload(kind: str, name: str, uid: str, annotations: dict[str, str]) -> ForeignGroup:
-    meta: dict[str, Any] = {"name": name, "namespace": "default", "uid": uid, "annotations": annotations}
-    if kind == "jobset":
-        top = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": name, "uid": uid}
-        meta["ownerReferences"] = [{**top, "controller": True}]
-    body = {"metadata": meta, "spec": {}}
-    return KINDS[kind].read(json.dumps(body).encode())[1]
+    top = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": name, "uid": uid}
+    owners = {"ownerReferences": [{**top, "controller": True}]} if kind == "jobset" else {}
+    return served_workload(kind, name, {}, uid=uid, annotations=annotations, **owners)
 
 
 def native(made_for: str, policy: str = "basic") -> ForeignGroup:
     """The native group that pods name, made by the controller of the object with this UID; by nobody's if empty."""
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "a", "uid": made_for, "controller": True}
-    meta = {"name": "n", "namespace": "default", "uid": "u", "ownerReferences": [owner] if made_for else []}
-    policies = {"basic": {}, "gang": {"minCount": 2}}
-    body = {"metadata": meta, "spec": {"schedulingPolicy": {policy: policies[policy]}}}
-    return DEFAULT.kinds["native"].read("native", json.dumps(body).encode())[1]
+    spec = {"schedulingPolicy": {policy: {"basic": {}, "gang": {"minCount": 2}}[policy]}}
+    return served_group("native", "n", spec, uid="u", ownerReferences=[owner] if made_for else [])
 
 
 def pod_of(kind: str, name: str, uid: str, number: int, *, explicit: bool, mine: bool, certain: bool | None) -> Pod:

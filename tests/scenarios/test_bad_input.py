@@ -150,8 +150,7 @@ def test_the_group_waits_with_a_condition_and_one_event_and_is_bound_once_it_is_
 )
 def test_a_scheduled_group_keeps_what_is_bound_and_says_why_the_newcomer_waits(newcomer, reason):
     harness = Harness.waited(2, node(), group("a", min_member=2), *pods("a", 2))
-    harness.add(newcomer)
-    harness.wait(60)
+    harness.wait(60, newcomer)
     assert len(harness.bound()) == 2
     assert harness.status("default/a").phase == "Scheduled"
     assert harness.pod("default/a-9").condition_reason == reason
@@ -173,8 +172,7 @@ def test_a_contradiction_that_appears_in_mid_flight_stops_every_further_binding_
     harness.refuse_bind = lambda effect: (
         BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no") if effect.name == "a-1" else None
     )
-    harness.add(node(), group("a", min_member=2), *pods("a", 2))
-    harness.settle()
+    harness.settle(node(), group("a", min_member=2), *pods("a", 2))
     assert len(harness.bound()) == 1
     harness.refuse_bind = lambda _: None
     harness.change("default/a-0", declaration=Declaration(group="a", min_member=5))
@@ -188,10 +186,8 @@ def test_a_contradiction_that_appears_in_mid_flight_stops_every_further_binding_
 def test_a_priority_class_that_vanishes_keeps_the_group_waiting():
     harness = Harness()
     tell(harness, PriorityClassSeen("c", PriorityClass(5)))
-    harness.add(group("a", min_member=1, priority_class="c"), *pods("a", 1, cpu=4))
-    harness.wait(2)
+    harness.wait(2, group("a", min_member=1, priority_class="c"), *pods("a", 1, cpu=4))
     tell(harness, PriorityClassGone("c"))
-    harness.add(node())
-    harness.wait(2)
+    harness.wait(2, node())
     assert harness.bound() == []
     assert harness.condition("default/a").reason == "PriorityClassNotFound"

@@ -142,10 +142,8 @@ def test_an_answer_that_comes_behind_newer_news_of_the_podgroup_does_not_hold_up
         return written
 
     harness.refuse_status = answer_late
-    harness.add(node("n1", cpu=3), group("a", min_member=3), *pods("a", 2))
-    harness.wait(2)
-    harness.add(pod("a-2"))
-    harness.wait(2)
+    harness.wait(2, node("n1", cpu=3), group("a", min_member=3), *pods("a", 2))
+    harness.wait(2, pod("a-2"))
     assert len(harness.bound()) == 3
 
 
@@ -162,8 +160,7 @@ def test_a_member_that_is_gone_meanwhile_is_replaced_by_the_next():
     harness.delete("default/a-1")
     harness.settle()
     assert harness.bound() == ["default/a-0", "default/a-2"]
-    harness.add(pod("a-3"))
-    harness.settle()
+    harness.settle(pod("a-3"))
     assert len(harness.bound()) == 3
     assert harness.gang("default/a").record.phase == "Scheduled"
 
@@ -209,8 +206,7 @@ def test_bindings_refused_for_good_release_the_whole_group_which_backs_off():
     assert len(harness.events("BindingRefused")) == 1
     harness.wait(2)
     assert harness.pod("default/a-0").condition_reason == "BindingRefused"
-    harness.add(node("n2"))
-    harness.wait(5)
+    harness.wait(5, node("n2"))
     assert harness.bound() == []
     harness.wait(5)
     assert len(harness.bound()) == 3
@@ -221,14 +217,12 @@ def test_bindings_refused_for_good_release_the_whole_group_which_backs_off():
 def test_a_node_that_vanishes_under_a_part_of_the_held_places_never_leaves_a_part_bound():
     harness = Harness()
     harness.refuse_bind = refusing(Refused.UNAVAILABLE)
-    harness.add(node("n1", cpu=2), node("n2", cpu=1), group("a", min_member=3), *pods("a", 3))
-    harness.settle()
+    harness.settle(node("n1", cpu=2), node("n2", cpu=1), group("a", min_member=3), *pods("a", 3))
     harness.delete_node("n2")
     harness.wait(10)
     assert harness.bound() == []
     assert harness.condition("default/a").reason == "NeverFits"
-    harness.add(node("n3", cpu=1))
-    harness.settle()
+    harness.settle(node("n3", cpu=1))
     assert len(harness.bound()) == 3
 
 
@@ -249,15 +243,13 @@ def test_a_node_that_vanishes_under_the_last_place_lets_that_member_be_placed_el
     harness.refuse_bind = lambda effect: (
         BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no") if effect.node == "n2" else None
     )
-    harness.add(node("n1", cpu=2), node("n2", cpu=1), group("a", min_member=3, priority=0), *pods("a", 3))
-    harness.settle()
+    harness.settle(node("n1", cpu=2), node("n2", cpu=1), group("a", min_member=3, priority=0), *pods("a", 3))
     assert len(harness.bound()) == 2
     harness.delete_node("n2")
     harness.wait(15)
     assert len(harness.bound()) == 2
     assert harness.condition("default/a").reason == "Unschedulable"
-    harness.add(node("n3", cpu=1), group("b", min_member=1, priority=9), *pods("b", 1))
-    harness.settle()
+    harness.settle(node("n3", cpu=1), group("b", min_member=1, priority=9), *pods("b", 1))
     assert len(harness.bound("default/a-")) == 3
     assert harness.bound("default/b-") == []
 
@@ -311,8 +303,7 @@ def test_nothing_is_told_while_the_writing_of_a_reservation_is_not_answered():
     while not any(isinstance(effect, PatchStatus) for effect in harness.effects):
         harness.step()
     answers, harness.inbox = harness.inbox, []
-    harness.add(pod("a-7"))
-    harness.wait(15)
+    harness.wait(15, pod("a-7"))
     assert sum(isinstance(effect, PatchStatus) for effect in harness.effects) == 1
     assert sent(harness, "a-1") == 1
     harness.inbox += answers
@@ -357,8 +348,7 @@ def test_a_member_that_moves_while_its_place_is_written_is_not_tried_again_befor
     node.
     """
     harness = LateStatus()
-    harness.add(*(node(f"n{number}", cpu=1) for number in range(3)), group("a", min_member=3), *pods("a", 3))
-    harness.settle()
+    harness.settle(*(node(f"n{number}", cpu=1) for number in range(3)), group("a", min_member=3), *pods("a", 3))
     harness.run_pods()
     harness.wait(1.2)
     old = harness.story[0].removeprefix("bind to ")

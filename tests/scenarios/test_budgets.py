@@ -17,8 +17,7 @@ def of_pod(harness: Harness) -> list[str]:
 
 def test_budgets_come_change_and_go():
     harness = Harness.of(node(), pod("p", group=""))
-    harness.put_budget(ALL, NONE)
-    harness.settle()
+    harness.settle(ALL, NONE)
     assert of_pod(harness) == ["all", "none"]
     assert harness.machine.cluster.budgets.allowed == {"default/all": 1, "default/none": 0}
     harness.remove_budget("default/none")
@@ -28,8 +27,7 @@ def test_budgets_come_change_and_go():
 
 def test_budgets_that_cannot_be_read_are_unknown_until_they_can():
     harness = Harness.of(node(), pod("p", group=""))
-    harness.put_budget(ALL)
-    harness.settle()
+    harness.settle(ALL)
     harness.hide_budgets("may not be read")
     harness.settle()
     assert (harness.machine.cluster.budgets.known, of_pod(harness)) == (False, [])

@@ -48,8 +48,7 @@ def held(harness: Harness, namespace: str = "attack") -> int:
 
 def begun(harness: Harness, *, places: int = 4, **spec: Any) -> Harness:
     """A group whose first member is bound and whose other places are reserved."""
-    harness.add(attack(places=places, **spec), seed())
-    harness.wait(2)
+    harness.wait(2, attack(places=places, **spec), seed())
     assert (held(harness), harness.status("attack/a").phase) == (places, "Reserved")
     return harness
 
@@ -57,8 +56,7 @@ def begun(harness: Harness, *, places: int = 4, **spec: Any) -> Harness:
 def test_one_tiny_pod_holds_nothing_of_the_cluster_and_is_told_why():
     """A tenant writes a role template of 1,590 × 1 CPU with maxScheduleTime 168h and creates one pod."""
     harness = cluster()
-    harness.add(attack(), seed(), group("b", min_member=1500, created=9.0), *pods("b", 1500))
-    harness.wait(2)
+    harness.wait(2, attack(), seed(), group("b", min_member=1500, created=9.0), *pods("b", 1500))
     assert (held(harness), len(harness.bound("default/")), harness.bound("attack")) == (0, 1500, [])
     told = harness.condition("attack/a")
     assert (harness.status("attack/a").phase, told.reason) == ("Queued", "NamespaceLimit")
@@ -88,8 +86,7 @@ def test_several_groups_and_namespaces_hold_up_to_each_namespace_s_share():
         "Namespace a may hold 25% of the cluster's cpu for members that do not exist yet "
         "(namespaceLimits.heldPercent), 40 of 160; it holds 30, and this group asks for 15 more: "
     )
-    harness.add(*workers("a/1", 5))
-    harness.wait(2)
+    harness.wait(2, *workers("a/1", 5))
     assert held(harness, "a") == 40, "a taken place is counted no longer, and the next group is tried at once"
 
 
@@ -108,8 +105,7 @@ def test_several_groups_and_namespaces_hold_up_to_each_namespace_s_share():
 )
 def test_the_first_few_places_are_measured_by_four_nodes_instead_of_the_share(limits, places, cpu, fits):
     harness = cluster(Policy(namespace_limits=limits), cores=128)
-    harness.add(attack(places=places, cpu=cpu), seed())
-    harness.wait(2)
+    harness.wait(2, attack(places=places, cpu=cpu), seed())
     assert held(harness) == (places if fits else 0)
 
 
@@ -193,8 +189,7 @@ def test_a_restart_with_a_lower_limit_does_not_hold_what_is_beyond_it():
         harness.wait(100)
         assert (held(harness), harness.bound(), harness.evicted) == (0, ["attack/a-seed"], [])
         harness.restart()
-    harness.add(node("more", cpu=1600))
-    harness.wait(2)
+    harness.wait(2, node("more", cpu=1600))
     assert held(harness) == 50
     assert harness.now - harness.status("attack/a").schedule_start_time < 10, "the clock stood meanwhile"
 
@@ -202,8 +197,7 @@ def test_a_restart_with_a_lower_limit_does_not_hold_what_is_beyond_it():
 def test_bindings_in_flight_are_not_capped():
     harness = cluster(Policy(namespace_limits=NamespaceLimits(held_places=10)), cores=160)
     harness.withhold = lambda _: True
-    harness.add(group("attack/b", min_member=150), *pods("b", 150, namespace="attack"))
-    harness.wait(HOLD_S + 100)
+    harness.wait(HOLD_S + 100, group("attack/b", min_member=150), *pods("b", 150, namespace="attack"))
     flying = harness.gang("attack/b").operations.bindings.values()
     assert len(flying) == 150
     assert all(binding.state is BindState.SENT for binding in flying)
@@ -211,8 +205,7 @@ def test_bindings_in_flight_are_not_capped():
 
 def test_the_places_for_lost_members_of_a_scheduled_group_are_capped_too():
     harness = begun(cluster())
-    harness.add(*workers("attack/a", 4))
-    harness.settle()
+    harness.settle(*workers("attack/a", 4))
     harness.delete("attack/a-0")
     harness.wait(3)
     assert (held(harness), harness.status("attack/a").phase) == (1, "Degraded")
@@ -221,8 +214,7 @@ def test_the_places_for_lost_members_of_a_scheduled_group_are_capped_too():
     assert "(maxHoldTime)" in harness.condition("attack/a", "Degraded").message
     harness.wait(10)
     assert held(harness) == 1
-    harness.add(*workers("attack/a", 1, first=9))
-    harness.wait(2)
+    harness.wait(2, *workers("attack/a", 1, first=9))
     assert harness.status("attack/a").phase == "Scheduled"
 
 
@@ -279,11 +271,9 @@ def test_groups_beyond_the_limit_are_not_tried_and_enter_in_order_as_others_leav
 
 def test_with_members_a_groups_priority_counts_at_most_as_the_highest_of_its_members():
     harness = cluster(Policy(priority_from=PriorityFrom.MEMBERS), cores=16)
-    harness.add(pod("full", group="", cpu=16))
-    harness.settle()
+    harness.settle(pod("full", group="", cpu=16))
     harness.add(group("a/a", min_member=2, priority=1_000_000), *pods("a", 2, namespace="a", cpu=8, priority=5))
-    harness.add(group("b/b", min_member=2, created=9.0), *pods("b", 2, namespace="b", cpu=8, priority=6))
-    harness.wait(2)
+    harness.wait(2, group("b/b", min_member=2, created=9.0), *pods("b", 2, namespace="b", cpu=8, priority=6))
     assert harness.condition("a/a").message.endswith(
         "Its priority 1000000 counts as 5, the highest of its members (setting priorityFrom): give them a "
         "PriorityClass to have it count for more."
@@ -326,16 +316,14 @@ def test_a_group_that_backs_off_gives_way_to_one_that_comes_later():
         harness.add(group(f"x/{name}", min_member=1), pod(f"x/{name}-0", group=name, cpu=17))
     harness.wait(70)
     assert [harness.status(f"x/{name}").phase for name in ("a", "b")] == ["TimedOut", "TimedOut"]
-    harness.add(group("x/c", min_member=1), pod("x/c-0", group="c"))
-    harness.wait(1)
+    harness.wait(1, group("x/c", min_member=1), pod("x/c-0", group="c"))
     assert harness.bound("x/") == ["x/c-0"]
 
 
 def test_a_group_that_a_limit_stops_is_forgotten_with_its_namespace_when_it_is_deleted():
     """`Machine.validate` runs after each step and finds leftovers. Regression: the namespace was left behind."""
     harness = cluster()
-    harness.add(attack(), seed())
-    harness.wait(2)
+    harness.wait(2, attack(), seed())
     assert harness.condition("attack/a").reason == "NamespaceLimit"
     harness.delete_group("attack/a")
     harness.delete("attack/a-seed")
@@ -360,18 +348,15 @@ def test_a_group_that_stands_outside_is_forgotten_with_its_namespace_when_it_is_
 def test_a_group_without_a_clock_that_is_refused_gives_way_to_others_of_its_namespace(places, cap):
     """Regression: it never times out, so it was tried for ever while the others stayed outside."""
     harness = Harness(Policy(namespace_limits=NamespaceLimits(waiting_groups=1, held_places=cap)))
-    harness.add(node("n", cpu=8), attack("default/a", places=places), seed("default/a"))
-    harness.wait(5)
-    harness.add(group("b", min_member=1, created=harness.now), *pods("b", 1, created=harness.now))
-    harness.wait(30)
+    harness.wait(5, node("n", cpu=8), attack("default/a", places=places), seed("default/a"))
+    harness.wait(30, group("b", min_member=1, created=harness.now), *pods("b", 1, created=harness.now))
     assert harness.bound("default/b") == ["default/b-0"]
 
 
 def test_a_group_that_was_refused_before_keeps_its_place_while_others_are_tried():
     harness = Harness(Policy(namespace_limits=NamespaceLimits(waiting_groups=1)))
     harness.add(node("n", cpu=2), pod("full", group="", node="n", scheduler="x", cpu=2))
-    harness.add(group("old", min_member=1, created=harness.now), *pods("old", 1, created=harness.now))
-    harness.wait(5)
+    harness.wait(5, group("old", min_member=1, created=harness.now), *pods("old", 1, created=harness.now))
     for number in range(8):
         name, now = f"new{number}", harness.now
         harness.add(group(name, min_member=1, created=now), *pods(name, 1, cpu=9, created=now))

@@ -29,8 +29,7 @@ def held_back(harness: Harness, name: str) -> None:
 def test_a_transaction_in_flight_ends_under_the_minimum_it_was_decided_with():
     harness = Harness()
     held_back(harness, "a-1")
-    harness.add(group("a", min_member=3), *pods("a", 3), node())
-    harness.settle()
+    harness.settle(group("a", min_member=3), *pods("a", 3), node())
     harness.change_spec("default/a", min_member=5)
     harness.refuse_bind = lambda _: None
     harness.wait(2)
@@ -48,20 +47,17 @@ def scheduled() -> Harness:
 def test_of_a_minimum_raised_after_the_group_was_scheduled_the_difference_is_bound_together_or_not_at_all():
     harness = scheduled()
     harness.change_spec("default/a", min_member=5)
-    harness.add(*pods("a", 2, first=2))
-    harness.wait(3)
+    harness.wait(3, *pods("a", 2, first=2))
     assert len(harness.bound()) == 2
     assert harness.status("default/a").phase == "Scheduled"
     assert harness.condition("default/a", "Degraded").reason == "MinimumRaised"
     assert "raised from 2 to 5; 2 are bound" in harness.condition("default/a", "Degraded").message
     assert harness.pod("default/a-2").condition_reason == "GangIncomplete"
-    harness.add(*pods("a", 1, first=4))
-    harness.wait(3)
+    harness.wait(3, *pods("a", 1, first=4))
     assert len(harness.bound()) == 2
     assert harness.pod("default/a-4").condition_reason == "Unschedulable"
     assert "Only 2 of 3 members fit" in harness.pod("default/a-4").condition_message
-    harness.add(node("n2", cpu=1))
-    harness.wait(3)
+    harness.wait(3, node("n2", cpu=1))
     assert len(harness.bound()) == 5
     assert harness.status("default/a").minimum == 5
     assert harness.condition("default/a", "Degraded").reason == "Healthy"
@@ -69,8 +65,7 @@ def test_of_a_minimum_raised_after_the_group_was_scheduled_the_difference_is_bou
 
 def test_members_above_a_reached_minimum_are_bound_one_by_one():
     harness = scheduled()
-    harness.add(*pods("a", 1, first=2))
-    harness.settle()
+    harness.settle(*pods("a", 1, first=2))
     assert len(harness.bound()) == 3
 
 
@@ -98,8 +93,7 @@ def test_a_quorum_whose_rollback_left_members_in_place_is_completed_under_the_mi
     """Otherwise the members left in place would wait for as many more as were added to the minimum."""
     harness = Harness(Policy(repair_deadline_s=9))
     held_back(harness, "a-2")
-    harness.add(node("n1", cpu=9), group("a", min_member=3), *pods("a", 3))
-    harness.settle()
+    harness.settle(node("n1", cpu=9), group("a", min_member=3), *pods("a", 3))
     harness.change_spec("default/a", min_member=5)
     harness.wait(12)
     assert harness.condition("default/a", "Degraded").reason == "PartlyBound"
@@ -151,13 +145,11 @@ def test_what_a_raised_min_count_adds_is_bound_together_though_a_new_leader_know
     harness.add(native(4, 2, shown, changed=harness.now), *members(2, "native", first=2, created=harness.now))
     harness.restart()
     harness.wait(30)
-    harness.add(node("n2", cpu=1))
-    harness.wait(60)
+    harness.wait(60, node("n2", cpu=1))
     assert harness.bound() == ["default/g-0", "default/g-1"]
     assert harness.evicted == []
     harness.restart()
-    harness.add(node("n3", cpu=1))
-    harness.wait(30)
+    harness.wait(30, node("n3", cpu=1))
     assert len(harness.bound()) == 4
 
 
@@ -170,8 +162,7 @@ def test_what_a_raised_min_count_adds_is_bound_together_though_all_members_were_
     harness.add(raised)
     for number in range(2):
         harness.delete(f"default/g-{number}")
-        harness.add(*members(1, "native", first=10 + number, created=harness.now))
-        harness.wait(10)
+        harness.wait(10, *members(1, "native", first=10 + number, created=harness.now))
     harness.run_pods()
     harness.wait(OUTAGE_S + 60)
     harness.add(raised, node("n2", cpu=1), *members(2, "native", first=20, created=harness.now))
@@ -236,8 +227,7 @@ def test_lost_members_are_replaced_one_by_one_once_a_changed_min_count_was_reach
     there = harness.foreign[NATIVE, GroupKey("default", "g")].phase
     assert isinstance(there, SeenCondition)
     harness.add(node("n2"), *members(1, "native", first=4, created=harness.now))
-    harness.add(replace(native(changed, 2, {}), phase=replace(there, generation=2)))
-    harness.wait(60)
+    harness.wait(60, replace(native(changed, 2, {}), phase=replace(there, generation=2)))
     assert condition(harness) == GroupCondition(scheduled=True, reason="Scheduled", generation=2)
     harness.add(node("n2", cpu=0))
     harness.delete(*harness.bound()[2:])
@@ -261,8 +251,7 @@ def test_a_part_of_which_a_member_is_bound_is_finished_though_the_group_is_delet
 
     harness.refuse_bind = refuse
     harness.change_spec("default/a", min_member=4)
-    harness.add(*pods("a", 2, first=2))
-    harness.wait(1)
+    harness.wait(1, *pods("a", 2, first=2))
     assert harness.bound() == ["default/a-0", "default/a-1", "default/a-2"]
     harness.delete_group("default/a")
     if again == "at once":

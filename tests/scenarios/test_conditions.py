@@ -89,17 +89,14 @@ def states(harness: Harness) -> list[tuple[bool, str]]:
 class TestWhatIsWritten:
     def test_nothing_before_an_attempt_then_false_with_what_is_lacking_and_true_once_the_minimum_is_bound(self):
         harness = Harness.waited(60, read())
-        harness.add(*members(1, "native"))
-        harness.wait(60)
+        harness.wait(60, *members(1, "native"))
         assert puts(harness) == []
-        harness.add(node(cpu=1), *members(1, "native", first=1))
-        harness.wait(5)
+        harness.wait(5, node(cpu=1), *members(1, "native", first=1))
         said = condition(harness)
         assert said is not None
         assert (said.scheduled, said.reason, said.generation) == (False, "Unschedulable", 1)
         assert said.message.startswith("Only 1 of 2 members fit")
-        harness.add(node("n2", cpu=1))
-        harness.wait(5)
+        harness.wait(5, node("n2", cpu=1))
         assert condition(harness) == SCHEDULED
         assert states(harness) == [(False, "Unschedulable"), (True, "Scheduled")]
 
@@ -131,10 +128,8 @@ class TestWhatIsWritten:
 
     def test_it_changes_its_time_only_with_its_status(self):
         harness = Harness.waited(5, node(cpu=1), read(), *members(2, "native"))
-        harness.add(*members(1, "native", first=2, cpu=5))
-        harness.wait(60)
-        harness.add(node("n2", cpu=1))
-        harness.wait(5)
+        harness.wait(60, *members(1, "native", first=2, cpu=5))
+        harness.wait(5, node("n2", cpu=1))
         changed = [(effect.condition.scheduled, bool(effect.since)) for effect in puts(harness)]
         assert changed[0] == (False, True)
         assert changed[-1] == (True, True)
@@ -143,8 +138,7 @@ class TestWhatIsWritten:
     def test_a_message_that_quotes_much_is_cut(self):
         harness = Harness()
         harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "x" * 9000)
-        harness.add(node(), read(), *members(2, "native"))
-        harness.wait(120)
+        harness.wait(120, node(), read(), *members(2, "native"))
         said = condition(harness)
         assert said is not None
         assert (said.scheduled, said.reason, len(said.message)) == (False, "SchedulerError", LONGEST_MESSAGE)
@@ -158,8 +152,7 @@ class TestWhatIsWritten:
         harness.wait(2)
         assert len(puts(harness)) == 1
         for number in range(5):
-            harness.add(node(f"m{number}", cpu=1))
-            harness.wait(4)
+            harness.wait(4, node(f"m{number}", cpu=1))
         assert len(puts(harness)) == 1
         harness.wait(40)
         assert 1 < len(puts(harness)) <= 3
@@ -172,11 +165,9 @@ class TestTrueIsForEver:
     def test_members_that_are_lost_and_a_raised_minimum_take_nothing_back(self):
         harness = Harness.waited(5, node(cpu=2), read(), *members(2, "native"))
         harness.delete("default/g-0")
-        harness.add(*members(1, "native", first=5, cpu=9))
-        harness.wait(60)
+        harness.wait(60, *members(1, "native", first=5, cpu=9))
         raised = read({"schedulingPolicy": {"gang": {"minCount": 5}}}, generation=2)
-        harness.add(replace(raised, phase=harness.foreign[NATIVE, GroupKey("default", "g")].phase))
-        harness.wait(60)
+        harness.wait(60, replace(raised, phase=harness.foreign[NATIVE, GroupKey("default", "g")].phase))
         assert condition(harness) == SCHEDULED
         assert states(harness) == [(True, "Scheduled")]
 
@@ -184,13 +175,11 @@ class TestTrueIsForEver:
     def test_a_true_that_the_server_has_not_taken_yet_is_not_followed_by_false(self):
         harness = Harness()
         harness.refuse_phase = lambda _: True
-        harness.add(node(cpu=2), read(), *members(2, "native"))
-        harness.wait(5)
+        harness.wait(5, node(cpu=2), read(), *members(2, "native"))
         harness.run_pods(PodPhase.FAILED)
         harness.wait(5)
         harness.delete("default/g-0", "default/g-1")
-        harness.add(*(replace(each, uid=f"{each.uid}-2") for each in members(2, "native", cpu=9)))
-        harness.wait(100)
+        harness.wait(100, *(replace(each, uid=f"{each.uid}-2") for each in members(2, "native", cpu=9)))
         harness.refuse_phase = lambda _: False
         harness.wait(LONGEST_RETRY_S)
         assert set(states(harness)) == {(True, "Scheduled")}
@@ -241,8 +230,7 @@ class TestItsTime:
         harness = Harness.waited(60, node(cpu=2), read(), *members(2, "native"))
         later = replace(SCHEDULED, since=harness.now)
         shown = SeenCondition(later, "v1beta1", 2)
-        harness.add(replace(read(generation=2), phase=shown))
-        harness.wait(60)
+        harness.wait(60, replace(read(generation=2), phase=shown))
         assert [effect.since for effect in puts(harness) if effect.condition.generation == 2] == [later.since]
 
     @pytest.mark.without("restarts", "standbys", why="a new leader sees when they were bound")
@@ -270,8 +258,7 @@ class TestItsTime:
         harness = Harness.waited(5, node(cpu=2), read(), *members(2, "native"))
         harness.delete("default/g-0", "default/g-1")
         harness.wait(3)
-        harness.add(*(replace(each, uid=f"new-{each.uid}", created=harness.now) for each in members(2, "native")))
-        harness.wait(5)
+        harness.wait(5, *(replace(each, uid=f"new-{each.uid}", created=harness.now) for each in members(2, "native")))
         assert self.renewed(harness)
 
     @pytest.mark.without("restarts", "standbys", why="another leader is what is asked for, at one moment")
@@ -323,17 +310,14 @@ UNWRITTEN = Settings.model_validate({"native": {"writeCondition": False}})
     ],
 )
 def test_of_some_groups_nothing_is_written(things, bound):
-    harness = Harness.of(*things)
-    harness.add(node(cpu=2))
-    harness.wait(60)
+    harness = Harness.waited(60, *things, node(cpu=2))
     assert len(harness.bound()) == bound
     assert puts(harness) == []
 
 
 def test_nothing_is_written_of_a_group_of_another_namespace_than_the_only_one():
     harness = Harness(Policy(namespace="other"))
-    harness.add(node(cpu=2), read(), *members(2, "native"))
-    harness.wait(60)
+    harness.wait(60, node(cpu=2), read(), *members(2, "native"))
     assert puts(harness) == []
 
 
@@ -348,8 +332,7 @@ def test_once_the_other_schedulers_pods_are_gone_it_is_written():
 def test_a_write_that_is_refused_is_repeated_ever_less_often():
     harness = Harness()
     harness.refuse_phase = lambda _: True
-    harness.add(node(cpu=2), read(), *members(2, "native"))
-    harness.wait(3600)
+    harness.wait(3600, node(cpu=2), read(), *members(2, "native"))
     assert 10 < len(puts(harness)) <= 6 + 3600 / LONGEST_RETRY_S
     harness.refuse_phase = lambda _: False
     harness.wait(LONGEST_RETRY_S)

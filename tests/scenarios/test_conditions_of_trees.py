@@ -38,42 +38,34 @@ class TestTrees:
     def test_none_before_an_attempt_then_false_and_true_once_the_tree_is_bound(self):
         harness = Harness.waited(60, inner("root"), leaf("pg1", "root"), leaf("pg2", "root"), *members_of("pg1", 3))
         assert puts(harness) == []
-        harness.add(node(cpu=3), *members_of("pg2", 3))
-        harness.wait(5)
+        harness.wait(5, node(cpu=3), *members_of("pg2", 3))
         assert said(harness, "pg1") == said(harness, "pg2") == (False, "Unschedulable")
-        harness.add(node("n2", cpu=3))
-        harness.wait(5)
+        harness.wait(5, node("n2", cpu=3))
         assert condition(harness, "pg1") == condition(harness, "pg2") == SCHEDULED
         assert {(effect.key.name, effect.uid) for effect in puts(harness)} == {("pg1", "uid-pg1"), ("pg2", "uid-pg2")}
 
     def test_the_time_of_a_group_of_one_is_renewed_with_the_tree_that_it_is_a_part_of(self):
         harness = Harness.of(node(cpu=3), inner("root"), leaf("pg1", "root", least=2), leaf("pg2", "root", least=1))
         first = [*members_of("pg1", 2), *members_of("pg2", 1)]
-        harness.add(*first)
-        harness.wait(60)
+        harness.wait(60, *first)
         harness.delete(*(f"default/{each.name}" for each in first))
         harness.wait(5)
-        harness.add(*(replace(each, uid=f"new-{each.uid}", created=harness.now) for each in first))
-        harness.wait(60)
+        harness.wait(60, *(replace(each, uid=f"new-{each.uid}", created=harness.now) for each in first))
         then = {int(each.bound_at) for each in harness.pods.values()}
         assert {effect.key.name for effect in puts(harness) if effect.since in then} == {"pg1", "pg2"}
 
     def test_a_group_that_the_tree_does_not_need_is_scheduled_when_its_own_minimum_is_bound(self):
         harness = Harness.of(node(cpu=4), inner("root", least=1), leaf("pg1", "root"), leaf("pg2", "root", least=2))
-        harness.add(*members_of("pg1", 3))
-        harness.wait(5)
+        harness.wait(5, *members_of("pg1", 3))
         assert (condition(harness, "pg1"), condition(harness, "pg2")) == (SCHEDULED, None)
-        harness.add(*members_of("pg2", 1))
-        harness.wait(40)
+        harness.wait(40, *members_of("pg2", 1))
         assert condition(harness, "pg2") is None
-        harness.add(*members_of("pg2", 1, first=1))
-        harness.wait(40)
+        harness.wait(40, *members_of("pg2", 1, first=1))
         refused = condition(harness, "pg2")
         assert refused is not None
         assert (refused.scheduled, refused.reason) == (False, "Unschedulable")
         assert refused.message == told(harness, "pg2-0")[1]
-        harness.add(node("n2", cpu=1))
-        harness.wait(5)
+        harness.wait(5, node("n2", cpu=1))
         assert condition(harness, "pg2") == SCHEDULED
 
 
@@ -85,13 +77,11 @@ class TestWhoseGroupItIs:
     def test_after_an_automatic_gang_has_become_a_native_one_or_the_other_way_round(self, before, after):
         harness = Harness()
         harness.label_namespace("default", before)
-        harness.add(node("n1", cpu=2), job(), self.group(), *(of_job(number, owned=True) for number in range(5)))
-        harness.wait(60)
+        harness.wait(60, node("n1", cpu=2), job(), self.group(), *(of_job(number, owned=True) for number in range(5)))
         assert said(harness, "train-7fk2p") == (False, "Unschedulable")
         harness.label_namespace("default", after)
         harness.wait(60)
-        harness.add(node("n2", cpu=5))
-        harness.wait(60)
+        harness.wait(60, node("n2", cpu=5))
         assert len(harness.bound()) == 5
         assert condition(harness, "train-7fk2p") == SCHEDULED
 
@@ -99,18 +89,15 @@ class TestWhoseGroupItIs:
         harness = Harness.waited(60, node(cpu=2), leaf("pg1"), *members_of("pg1", 3))
         assert said(harness, "pg1") == (False, "Unschedulable")
         seen = harness.foreign[NATIVE, GroupKey("default", "pg1")].phase
-        harness.add(inner("root", least=1), replace(leaf("pg1", "root"), phase=seen))
-        harness.wait(5)
+        harness.wait(5, inner("root", least=1), replace(leaf("pg1", "root"), phase=seen))
         assert harness.machine.assessments.keys() == {ROOT}
-        harness.add(node("n2", cpu=1))
-        harness.wait(LONGEST_RETRY_S)
+        harness.wait(LONGEST_RETRY_S, node("n2", cpu=1))
         assert condition(harness, "pg1") == SCHEDULED
 
 
 def test_once_a_pod_that_has_ended_is_gone_the_condition_is_written():
     harness = Harness.of(node(cpu=3), leaf("g"), *members_of("g", 3))
-    harness.add(*members_of("g", 1, first=3, scheduler="default-scheduler", phase=PodPhase.SUCCEEDED))
-    harness.wait(60)
+    harness.wait(60, *members_of("g", 1, first=3, scheduler="default-scheduler", phase=PodPhase.SUCCEEDED))
     assert puts(harness) == []
     harness.delete("default/g-3")
     harness.wait(5)
@@ -121,8 +108,7 @@ def test_once_a_pod_that_has_ended_is_gone_the_condition_is_written():
 def test_a_group_half_bound_before_a_long_time_without_a_leader_is_not_scheduled():
     harness = Harness.of(node(cpu=9), leaf("g"))
     harness.withhold = lambda effect: effect.name != "g-0"
-    harness.add(*members_of("g", 3))
-    harness.wait(1)
+    harness.wait(1, *members_of("g", 3))
     harness.withhold = lambda _: False
     harness.now += 400
     harness.add(pod("rival", group="", cpu=7, node="n1", scheduler="other"))
@@ -140,8 +126,7 @@ def test_members_say_what_the_declaration_lacks_now_and_not_what_it_lacked_befor
     assert {(each.condition_reason, "root" in each.condition_message) for each in missing.values()} == {
         ("PodGroupNotFound", False)
     }
-    harness.add(leaf("pg1", "root"))
-    harness.wait(5)
+    harness.wait(5, leaf("pg1", "root"))
     said_now = [harness.pod(name) for name in missing]
     assert {(each.condition_reason, "root" in each.condition_message) for each in said_now} == {
         ("PodGroupNotFound", True)
@@ -149,8 +134,7 @@ def test_members_say_what_the_declaration_lacks_now_and_not_what_it_lacked_befor
     harness.effects.clear()
     harness.wait(120)
     assert [effect for effect in harness.effects if isinstance(effect, PatchPodCondition)] == []
-    harness.add(inner("root", least=1))
-    harness.wait(5)
+    harness.wait(5, inner("root", least=1))
     assert bound(harness)
 
 
@@ -161,8 +145,7 @@ def test_a_sentence_that_was_lost_is_written_again_though_nothing_happens(waited
     harness = Harness.waited(waited_s, node(cpu=3), *members_of("pg1", 3))
     until = harness.now + 20
     harness.lose_unanswered = lambda effect: isinstance(effect, PatchPodCondition) and harness.now < until
-    harness.add(leaf("pg1", "root"))
-    harness.wait(60 + 2 * Policy().message_interval_s)
+    harness.wait(60 + 2 * Policy().message_interval_s, leaf("pg1", "root"))
     told = {pod.condition_message for pod in harness.pods.values()}
     assert len(told) == 1
     assert "root" in told.pop()

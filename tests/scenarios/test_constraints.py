@@ -158,8 +158,7 @@ def test_a_gang_that_waits_is_woken_by_what_opens_nodes_elsewhere():
         pod("old", group="", scheduler="x", node="r1-a", labels={"team": "red"}, cpu=0),
         pod("full", group="", scheduler="x", node="r1-a", cpu=2),
     )
-    harness.add(group("a", min_member=2), *of_team(2))
-    harness.settle()
+    harness.settle(group("a", min_member=2), *of_team(2))
     assert harness.bound("default/a-") == []
     harness.delete("default/old")
     harness.settle()

@@ -204,8 +204,7 @@ def test_a_parked_group_is_tried_again_once_its_spec_changes(injector, place):
 def test_a_parked_group_is_tried_again_once_its_members_change_ever_less_soon(injector):
     injector.into(placing, "place")
     harness = two_groups()
-    harness.add(node("n2", cpu=100))
-    harness.wait(2)
+    harness.wait(2, node("n2", cpu=100))
     moments = []
     for number in range(3, 60):
         harness.add(pod(f"a-{number}"))
@@ -216,8 +215,7 @@ def test_a_parked_group_is_tried_again_once_its_members_change_ever_less_soon(in
     assert len(moments) <= 6
     assert injector.times == 1 + len(moments)
     injector.armed = False
-    harness.add(pod("a-60"))
-    harness.wait(61)
+    harness.wait(61, pod("a-60"))
     assert len(harness.bound("default/a")) >= 3
 
 
@@ -276,16 +274,14 @@ def partly_bound() -> Harness:
 def test_a_group_that_fails_while_a_part_of_it_is_bound_is_rolled_back_without_a_plan(injector, place):
     harness = partly_bound()
     injector.at(place)
-    harness.add(group("b", min_member=6, created=5.0), *pods("b", 6))
-    harness.wait(5)
+    harness.wait(5, group("b", min_member=6, created=5.0), *pods("b", 6))
     assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
     assert assumed(harness, "a") == []
     status = harness.status("default/a")
     assert status.reservation is None
     assert "its bound members are evicted" in harness.condition("default/a").message
     harness.end_terminating()
-    harness.add(*pods("a", 2, owner=SET, uid=""))
-    harness.wait(2)
+    harness.wait(2, *pods("a", 2, owner=SET, uid=""))
     assert harness.bound() == [f"default/b-{n}" for n in range(6)]
     assert harness.status("default/a").phase == "Pending"
     assert injector.times == 1
@@ -295,8 +291,7 @@ def test_a_group_that_fails_while_a_part_of_it_is_bound_is_rolled_back_without_a
 def test_a_group_that_fails_is_rolled_back_in_time_though_one_of_its_bindings_is_never_answered(injector):
     harness = Harness()
     harness.withhold = lambda effect: effect.name == "a-2"
-    harness.add(node("n1", cpu=8), group("a", min_member=3), *pods("a", 3, owner=SET))
-    harness.settle()
+    harness.settle(node("n1", cpu=8), group("a", min_member=3), *pods("a", 3, owner=SET))
     assert len(harness.bound("default/a")) == 2
     in_reconcile(injector)
     harness.change("default/a-0", labels=(("x", "y"),))
@@ -313,8 +308,7 @@ def test_a_scheduled_group_that_fails_keeps_its_members_and_is_repaired_once_it_
     harness.wait(2)
     in_reconcile(injector)
     harness.delete("default/a-0")
-    harness.add(pod("a-9"))
-    harness.wait(10)
+    harness.wait(10, pod("a-9"))
     assert harness.bound("default/a") == ["default/a-1", "default/a-2"]
     assert harness.evicted == []
     assert harness.condition("default/a").status
@@ -345,8 +339,7 @@ def test_an_answer_that_fails_is_not_lost_and_its_group_is_rolled_back_or_whole(
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
 def test_a_change_of_a_spec_or_a_pod_that_fails_is_known_all_the_same(injector, listed):
     harness = Harness()
-    harness.add(node("n1", cpu=1), group("a", min_member=2), *pods("a", 2), group("b", min_member=1, created=5.0))
-    harness.wait(2)
+    harness.wait(2, node("n1", cpu=1), group("a", min_member=2), *pods("a", 2), group("b", min_member=1, created=5.0))
     injector.into(clock, "reset_back_off")
     harness.change_spec("default/a", min_member=1)
     harness.add(*pods("b", 1))
@@ -370,8 +363,7 @@ def test_a_group_whose_status_cannot_be_taken_over_does_not_keep_a_new_leader_fr
     harness.wait(2)
     injector.into(recovery, "resume")
     harness.restart()
-    harness.add(group("c", min_member=2, created=9.0), *pods("c", 2))
-    harness.wait(2)
+    harness.wait(2, group("c", min_member=2, created=9.0), *pods("c", 2))
     assert len(harness.bound("default/c")) == 2
     assert harness.condition("default/a", "Degraded").reason == "InternalError"
     assert harness.condition("default/a").status
@@ -391,8 +383,7 @@ def test_accounts_that_a_fault_leaves_wrong_are_made_anew_from_what_was_observed
     """The fault comes in the middle of counting. What b holds and has in flight, and which pods are bound, is kept."""
     harness = Harness()
     harness.withhold = lambda effect: effect.name.startswith("c")
-    harness.add(node("n1", cpu=9), group("c", min_member=3), *pods("c", 3), group("b", min_member=3), *pods("b", 3))
-    harness.wait(2)
+    harness.wait(2, node("n1", cpu=9), group("c", min_member=3), *pods("c", 3), group("b", min_member=3), *pods("b", 3))
     injector.into(Ledger, "_take", when=lambda _ledger, claim: claim.pod.uid == "uid-default/a-1")
     harness.add(group("a", min_member=2), *pods("a", 2), group("d", min_member=1, created=-1.0), *pods("d", 1))
     harness.step()
@@ -430,8 +421,7 @@ def test_a_fault_while_a_place_on_a_worse_node_is_looked_at_parks_that_group_alo
     harness.withhold = lambda _: True
     harness.wait(1)
     injector.into(rechecking, "classify", when=lambda _snapshot, members, *_: members[0].name.startswith("a-"))
-    harness.add(pod("x", group="", scheduler="other", node="n1"))
-    harness.wait(1)
+    harness.wait(1, pod("x", group="", scheduler="other", node="n1"))
     assert steps(harness) == [FaultyStep.UPKEEP]
     assert harness.condition("default/a").reason == "InternalError"
     assert len(assumed(harness, "a")) == 3
@@ -449,8 +439,7 @@ def test_a_fault_while_it_is_found_out_what_nodes_a_group_lacks_parks_that_group
     harness.wait(2)
     assert steps(harness) == [FaultyStep.DEMAND]
     assert harness.condition("default/a").reason == "InternalError"
-    harness.add(group("b", min_member=1), *pods("b", 1))
-    harness.wait(2)
+    harness.wait(2, group("b", min_member=1), *pods("b", 1))
     assert harness.bound() == ["default/b-0"]
 
 
@@ -464,8 +453,7 @@ def test_what_a_step_had_decided_before_it_failed_is_not_sent(injector, owner):
     else:
         harness = Harness()
         harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "not now")
-        harness.add(node("n1", cpu=8), group("a", min_member=3), *pods("a", 3))
-        harness.settle()
+        harness.settle(node("n1", cpu=8), group("a", min_member=3), *pods("a", 3))
         harness.refuse_bind = lambda _: None
         injector.into(owner, "admits", when=lambda _admission, gang, *_: str(gang.key) == "default/a")
     harness.wait(5)

@@ -52,15 +52,12 @@ def test_a_pod_over_which_the_index_fails_is_a_member_and_follows_its_job_all_th
     """There is room for one pod: a pod that declared nothing would be bound alone."""
     harness.add(node(cpu="1"), job())
     once(injector, Undeclared, "note", after=after)
-    harness.add(of_job(0))
-    harness.settle()
+    harness.settle(of_job(0))
     members = set(harness.gang("default/job.train").observed.pods)
     faults = parked(harness)
-    harness.add(of_job(1), of_job(2))
-    harness.wait(2)
+    harness.wait(2, of_job(1), of_job(2))
     before = bound(harness)
-    harness.add(node("n2", cpu="2"))
-    harness.wait(120)
+    harness.wait(120, node("n2", cpu="2"))
 
     assert injector.times == 1
     assert (members, faults) == ({"uid-default/train-0"}, ["Pod default/train-0 could not be stored"])
@@ -70,17 +67,14 @@ def test_a_pod_over_which_the_index_fails_is_a_member_and_follows_its_job_all_th
 def test_what_its_namespace_and_job_say_later_counts_for_a_pod_that_was_kept_in_a_fault(harness, injector):
     harness.add(node(cpu="1"))
     once(injector, Undeclared, "note")
-    harness.add(of_job(0))
-    harness.settle()
-    harness.add(job(annotations={"gangsched.io/gang": "false"}))
-    harness.wait(120)
+    harness.settle(of_job(0))
+    harness.wait(120, job(annotations={"gangsched.io/gang": "false"}))
     assert (injector.times, parked(harness)) == (1, ["Pod default/train-0 could not be stored"])
     assert bound(harness) == 1
 
 
 def test_a_pod_that_goes_in_a_fault_is_in_the_index_no_more(harness, injector):
-    harness.add(job(), *pods_of_job(2))
-    harness.settle()
+    harness.settle(job(), *pods_of_job(2))
     once(injector, Members, "leave", after=True)
     harness.delete("default/train-0")
     harness.settle()
@@ -92,8 +86,7 @@ def test_a_pod_that_goes_in_a_fault_is_in_the_index_no_more(harness, injector):
 @pytest.mark.parametrize("listed", [False, True])
 def test_a_change_of_a_job_over_which_its_gang_fails_is_known_all_the_same(harness, injector, listed):
     """Two Jobs change, in one list or in the watch, and the change of the first one fails."""
-    harness.add(node(cpu="2"), job(), *pods_of_job(3), job("other"), *pods_of_job(1, "other"))
-    harness.wait(2)
+    harness.wait(2, node(cpu="2"), job(), *pods_of_job(3), job("other"), *pods_of_job(1, "other"))
     injector.into(clock, "reset_back_off", when=lambda gang: gang.key.name == "job.train")
     changed = [job(size=2), job("other", size=1)]
     if listed:
@@ -102,8 +95,7 @@ def test_a_change_of_a_job_over_which_its_gang_fails_is_known_all_the_same(harne
         harness.show("job")
     else:
         harness.add(*changed)
-    harness.add(pod("default/plain-0", group=""))
-    harness.wait(2)
+    harness.wait(2, pod("default/plain-0", group=""))
     before = bound(harness), bound(harness, "other"), bound(harness, "plain"), told(harness)[0]
     injector.armed = False
     harness.delete("default/plain-0")
@@ -117,11 +109,9 @@ def test_a_change_of_a_job_over_which_its_gang_fails_is_known_all_the_same(harne
 def test_a_fault_over_the_object_above_leaves_the_pods_as_both_objects_say(harness, injector):
     """The TrainJob opts out, so each pod is on its own, although storing the change fails half-way."""
     harness.label_namespace("default", {})
-    harness.add(node(cpu="2"), above(annotations=GANG), jobset(), *pods_of_jobset())
-    harness.wait(2)
+    harness.wait(2, node(cpu="2"), above(annotations=GANG), jobset(), *pods_of_jobset())
     before = bound(harness)
     once(injector, Members, "leave")
-    harness.add(above(annotations={"gangsched.io/gang": "false"}))
-    harness.wait(120)
+    harness.wait(120, above(annotations={"gangsched.io/gang": "false"}))
     assert (injector.times, parked(harness)) == (1, ["trainjob default/train could not be stored"])
     assert (before, bound(harness)) == (0, 2)

@@ -14,8 +14,7 @@ from tests.harness import Harness
 def test_a_scheduled_groups_member_that_the_server_refuses_is_let_go_of_told_and_tried_again_later():
     """All members are replaced, and the server answers each binding with 403."""
     harness = Harness.settled(node(cpu="2"), group("a", min_member=2), *pods("a", 2))
-    harness.add(pod("a-2"))
-    harness.wait(5)
+    harness.wait(5, pod("a-2"))
     harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "quota")
     before = sum(isinstance(effect, BindPod) for effect in harness.effects)
     harness.delete("default/a-0", "default/a-1")
@@ -45,8 +44,7 @@ def test_a_transaction_does_not_outlive_its_podgroup():
     harness.delete_group("default/a")
     harness.settle()
     harness.wait(5)
-    harness.add(group("a", min_member=5, uid="g2"))
-    harness.wait(5)
+    harness.wait(5, group("a", min_member=5, uid="g2"))
 
     assert harness.status("default/a").phase == "Pending"
     assert "2 of 5 members exist" in harness.condition("default/a").message

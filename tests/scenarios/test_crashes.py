@@ -70,32 +70,28 @@ def refuse(*names: str) -> Callable[[BindPod], BindRefused | None]:
 
 
 def five_at_once(harness: Living) -> None:
-    harness.add(node("n1", cpu=3), node("n2", cpu=3), group("a", min_member=5), *pods("a", 5, owner=SET))
-    harness.wait(5)
+    harness.wait(5, node("n1", cpu=3), node("n2", cpu=3), group("a", min_member=5), *pods("a", 5, owner=SET))
     harness.run_pods()
     harness.wait(5)
 
 
 def a_binding_refused(harness: Living) -> None:
     harness.refuse_bind = refuse("a-1")
-    harness.add(node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
-    harness.wait(3)
+    harness.wait(3, node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
     harness.refuse_bind = lambda _: None
     harness.wait(10)
 
 
 def an_undo(harness: Living) -> None:
     harness.refuse_bind = refuse("a-2")
-    harness.add(node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
-    harness.wait(25)
+    harness.wait(25, node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
     harness.refuse_bind = lambda _: None
     harness.wait(30)
 
 
 def an_undo_while_a_binding_waits(harness: Living) -> None:
     harness.withhold = lambda effect: effect.name == "a-2"
-    harness.add(node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
-    harness.wait(31)
+    harness.wait(31, node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
     harness.withhold = lambda _: False
     harness.wait(30)
 
@@ -109,33 +105,28 @@ def a_restart(harness: Living) -> None:
     harness.delete("default/a-1")
     harness.wait(2.5)
     harness.retired.clear()
-    harness.add(pod("a-1", owner=SET, uid="again"))
-    harness.wait(30)
+    harness.wait(30, pod("a-1", owner=SET, uid="again"))
 
 
 def a_repair(harness: Living) -> None:
-    harness.add(node("n1", cpu=2), node("n2", cpu=2), group("a", min_member=3), *pods("a", 3, owner=SET))
-    harness.wait(1)
+    harness.wait(1, node("n1", cpu=2), node("n2", cpu=2), group("a", min_member=3), *pods("a", 3, owner=SET))
     harness.run_pods()
     harness.delete_node("n1")
     for name in harness.bound():
         if harness.pod(name).node == "n1":
             harness.delete(name)
     harness.wait(4)
-    harness.add(node("n3", cpu=2))
-    harness.wait(10)
+    harness.wait(10, node("n3", cpu=2))
 
 
 def a_podgroup_deleted(harness: Living) -> None:
     harness.refuse_bind = refuse("a-2")
-    harness.add(node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
-    harness.wait(3)
+    harness.wait(3, node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
     harness.delete_group("default/a")
     harness.wait(3)
     harness.refuse_bind = lambda _: None
     harness.wait(10)
-    harness.add(group("a", min_member=3, uid="again"))
-    harness.wait(10)
+    harness.wait(10, group("a", min_member=3, uid="again"))
 
 
 def two_that_race(harness: Living) -> None:
@@ -154,8 +145,7 @@ def roles(harness: Living) -> None:
     harness.refuse_bind = refuse("a-2")
     harness.add(node("n1", cpu=2), node("n2", cpu=2), group("a", min_member=1, roles=both))
     harness.add(pod("a-0", owner=SET, role="driver"))
-    harness.add(*(pod(f"a-{number}", owner=SET, role="worker") for number in (1, 2, 3)))
-    harness.wait(3)
+    harness.wait(3, *(pod(f"a-{number}", owner=SET, role="worker") for number in (1, 2, 3)))
     harness.refuse_bind = lambda _: None
     harness.wait(10)
 
@@ -163,28 +153,22 @@ def roles(harness: Living) -> None:
 def places_held(harness: Living) -> None:
     shapes = (Role("driver", 1), Role("worker", 3, template=shape()))
     harness.add(node("n1", cpu=2), node("n2", cpu=2), group("a", min_member=4, roles=shapes))
-    harness.add(pod("a-0", owner=SET, role="driver"))
-    harness.wait(3)
+    harness.wait(3, pod("a-0", owner=SET, role="driver"))
     if harness.bound("default/a-0"):
         harness.add(pod("envious", group="", priority=10, preempts=False))
         harness.after(90, lambda: harness.delete(*(["default/envious"] if harness.evicted else [])))
     harness.refuse_bind = refuse("a-2")
-    harness.add(*(pod(f"a-{number}", owner=SET, role="worker", created=harness.now) for number in (1, 2)))
-    harness.wait(3)
+    harness.wait(3, *(pod(f"a-{number}", owner=SET, role="worker", created=harness.now) for number in (1, 2)))
     harness.refuse_bind = lambda _: None
-    harness.add(pod("a-3", owner=SET, role="worker", created=harness.now))
-    harness.wait(10)
+    harness.wait(10, pod("a-3", owner=SET, role="worker", created=harness.now))
 
 
 def an_application_of_spark(harness: Living) -> None:
     harness.serve_demands()
-    harness.add(node("n1", cpu=2, labels=CHANNEL), driver("a", executors=2, owner=SET, node_selector=CHANNEL))
-    harness.wait(3)
-    harness.add(node("n2", cpu=4, labels=CHANNEL))
-    harness.wait(3)
+    harness.wait(3, node("n1", cpu=2, labels=CHANNEL), driver("a", executors=2, owner=SET, node_selector=CHANNEL))
+    harness.wait(3, node("n2", cpu=4, labels=CHANNEL))
     harness.refuse_bind = refuse("a-exec-1")
-    harness.add(*executors("a", 2, owner=SET, node_selector=CHANNEL, created=harness.now))
-    harness.wait(3)
+    harness.wait(3, *executors("a", 2, owner=SET, node_selector=CHANNEL, created=harness.now))
     harness.refuse_bind = lambda _: None
     harness.wait(10)
 
@@ -193,8 +177,7 @@ def a_group_of_volcano(harness: Living) -> None:
     said = DEFAULT.declaration({}, {"scheduling.k8s.io/group-name": "a"})
     harness.refuse_bind = refuse("a-1")
     harness.add(node("n1", cpu=3), foreign_group("volcano", "default/a", min_member=3, phase=SeenPhase()))
-    harness.add(*pods("a", 3, owner=SET, declaration=said))
-    harness.wait(3)
+    harness.wait(3, *pods("a", 3, owner=SET, declaration=said))
     harness.refuse_bind = lambda _: None
     harness.wait(10)
 
@@ -204,24 +187,20 @@ def a_native_group(harness: Living) -> None:
     said = DEFAULT.declaration({}, {}, scheduling_group="a")
     harness.refuse_bind = refuse("a-1")
     harness.add(node("n1", cpu=2), foreign_group("native", "default/a", min_member=3, phase=SeenCondition()))
-    harness.add(*pods("a", 3, owner=SET, declaration=said))
-    harness.wait(3)
-    harness.add(node("n2", cpu=1))
-    harness.wait(3)
+    harness.wait(3, *pods("a", 3, owner=SET, declaration=said))
+    harness.wait(3, node("n2", cpu=1))
     harness.refuse_bind = lambda _: None
     harness.wait(10)
 
 
 def two_runs(harness: Living, declared: Group | ForeignGroup, *, between_s: float, **said: Any) -> None:
     """A group is bound, all of its members go, and as many come."""
-    harness.add(node("n1", cpu=3), declared, *pods("a", 3, owner=SET, **said))
-    harness.wait(3)
+    harness.wait(3, node("n1", cpu=3), declared, *pods("a", 3, owner=SET, **said))
     harness.retired.add("set-a")
     harness.delete(*(f"default/{there.name}" for there in harness.pods.values()))
     harness.wait(between_s)
     harness.retired.clear()
-    harness.add(*(pod(f"a-{at}", uid=f"again-{at}", owner=SET, created=harness.now, **said) for at in range(3)))
-    harness.wait(10)
+    harness.wait(10, *(pod(f"a-{at}", uid=f"again-{at}", owner=SET, created=harness.now, **said) for at in range(3)))
 
 
 def a_second_run(harness: Living) -> None:
@@ -242,24 +221,21 @@ def two_jobs(harness: Living) -> None:
     harness.refuse_bind = refuse("a-2", "b-2")
     harness.add(node("n1", cpu=6), group("a", min_member=3), group("b", min_member=3))
     harness.add(*pods("a", 3, owner=Owner("Job", "a", "job", "batch")))
-    harness.add(*pods("b", 3, owner=Owner("Job", "b", "careless", "batch")))
-    harness.wait(25)
+    harness.wait(25, *pods("b", 3, owner=Owner("Job", "b", "careless", "batch")))
     harness.refuse_bind = lambda _: None
     harness.wait(30)
 
 
 def volumes_that_are_awaited(harness: Living) -> None:
     """The nodes chosen first are gone before the volumes are provisioned for them."""
-    harness.provide(StorageClass("fast", "csi", waits=True, provisions=True))
-    harness.provide(*(claim(f"a-{number}", storage_class="fast", uid=f"claim-{number}") for number in range(3)))
+    harness.add(StorageClass("fast", "csi", waits=True, provisions=True))
+    harness.add(*(claim(f"a-{number}", storage_class="fast", uid=f"claim-{number}") for number in range(3)))
     harness.disks.busy = True
     harness.add(node("n1", cpu=3), group("a", min_member=3))
-    harness.add(*(pod(f"a-{number}", owner=SET, volume_claims=[f"a-{number}"]) for number in range(3)))
-    harness.wait(3)
+    harness.wait(3, *(pod(f"a-{number}", owner=SET, volume_claims=[f"a-{number}"]) for number in range(3)))
     harness.delete_node("n1")
     harness.wait(5)
-    harness.add(node("n2", cpu=3))
-    harness.wait(3)
+    harness.wait(3, node("n2", cpu=3))
     harness.disks.busy = False
     harness.disks.work()
     harness.wait(10)
@@ -268,7 +244,7 @@ def volumes_that_are_awaited(harness: Living) -> None:
 def of_a_claim(harness: Living, least: int) -> None:
     """A native group of three pods that share a claim for one of the devices of n1; n0 has room and no device."""
     harness.add(node("n0", cpu=8), node("n1", cpu=3), native(NAMED, least=least, name="a"))
-    harness.offer(GPUS, gpus("n1", 2), device_claim("c"))
+    harness.add(GPUS, gpus("n1", 2), device_claim("c"))
     harness.add(*(member(f"a-{at}", shared(group="a"), group="a", owner=SET) for at in range(3)))
 
 
@@ -291,25 +267,21 @@ def a_shared_claim_without_hope(harness: Living) -> None:
     """The device of a second claim is taken while the first has been written; the group can never be bound."""
     second = {"name": "second", "resourceClaimName": "d"}
     harness.add(node("n1", cpu=3), native(NAMED, second, least=3, name="b"))
-    harness.offer(GPUS, gpus("n1", 2), device_claim("c"), device_claim("d"))
+    harness.add(GPUS, gpus("n1", 2), device_claim("c"), device_claim("d"))
     harness.refuse_prebinding = lambda effect: (
         PrebindRefused(effect.uid, effect.what, "no") if getattr(effect.what, "claim", "") == "d" else None
     )
     uses = shared(group="b"), shared("d", name="second", group="b")
-    harness.add(*(member(f"b-{at}", *uses, group="b", owner=SET) for at in range(3)))
-    harness.wait(3)
+    harness.wait(3, *(member(f"b-{at}", *uses, group="b", owner=SET) for at in range(3)))
     had = AllocatedDevice("gpu", (DRIVER, "n1", "gpu-1"))
-    harness.offer(device_claim("other", allocation=Allocation((had,)), reserved=("somebody",)))
-    harness.wait(10)
+    harness.wait(10, device_claim("other", allocation=Allocation((had,)), reserved=("somebody",)))
 
 
 def preempted(harness: Living, *, low: Sequence[Any], high: Sequence[Any]) -> None:
     """The group `low` leaves for a more important one, `a`, and finds room elsewhere later."""
     harness.put_class("high", 100)
-    harness.add(node("n1", cpu=4), *low)
-    harness.wait(2)
-    harness.add(*high)
-    harness.wait(10)
+    harness.wait(2, node("n1", cpu=4), *low)
+    harness.wait(10, *high)
     if harness.bound("default/a-"):
         harness.add(node("n2", cpu=4))
     else:
@@ -526,13 +498,10 @@ def test_a_binding_to_be_withdrawn_that_is_refused_is_not_sent_again_where_there
     and the API server does not respond. Regression: it was kept for a retry on the node that is full.
     """
     harness = Faulty()
-    harness.add(node("n1", cpu=1), group("a", min_member=1), pod("a-0", owner=SET))
-    harness.settle()
+    harness.settle(node("n1", cpu=1), group("a", min_member=1), pod("a-0", owner=SET))
     harness.foresee("bind", ["unavailable after a while"])
-    harness.add(node("n2", cpu=1), pod("a-1", owner=SET))
-    harness.settle()
-    harness.add(pod("thief", group="", scheduler="default-scheduler", node="n2"))
-    harness.wait(30)
+    harness.settle(node("n2", cpu=1), pod("a-1", owner=SET))
+    harness.wait(30, pod("thief", group="", scheduler="default-scheduler", node="n2"))
     assert sum(isinstance(effect, BindPod) and effect.name == "a-1" for effect in harness.effects) == 1
     assert harness.machine.cluster.node_of("uid-default/a-1") == ""
 
@@ -543,13 +512,11 @@ def test_a_member_that_a_rival_bound_before_the_podgroup_was_seen_is_undone_with
     ever.
     """
     harness = Living()
-    harness.add(node("n1", cpu=1), *pods("a", 3, owner=SET))
-    harness.settle()
+    harness.settle(node("n1", cpu=1), *pods("a", 3, owner=SET))
     harness.retired.add("set-a")
     harness.change("default/a-0", node="n1", bound_at=harness.now)
     harness.wait(1)
-    harness.add(group("a", min_member=3, created=harness.now))
-    harness.wait(31)
+    harness.wait(31, group("a", min_member=3, created=harness.now))
     assert harness.evicted == ["default/a-0"]
 
 
@@ -560,8 +527,7 @@ def test_a_quorum_found_partly_bound_is_undone_though_its_podgroup_is_deleted_so
     """
     harness = Living()
     harness.refuse_bind = refuse("a-2")
-    harness.add(node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
-    harness.wait(3)
+    harness.wait(3, node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
     harness.restart()
     harness.wait(3)
     harness.delete_group("default/a")
@@ -574,12 +540,10 @@ def test_members_made_again_all_at_once_begin_a_run_of_their_own():
     Regression: the new ones were taken for replacements and bound one by one, with room for two of three.
     """
     harness = Living()
-    harness.add(node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
-    harness.settle()
+    harness.settle(node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
     harness.add(node("n1", cpu=2))
     harness.delete("default/a-0", "default/a-1", "default/a-2")
-    harness.add(*(pod(f"a-{number}", owner=SET, uid=f"again-{number}") for number in range(3)))
-    harness.wait(10)
+    harness.wait(10, *(pod(f"a-{number}", owner=SET, uid=f"again-{number}") for number in range(3)))
     assert harness.bound() == []
     assert harness.status("default/a").phase == "Queued"
 
@@ -590,8 +554,7 @@ def test_an_undo_in_a_group_that_failed_for_good_does_not_keep_the_machine_busy(
     """
     harness = Living()
     harness.add(node("n1", cpu=1), group("a", min_member=2, timeout_policy=TimeoutPolicy.FAIL))
-    harness.add(*pods("a", 2, owner=SET))
-    harness.wait(61)
+    harness.wait(61, *pods("a", 2, owner=SET))
     assert harness.status("default/a").phase == "Failed"
     harness.change("default/a-0", node="n1", bound_at=harness.now)
     harness.wait(100)
@@ -608,13 +571,10 @@ def test_a_place_that_is_held_yields_to_a_binding_on_its_way_when_somebody_else_
     was in flight, even if that one was being withdrawn and arrived all the same, before or after.
     """
     harness = Faulty()
-    harness.add(node("n1", cpu=1), group("a", min_member=1), pod("a-9", owner=SET))
-    harness.settle()
+    harness.settle(node("n1", cpu=1), group("a", min_member=1), pod("a-9", owner=SET))
     harness.foresee("bind", [first, second])
-    harness.add(node("n2", cpu=2), pod("a-0", owner=SET), pod("a-1", owner=SET))
-    harness.settle()
-    harness.add(pod("thief", group="", scheduler="default-scheduler", node="n2"))
-    harness.wait(30)
+    harness.settle(node("n2", cpu=2), pod("a-0", owner=SET), pod("a-1", owner=SET))
+    harness.wait(30, pod("thief", group="", scheduler="default-scheduler", node="n2"))
     assert harness.bound("default/a-") == ["default/a-1", "default/a-9"]
 
 
@@ -625,11 +585,9 @@ def test_a_member_above_the_minimum_that_is_bound_alone_is_undone_too():
     """
     harness = Living()
     harness.refuse_bind = refuse("a-0", "a-1")
-    harness.add(node("n1", cpu=3), group("a", min_member=2), *pods("a", 3, owner=SET))
-    harness.settle()
+    harness.settle(node("n1", cpu=3), group("a", min_member=2), *pods("a", 3, owner=SET))
     assert harness.bound() == ["default/a-2"]
-    harness.add(node("n1", cpu=1))
-    harness.wait(31)
+    harness.wait(31, node("n1", cpu=1))
     assert harness.evicted == ["default/a-2"]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -14,7 +13,6 @@ import pytest
 from msgspec.structs import replace
 
 from bench import bytecodes
-from gangsched.config.settings import Settings
 from gangsched.core.machine import Machine
 from gangsched.core.membership import rechecking, restarts
 from gangsched.core.membership.members import Members
@@ -40,13 +38,11 @@ from gangsched.core.objects.workload import Workload, WorkloadFacts
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.status import pod_events
-from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import group, key, node, pod, pods, taint
 from tests.harness import Harness
+from tests.served import served_workload
 
 pytestmark = pytest.mark.without("all", why="only the number is new, and most have no harness")
-
-JOB = chosen(Settings()).kinds["job"]
 
 
 class Counted:
@@ -166,11 +162,9 @@ def test_events_on_pods_that_nobody_schedules_keep_to_the_limit_and_end_after_a_
 
 def test_pods_of_other_schedulers_that_name_a_group_are_told_by_name_not_by_number():
     harness = Harness.of(node(), group("a", min_member=2), pod("a-0"))
-    harness.add(*(pod(f"x-{at}", group="a", scheduler="default-scheduler") for at in range(50)))
-    harness.wait(60)
+    harness.wait(60, *(pod(f"x-{at}", group="a", scheduler="default-scheduler") for at in range(50)))
     assert len(harness.events("ForeignMember")) == 1
-    harness.add(*(pod(f"y-{at}", group="a", scheduler=f"other-{at}", created=9.0) for at in range(50)))
-    harness.wait(3)
+    harness.wait(3, *(pod(f"y-{at}", group="a", scheduler=f"other-{at}", created=9.0) for at in range(50)))
     assert 2 <= len(harness.events("ForeignMember")) <= 10
     assert len(harness.condition("default/a").message) < 300
 
@@ -231,11 +225,9 @@ def test_members_that_keep_apart_are_all_found_to_fit_when_their_nodes_are_reche
     harness.withhold = lambda _: True
     harness.add(*(node(f"n{at}", labels={"zone": f"z{at % 3}"}) for at in range(6)))
     spread = [Spread(PodTerm("zone", (Requirement("app", "In", ("a",)),), ("default",)), max_skew=1)]
-    harness.add(group("a", min_member=6), *(pod(f"a-{at}", spread=spread, labels={"app": "a"}) for at in range(6)))
-    harness.wait(1)
+    harness.wait(1, group("a", min_member=6), *(pod(f"a-{at}", spread=spread, labels={"app": "a"}) for at in range(6)))
     assert sum(isinstance(effect, BindPod) for effect in harness.effects) == 6
-    harness.add(*(node(f"n{at}", labels={"zone": f"z{at % 3}", "x": "y"}) for at in range(6)))
-    harness.wait(1)
+    harness.wait(1, *(node(f"n{at}", labels={"zone": f"z{at % 3}", "x": "y"}) for at in range(6)))
     assert not [effect for effect in harness.effects if isinstance(effect, WithdrawBinding)]
     harness.send_withheld()
     harness.wait(2)
@@ -275,9 +267,7 @@ def test_all_groups_that_lose_members_in_a_call_hold_their_places_on_one_snapsho
     """A node is lost, and with it a member of each of ten Jobs; all ten places are held."""
     harness = Harness.of(node(cpu=20), group("b", min_member=4), *pods("b", 4))
     for at in range(10):
-        meta = {"name": f"t{at}", "namespace": "default", "uid": f"uid-t{at}"}
-        body = {"metadata": meta, "spec": {"parallelism": 2, "completions": 2}, "status": {}}
-        harness.add(JOB.read(json.dumps(body).encode())[1])
+        harness.add(served_workload("job", f"t{at}", {"parallelism": 2, "completions": 2}))
         workload, owner = Workload("job", f"t{at}", None, f"uid-t{at}"), Owner("Job", f"t{at}", f"uid-t{at}", "batch")
         said = Declaration(f"t{at}", min_member=2)
         harness.add(*(pod(f"t{at}-{of}", declaration=said, owner=owner, workload=workload) for of in range(2)))

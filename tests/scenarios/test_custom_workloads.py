@@ -46,11 +46,9 @@ def harness() -> Harness:
 def test_its_pods_are_bound_whole_with_each_role_or_not_at_all():
     found = harness()
     found.add(node(cpu="4"), farm(("a", 2), ("b", 3)))
-    found.add(*(of_farm("a", at) for at in range(2)), *(of_farm("b", at) for at in range(3)))
-    found.wait(5)
+    found.wait(5, *(of_farm("a", at) for at in range(2)), *(of_farm("b", at) for at in range(3)))
     before, reason = found.bound(), found.pod("default/bert-a-0").condition_reason
-    found.add(node("n2", cpu="1"))
-    found.wait(5)
+    found.wait(5, node("n2", cpu="1"))
     assert (before, reason, len(found.bound())) == ([], "Unschedulable", 5)
 
 
@@ -58,7 +56,6 @@ def test_a_path_that_leads_nowhere_binds_nothing_and_is_told():
     found = harness()
     meta = {"name": "bert", "namespace": "default", "uid": "u", "annotations": {"gangsched.io/gang": "true"}}
     found.add(node(cpu="9"), KIND.read(json.dumps({"metadata": meta, "spec": {}}).encode())[1])
-    found.add(*(of_farm("a", at) for at in range(2)))
-    found.wait(5)
+    found.wait(5, *(of_farm("a", at) for at in range(2)))
     assert found.bound() == []
     assert found.pod("default/bert-a-0").condition_reason == "InvalidDeclaration"

@@ -31,8 +31,7 @@ def test_a_group_below_its_minimum_is_degraded_after_two_seconds():
     assert (degraded.status, degraded.reason) == (True, "MembersMissing")
     assert degraded.message.startswith("1 of 2 members are left")
     assert harness.condition("default/a").status
-    harness.add(*pods("a", 1, first=2))
-    harness.wait(2)
+    harness.wait(2, *pods("a", 1, first=2))
     assert harness.status("default/a").phase == "Scheduled"
     assert harness.condition("default/a", "Degraded").reason == "Healthy"
     assert len(harness.events("Scheduled")) == 1
@@ -40,11 +39,9 @@ def test_a_group_below_its_minimum_is_degraded_after_two_seconds():
 
 def test_a_replacement_gets_the_first_place_in_the_order():
     harness = scheduled(priority=0)
-    harness.add(group("vip", min_member=1, priority=100), *pods("vip", 1))
-    harness.wait(2)
+    harness.wait(2, group("vip", min_member=1, priority=100), *pods("vip", 1))
     harness.delete("default/a-0")
-    harness.add(pod("a-2"))
-    harness.settle()
+    harness.settle(pod("a-2"))
     assert harness.bound() == ["default/a-1", "default/a-2"]
 
 
@@ -60,8 +57,7 @@ def test_members_that_ran_on_a_node_that_is_lost_are_replaced_on_others_first_of
     assert harness.status("default/a").phase == "Degraded"
     harness.add(group("vip", min_member=1, priority=100), *pods("vip", 1))
     harness.add(*pods("a", 2, first=4))
-    harness.add(node("n3", cpu=2))
-    harness.settle()
+    harness.settle(node("n3", cpu=2))
     assert [harness.pod(f"default/a-{number}").node for number in (4, 5)] == ["n3", "n3"]
     assert not harness.bound("default/vip")
     harness.run_pods()
@@ -71,25 +67,20 @@ def test_members_that_ran_on_a_node_that_is_lost_are_replaced_on_others_first_of
 
 def test_under_ignore_a_replacement_has_no_precedence():
     harness = scheduled(priority=0, on_degraded=OnDegraded.IGNORE)
-    harness.add(group("vip", min_member=1, priority=100), *pods("vip", 1))
-    harness.wait(2)
+    harness.wait(2, group("vip", min_member=1, priority=100), *pods("vip", 1))
     harness.delete("default/a-0")
-    harness.add(pod("a-2"))
-    harness.wait(3)
+    harness.wait(3, pod("a-2"))
     assert harness.bound() == ["default/a-1", "default/vip-0"]
     assert harness.status("default/a").phase == "Degraded"
-    harness.add(node("n2"))
-    harness.wait(3)
+    harness.wait(3, node("n2"))
     assert harness.status("default/a").phase == "Scheduled"
 
 
 def test_a_lost_role_degrades_and_is_repaired_before_members_of_other_roles():
     harness = Harness.of(group("a", min_member=2, roles=(Role("driver", 1),)), pod("a-d", role="driver"), node(cpu=3))
-    harness.add(*pods("a", 2, role=""))
-    harness.wait(2)
+    harness.wait(2, *pods("a", 2, role=""))
     harness.delete("default/a-d")
-    harness.add(pod("a-8", created=1.0), pod("a-9", role="driver", created=2.0))
-    harness.wait(3)
+    harness.wait(3, pod("a-8", created=1.0), pod("a-9", role="driver", created=2.0))
     assert harness.bound() == ["default/a-0", "default/a-1", "default/a-9"]
 
 
@@ -100,20 +91,17 @@ def test_a_degraded_group_is_still_degraded_after_a_restart_and_repaired():
     harness.restart()
     harness.wait(3)
     assert harness.status("default/a").phase == "Degraded"
-    harness.add(pod("a-2"))
-    harness.wait(3)
+    harness.wait(3, pod("a-2"))
     assert harness.status("default/a").phase == "Scheduled"
 
 
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 def test_a_group_partly_bound_without_ever_being_scheduled_is_completed_first_of_all_and_never_times_out():
     harness = Harness.of(group("a", min_member=2, max_schedule_time_s=2.0), pod("a-0", node="n1"), pod("a-1", cpu=2))
-    harness.add(node("n1", cpu=2), pod("vip", group="", priority=100, created=-1.0, cpu=2, preempts=False))
-    harness.wait(100)
+    harness.wait(100, node("n1", cpu=2), pod("vip", group="", priority=100, created=-1.0, cpu=2, preempts=False))
     assert harness.bound() == ["default/a-0"]
     assert harness.machine.stats().timeouts == 0
-    harness.add(node("n2", cpu=2))
-    harness.settle()
+    harness.settle(node("n2", cpu=2))
     assert harness.bound() == ["default/a-0", "default/a-1"]
 
 
@@ -132,12 +120,10 @@ def test_a_replacement_that_exists_is_said_to_wait_for_what_it_waits_for():
     harness.delete("default/a-0")
     harness.wait(3)
     before = why(harness)
-    harness.add(node("n1", cpu=1), *pods("a", 1, first=2))
-    harness.wait(30)
+    harness.wait(30, node("n1", cpu=1), *pods("a", 1, first=2))
     no_room = why(harness)
     harness.delete("default/a-2")
-    harness.add(*pods("a", 1, first=3, role="unheard-of"))
-    harness.wait(30)
+    harness.wait(30, *pods("a", 1, first=3, role="unheard-of"))
     assert before == (
         "MembersMissing",
         "1 of 2 members are left; a replacement is bound first, as soon as it exists and fits.",
@@ -151,11 +137,9 @@ def test_of_a_raised_minimum_what_would_reach_it_is_said():
     """Regression: it was not said how many members were still to be created, nor that they found no room."""
     harness = scheduled()
     harness.change_spec("default/a", min_member=5)
-    harness.add(*pods("a", 1, first=2))
-    harness.wait(30)
+    harness.wait(30, *pods("a", 1, first=2))
     short = why(harness)
-    harness.add(*pods("a", 2, first=3))
-    harness.wait(60)
+    harness.wait(60, *pods("a", 2, first=3))
     raised = "minMember was raised from 2 to 5; 2 are bound"
     assert short == ("MinimumRaised", f"{raised}; 2 more members are needed, or a lower minimum.")
     assert why(harness)[0] == "MinimumRaised"
@@ -177,12 +161,10 @@ def test_each_time_that_a_group_becomes_degraded_one_event_says_so():
     harness = scheduled()
     harness.delete("default/a-0")
     harness.wait(60)
-    harness.add(pod("a-2", cpu=9))
-    harness.wait(60)
+    harness.wait(60, pod("a-2", cpu=9))
     first = warned(harness, "MembersMissing")
     harness.delete("default/a-2")
-    harness.add(*pods("a", 1, first=3))
-    harness.wait(5)
+    harness.wait(5, *pods("a", 1, first=3))
     healthy = harness.condition("default/a", "Degraded").reason
     harness.delete("default/a-3")
     harness.wait(60)

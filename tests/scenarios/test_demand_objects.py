@@ -70,8 +70,7 @@ def test_a_driver_that_does_not_fit_has_its_application_demanded_once_and_no_mor
     )
     harness.wait(600)
     assert len(writes(harness)) == 1
-    harness.add(node("n2", cpu=8, labels=BATCH))
-    harness.settle()
+    harness.settle(node("n2", cpu=8, labels=BATCH))
     assert harness.bound() == ["default/app-driver"]
     assert named(harness) == []
     harness.wait(600)
@@ -80,11 +79,9 @@ def test_a_driver_that_does_not_fit_has_its_application_demanded_once_and_no_mor
 
 def test_several_instance_groups_have_an_object_each():
     harness = served()
-    harness.add(group(min_member=2), pod("a-0", node_selector=BATCH), pod("a-1", node_selector=GPU))
-    harness.wait(2)
+    harness.wait(2, group(min_member=2), pod("a-0", node_selector=BATCH), pod("a-1", node_selector=GPU))
     assert named(harness) == ["demand-a-0-batch", "demand-a-0-gpu"]
-    harness.add(node("n1", cpu=1, labels=GPU))
-    harness.settle()
+    harness.settle(node("n1", cpu=1, labels=GPU))
     assert "demand-a-0-gpu" not in named(harness)
     harness.wait(2)
     assert named(harness) == ["demand-a-0"]
@@ -100,8 +97,7 @@ def test_several_instance_groups_have_an_object_each():
 )
 def test_nothing_is_demanded_for(thing):
     harness = served()
-    harness.add(group(min_member=2), thing)
-    harness.wait(60)
+    harness.wait(60, group(min_member=2), thing)
     assert not writes(harness)
 
 
@@ -111,8 +107,7 @@ def test_other_numbers_are_written_at_most_every_30_seconds():
     spark(harness)
     harness.wait(2)
     for number in range(3):
-        harness.add(node(f"n{number}", cpu=2, labels=BATCH))
-        harness.wait(1)
+        harness.wait(1, node(f"n{number}", cpu=2, labels=BATCH))
     assert demand(harness).pool.units == (executor_unit(4), DRIVER)
     harness.wait(30)
     assert demand(harness).pool.units == (executor_unit(2),)
@@ -123,8 +118,7 @@ def test_other_numbers_are_written_at_most_every_30_seconds():
 @pytest.mark.parametrize("end", ["gone", "incomplete", "ungrouped"])
 def test_the_object_is_deleted_at_once_when_the_group_is(end):
     harness = served()
-    harness.add(group(min_member=2), *pods("a", 2, node_selector=BATCH))
-    harness.wait(2)
+    harness.wait(2, group(min_member=2), *pods("a", 2, node_selector=BATCH))
     assert named(harness) == ["demand-a-0"]
     if end == "gone":
         harness.delete("default/a-0", "default/a-1")
@@ -144,8 +138,7 @@ def test_a_kind_that_vanishes_and_comes_again_has_all_demanded_anew():
     harness.demands = None
     harness.report(DemandsHidden())
     harness.wait(3)
-    harness.add(node("n1", cpu=2, labels=BATCH))
-    harness.wait(2)
+    harness.wait(2, node("n1", cpu=2, labels=BATCH))
     assert len(writes(harness)) == 1
     harness.serve_demands()
     harness.settle()
@@ -241,8 +234,7 @@ def test_two_gangs_never_quarrel_about_one_name():
     harness = served()
     harness.add(group("default/a", min_member=2), group("default/b", min_member=1))
     harness.add(pod("x", group="a", node_selector=BATCH), pod("y", group="a", node_selector=GPU))
-    harness.add(pod("x-gpu", group="b", node_selector=BATCH))
-    harness.wait(300)
+    harness.wait(300, pod("x-gpu", group="b", node_selector=BATCH))
     assert named(harness) == ["demand-x-batch", "demand-x-gpu"]
     harness.delete("default/x-gpu")
     harness.wait(300)

@@ -66,14 +66,12 @@ class TestSparkOnYunikorn:
     def test_the_driver_is_bound_with_places_for_its_executors_which_take_them_when_they_come(self):
         harness = Harness()
         harness.add(node("n1", cpu=1), node("n2", cpu=4, labels={"pool": "spark"}, taints=["spot=a:NoSchedule"]))
-        harness.add(self.driver())
-        harness.wait(5)
+        harness.wait(5, self.driver())
         assert harness.bound() == ["default/driver"]
         harness.add(pod("other", group="", node_selector={"pool": "spark"}, tolerations=["spot:NoSchedule"]))
         spot: dict[str, Any] = {"node_selector": {"pool": "spark"}, "tolerations": ["spot:"]}
         says = self.spark("e", "executor").declaration
-        harness.add(*(pod(f"e-{at}", memory="1Gi", declaration=says, **spot) for at in range(4)))
-        harness.wait(5)
+        harness.wait(5, *(pod(f"e-{at}", memory="1Gi", declaration=says, **spot) for at in range(4)))
         assert len(harness.bound("default/e-")) == 4
         assert not harness.bound("default/other")
 
@@ -98,8 +96,7 @@ class TestOneDialect:
         harness = Harness.waited(60, node(), koordinator("g-0", scheduler="koord-scheduler"))
         assert harness.emitted == []
         assert harness.machine.gangs == {}
-        harness.add(pod("a-0", scheduler="koord-scheduler"))
-        harness.wait(60)
+        harness.wait(60, pod("a-0", scheduler="koord-scheduler"))
         assert [event.reason for event in harness.emitted] == ["ForeignMember"]
 
 
@@ -108,22 +105,19 @@ class TestRolesFromPods:
         harness = Harness()
         listed = json.dumps([{"name": "driver", "minMember": 1}, {"name": "worker", "minMember": 2}])
         harness.add(node(), yunikorn("driver", task_groups=listed, task_group="driver"))
-        harness.add(*(yunikorn(f"extra-{number}") for number in range(3)), yunikorn("w-0", task_group="worker"))
-        harness.wait(2)
+        harness.wait(2, *(yunikorn(f"extra-{number}") for number in range(3)), yunikorn("w-0", task_group="worker"))
         assert harness.bound() == [f"default/extra-{number}" for number in range(3)], "those have no group"
         assert told(harness, "driver")[0] == "GangIncomplete"
         spec = harness.machine.assessments[next(iter(harness.machine.gangs))].terms.spec
         assert (spec.minimum, spec.roles) == (3, (Role(name="driver", min_member=1), Role(name="worker", min_member=2)))
-        harness.add(yunikorn("w-1", task_group="worker"))
-        harness.wait(2)
+        harness.wait(2, yunikorn("w-1", task_group="worker"))
         assert len(harness.bound()) == 6
 
     def test_lists_that_differ_bind_nobody(self):
         harness = Harness()
         other = json.dumps([{"name": "worker", "minMember": 1}, {"name": "ps", "minMember": 1}])
         harness.add(node(), yunikorn("w-0", task_groups=WORKERS, task_group="worker"))
-        harness.add(yunikorn("w-1", task_groups=other, task_group="worker"))
-        harness.wait(2)
+        harness.wait(2, yunikorn("w-1", task_groups=other, task_group="worker"))
         assert harness.bound() == []
         reason, message = told(harness, "w-0")
         assert reason == "Contradiction"
@@ -143,8 +137,7 @@ class TestRolesFromPods:
 
     def test_a_podgroup_with_the_same_roles_is_joined(self):
         harness = Harness.of(node(), group("g", min_member=2, roles=(Role(name="worker", min_member=2),)))
-        harness.add(*(yunikorn(f"w-{number}", task_groups=WORKERS, task_group="worker") for number in range(2)))
-        harness.wait(2)
+        harness.wait(2, *(yunikorn(f"w-{number}", task_groups=WORKERS, task_group="worker") for number in range(2)))
         assert len(harness.bound()) == 2
         assert harness.status("default/g").source == "gangsched PodGroup, yunikorn pods"
 
@@ -163,8 +156,7 @@ class TestRolesFromPods:
     )
     def test_a_podgroup_with_other_roles_contradicts(self, roles, said):
         harness = Harness.of(node(), group("g", min_member=2, roles=roles))
-        harness.add(*(yunikorn(f"w-{number}", task_groups=WORKERS, task_group="worker") for number in range(3)))
-        harness.wait(2)
+        harness.wait(2, *(yunikorn(f"w-{number}", task_groups=WORKERS, task_group="worker") for number in range(3)))
         assert harness.bound() == []
         assert harness.condition("default/g").reason == "Contradiction"
         assert said in harness.condition("default/g").message
@@ -174,13 +166,11 @@ class TestSeveralDialects:
     @pytest.mark.parametrize("declared", [True, False])
     def test_members_by_different_dialects_may_be_two_groups_and_none_is_bound(self, declared):
         harness = Harness()
-        harness.add(node(), koordinator("k-0"), *pods("g", 2), *([group("g", min_member=2)] if declared else []))
-        harness.wait(2)
+        harness.wait(2, node(), koordinator("k-0"), *pods("g", 2), *([group("g", min_member=2)] if declared else []))
         assert harness.bound() == []
         reason, message = told(harness, "k-0")
         assert reason == "Contradiction"
         assert "in different ways, by the annotation gang.scheduling.koordinator.sh/name and by the label" in message
         harness.delete("default/k-0")
-        harness.add(*([] if declared else [group("g", min_member=2)]))
-        harness.wait(2)
+        harness.wait(2, *([] if declared else [group("g", min_member=2)]))
         assert len(harness.bound()) == 2

@@ -5,21 +5,19 @@ The workers of a replica are created once their leader has a node, and select th
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from gangsched.config.settings import Settings
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.shape import PodTerm, Requirement
 from gangsched.kube.workloads.workload_kind import Marks
-from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import node, pod
 from tests.harness import Harness
+from tests.served import KINDS, served_workload
 
-KIND = chosen(Settings()).kinds["lws"]
+KIND = KINDS["lws"]
 LWS = "leaderworkerset.sigs.k8s.io"
 RACK = "rack"
 SIZE = 3
@@ -30,9 +28,8 @@ TEMPLATE = {"size": SIZE, "workerTemplate": {"spec": {"containers": CONTAINERS}}
 
 
 def lws(name: str = "llm", *, annotations: dict[str, str] = EXCLUSIVE, **spec: Any) -> ForeignGroup:
-    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}", "annotations": annotations}
-    body = {"metadata": meta, "spec": {"replicas": 2, "leaderWorkerTemplate": TEMPLATE, **spec}}
-    return KIND.read(json.dumps(body).encode())[1]
+    spec = {"replicas": 2, "leaderWorkerTemplate": TEMPLATE, **spec}
+    return served_workload("lws", name, spec, annotations=annotations)
 
 
 class Replica:
@@ -113,8 +110,7 @@ def test_the_leader_is_bound_where_its_workers_have_places(auto, policy):
     auto.wait(10)
     assert found(auto) == ["r2"]
     assert len(auto.gang("default/lws.llm.0").operations.placeholders()) == 2
-    auto.add(*(pod(f"plain-{number}", group="", node_selector={RACK: "r2"}) for number in range(3)))
-    auto.wait(40)
+    auto.wait(40, *(pod(f"plain-{number}", group="", node_selector={RACK: "r2"}) for number in range(3)))
     assert (found(auto), found(auto, "plain")) == (["r2"] * SIZE, [])
 
 

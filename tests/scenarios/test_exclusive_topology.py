@@ -5,22 +5,20 @@ The webhook refuses a Job's pods until the first of them, the leader, has a node
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from gangsched.config.settings import Settings
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.shape import PodTerm, Requirement
 from gangsched.core.objects.workload import Workload
 from gangsched.kube.workloads.workload_kind import Marks
-from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import group, node, pod
 from tests.harness import Harness
+from tests.served import KINDS, served_workload
 
-KIND = chosen(Settings()).kinds["jobset"]
+KIND = KINDS["jobset"]
 ZONE = "zone"
 EXCLUSIVE = {"alpha.jobset.sigs.k8s.io/exclusive-topology": ZONE}
 BY_SELECTOR = {"alpha.jobset.sigs.k8s.io/node-selector": "true"}
@@ -36,9 +34,8 @@ def replicated(name: str = "workers", *, jobs: int = 2, pods: int = 4, **more: A
 def job_set(
     name: str = "w", *jobs: dict[str, Any], annotations: dict[str, str] = EXCLUSIVE, **spec: Any
 ) -> ForeignGroup:
-    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}", "annotations": annotations}
-    body = {"metadata": meta, "spec": {"replicatedJobs": list(jobs or [replicated()]), **spec}}
-    return KIND.read(json.dumps(body).encode())[1]
+    spec = {"replicatedJobs": list(jobs or [replicated()]), **spec}
+    return served_workload("jobset", name, spec, annotations=annotations)
 
 
 class JobSet:
@@ -178,8 +175,7 @@ def test_a_group_of_ones_own_says_why_its_members_do_not_come_and_what_to_do(aut
     rooms(auto, "4", "4")
     auto.add(job_set(), group("default/a", min_member=8))
     leader = pod("default/w-workers-0-0", workload=Workload("jobset", "w", None, "uid-w"))
-    auto.add(leader)
-    auto.wait(3)
+    auto.wait(3, leader)
     assert auto.pod("default/w-workers-0-0").condition_message == (
         "Group a: 1 of 8 members exist; 7 more members are needed, or a lower minimum. The JobSet w creates "
         "some pods only once others "

@@ -23,8 +23,7 @@ def puzzle(cpu: int, number: int, sizes: tuple[int, ...]) -> tuple[Harness, list
 
 def test_what_no_search_finds_is_told_as_not_found_and_never_as_impossible():
     harness, members = puzzle(*NOT_FOUND)
-    harness.add(*members)
-    harness.wait(5)
+    harness.wait(5, *members)
     assert harness.bound() == []
     said = harness.condition("default/a")
     assert said.reason == "SearchExhausted"
@@ -38,8 +37,7 @@ def test_what_no_search_finds_is_told_as_not_found_and_never_as_impossible():
 def test_the_machine_rests_beside_a_group_that_is_not_tried_any_more():
     """A group that was not found loses a member. Regression: its finished search made each next call due at once."""
     harness, members = puzzle(*NOT_FOUND)
-    harness.add(*members)
-    harness.wait(5)
+    harness.wait(5, *members)
     harness.delete("default/a-00")
     harness.wait(5)
     due = harness.machine.next_deadline()

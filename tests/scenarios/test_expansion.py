@@ -21,8 +21,7 @@ def each(count: int, domain: str = "", **requests: str) -> Demand:
 def waiting(count: int = 4, *, cpu: str = "1", policy: Policy | None = None, **spec) -> Harness:
     """A group of this many members of 1 CPU beside one node, a second later."""
     harness = Harness(policy)
-    harness.add(node("n1", cpu=cpu), group("a", **({"min_member": count} | spec)), *pods("a", count))
-    harness.wait(1)
+    harness.wait(1, node("n1", cpu=cpu), group("a", **({"min_member": count} | spec)), *pods("a", count))
     return harness
 
 
@@ -41,8 +40,7 @@ def test_a_refused_group_demands_what_does_not_fit_and_is_bound_once_that_is_the
     assert told(harness) == "Unschedulable"
     for number in range(3):
         assert not harness.bound()
-        harness.add(node(f"new-{number}", cpu=1, memory=0, pods=1))
-        harness.settle()
+        harness.settle(node(f"new-{number}", cpu=1, memory=0, pods=1))
     assert len(harness.bound()) == 4
     assert demand(harness) == ()
 
@@ -50,12 +48,10 @@ def test_a_refused_group_demands_what_does_not_fit_and_is_bound_once_that_is_the
 def test_its_numbers_change_at_most_every_thirty_seconds_together_with_the_message():
     harness = waiting(max_schedule_time_s=9999.0)
     for number in range(20):
-        harness.add(node("n1", cpu=number % 3))
-        harness.wait(5)
+        harness.wait(5, node("n1", cpu=number % 3))
     times = [at for events, at, effects in harness.history for effect in effects if isinstance(effect, PatchStatus)]
     assert len(times) <= 1 + 100 // 30
-    harness.add(node("n1", cpu=2))
-    harness.wait(31)
+    harness.wait(31, node("n1", cpu=2))
     assert demand(harness) == (each(2, cpu="1"),)
     assert "Only 2 of 4" in harness.condition("default/a").message
 
@@ -72,6 +68,5 @@ class TestNodesByName:
         assert demand(harness) == ()
         harness.wait(120)
         assert told(harness) == "NeverFits"
-        harness.add(node("n9", labels={HOSTNAME: "n9"}))
-        harness.wait(1)
+        harness.wait(1, node("n9", labels={HOSTNAME: "n9"}))
         assert len(harness.bound()) == 2

@@ -58,30 +58,26 @@ def start(harness: Harness, name: str = "g") -> ExpectedStart:
 
 def test_a_group_starts_when_enough_others_reach_their_limits():
     harness = full(*(runs(f"p{at}", at, 100 * (at + 1)) for at in range(4)))
-    harness.add(*wanting(3))
-    harness.settle()
+    harness.settle(*wanting(3))
     assert start(harness) == ExpectedStart(0, 300, Basis.LIMITS)
 
 
 def test_nobody_waits_for_room_who_fits():
     harness = full()
-    harness.add(*wanting(3))
-    harness.settle()
+    harness.settle(*wanting(3))
     assert harness.machine.forecasting.all(harness.machine.called) == {}
 
 
 def test_a_promise_is_believed_for_the_earliest_start_alone():
     harness = full(runs("p0", 0, 500, expected_s=1070.0), runs("p1", 1), nodes=2)
-    harness.add(*wanting(1))
-    harness.settle()
+    harness.settle(*wanting(1))
     assert start(harness) == ExpectedStart(100, 500, Basis.DECLARED)
 
 
 @pytest.mark.parametrize(("owner", "why"), [(SERVICE, Unknown.ENDLESS), (None, Unknown.UNKNOWN)])
 def test_it_is_not_known_when_nothing_tells_when_others_end(owner, why):
     harness = full(runs("p0", 0, 100), runs("p1", 1, owner=owner), nodes=2)
-    harness.add(*wanting(2))
-    harness.settle()
+    harness.settle(*wanting(2))
     found = start(harness)
     assert (found.earliest, found.latest, found.why) == (0, 0, why)
     assert found.decides == GroupKey("default", "p1", "uid-default/p1")
@@ -89,8 +85,7 @@ def test_it_is_not_known_when_nothing_tells_when_others_end(owner, why):
 
 def test_services_are_waited_for_last():
     harness = full(runs("p0", 0, owner=SERVICE), runs("p1", 1), nodes=2)
-    harness.add(*wanting(1))
-    harness.settle()
+    harness.settle(*wanting(1))
     assert start(harness).why is Unknown.UNKNOWN
 
 
@@ -98,8 +93,7 @@ def test_the_limit_of_a_job_is_that_of_its_pods():
     harness = full(runs("p0", 0, owner=JOB), nodes=1)
     facts = WorkloadFacts("Job", ends_by=START + 50)
     harness.add(ForeignGroup(SERIES_OF, GroupKey("default", "work"), JOB.uid, 0.0, None, workload=facts))
-    harness.add(*wanting(1))
-    harness.settle()
+    harness.settle(*wanting(1))
     assert start(harness) == ExpectedStart(0, 50 + GRACE_S, Basis.LIMITS)
 
 
@@ -168,8 +162,7 @@ def until_unknown(earliest: float, basis: Basis | None) -> ExpectedStart:
 def test_what_repeats_is_expected_to_take_as_long_as_its_last_two_runs(former, found):
     harness = full(runs("p0", 0, owner=JOB), nodes=1)
     harness.add(job("work"), *former)
-    harness.add(*wanting(1))
-    harness.settle()
+    harness.settle(*wanting(1))
     assert start(harness) == found
 
 
@@ -186,8 +179,7 @@ def test_what_is_declared_counts_before_former_runs_and_these_before_a_limit_tha
         (2, ExpectedStart(150, 900, Basis.HISTORY)),
         (3, ExpectedStart(300, 900, Basis.HISTORY)),
     ):
-        harness.add(*wanting(size))
-        harness.settle()
+        harness.settle(*wanting(size))
         assert start(harness) == expected
         harness.delete_group("default/g")
         harness.delete(*(f"default/g-{at}" for at in range(size)))
@@ -197,8 +189,7 @@ def test_what_is_declared_counts_before_former_runs_and_these_before_a_limit_tha
 def test_a_group_of_what_repeats_is_expected_to_stay_as_long_as_its_former_runs():
     harness = full(runs("p0", 0, 100), nodes=1)
     first = wanting(1, "first", pods_with={"owner": JOB}, priority=10)
-    harness.add(job("work"), job("a", lasted=400, ended=-10), *first, *wanting(1, "second"))
-    harness.settle()
+    harness.settle(job("work"), job("a", lasted=400, ended=-10), *first, *wanting(1, "second"))
     assert start(harness, "first") == ExpectedStart(0, 100, Basis.LIMITS)
     found = start(harness, "second")
     assert found.earliest == pytest.approx(400, abs=1)
@@ -209,24 +200,21 @@ def test_a_job_without_a_group_is_expected_to_end_as_long_after_its_start_as_its
     """Their time includes the one for which their pods waited."""
     harness = full(runs("p0", 0, owner=JOB), nodes=1)
     harness.add(job("work", began=START - 5000), job("a", lasted=5100, ended=-10))
-    harness.add(*wanting(1))
-    harness.settle()
+    harness.settle(*wanting(1))
     assert start(harness) == until_unknown(100, Basis.HISTORY)
 
 
 def test_a_start_by_a_limit_does_not_rely_on_former_runs_whose_time_has_just_passed():
     harness = full(runs("p0", 0, 500, owner=JOB), nodes=1)
     harness.add(job("work"), job("a", lasted=990, ended=-10))
-    harness.add(*wanting(1))
-    harness.settle()
+    harness.settle(*wanting(1))
     assert start(harness) == ExpectedStart(0, 500, Basis.LIMITS)
 
 
 def test_the_basis_of_a_reservation_is_the_weaker_one_if_the_group_may_start_earlier():
     harness = Harness(Policy(reservations=Reservations(starvation_age_s=60)))
     harness.add(node("n0", cpu=1), runs("p0", 0, 900, owner=JOB), job("work"), job("a", lasted=1500, ended=-10))
-    harness.add(*wanting(1))
-    harness.wait(100)
+    harness.wait(100, *wanting(1))
     assert harness.status("default/g").reservation is not None
     assert start(harness) == ExpectedStart(500, 900, Basis.HISTORY)
 
@@ -240,8 +228,7 @@ def test_what_terminates_leaves_first_unless_it_is_overdue(size, found):
         runs("p1", 1, terminating=True, gone_by=START - 100),
         nodes=2,
     )
-    harness.add(*wanting(size))
-    harness.settle()
+    harness.settle(*wanting(size))
     assert start(harness)._replace(decides=None) == found
 
 
@@ -249,8 +236,7 @@ def test_groups_ahead_have_their_places_first_and_stay_as_long_as_they_last():
     harness = full(*(runs(f"p{at}", at, 100 * (at + 1)) for at in range(4)))
     harness.add(*wanting(2, "first", priority=5))
     harness.add(*wanting(2, pods_with={"deadline_s": 60}))
-    harness.add(*wanting(2, "last"))
-    harness.settle()
+    harness.settle(*wanting(2, "last"))
     assert start(harness, "first") == ExpectedStart(0, 200, Basis.LIMITS)
     assert start(harness) == ExpectedStart(0, 400, Basis.LIMITS)
     assert start(harness, "last") == ExpectedStart(0, 490, Basis.LIMITS)
@@ -259,8 +245,7 @@ def test_groups_ahead_have_their_places_first_and_stay_as_long_as_they_last():
 def test_who_fits_first_starts_first_until_one_ahead_has_waited_for_long():
     harness = full(*(runs(f"p{at}", at, 100 * (at + 1)) for at in range(3)), nodes=3)
     harness.add(*wanting(2, "large", priority=5))
-    harness.add(*wanting(1, "small", pods_with={"deadline_s": 1000}))
-    harness.settle()
+    harness.settle(*wanting(1, "small", pods_with={"deadline_s": 1000}))
     assert start(harness, "large") == ExpectedStart(0, 300, Basis.LIMITS)
     assert start(harness, "small") == ExpectedStart(0, 100, Basis.LIMITS)
 
@@ -268,8 +253,7 @@ def test_who_fits_first_starts_first_until_one_ahead_has_waited_for_long():
 def test_all_members_start_in_one_domain_if_they_must():
     harness = Harness.settled(*(node(f"n{at}", cpu=1, labels={"rack": "ab"[at % 2]}) for at in range(4)))
     harness.add(*(runs(f"p{at}", at, 100 * (at + 1)) for at in range(4)))
-    harness.add(*wanting(2, topology=Topology("rack", required=True)))
-    harness.settle()
+    harness.settle(*wanting(2, topology=Topology("rack", required=True)))
     assert start(harness) == ExpectedStart(0, 300, Basis.LIMITS)
 
 
@@ -277,24 +261,20 @@ def test_the_minima_of_roles_are_what_is_waited_for():
     harness = full(runs("p0", 0, 100), runs("p1", 1, 300), nodes=2)
     roles = (Role("a", 1), Role("b", 0))
     harness.add(group("g", min_member=1, max_schedule_time_s=9999.0, roles=roles))
-    harness.add(*pods("g", 1, role="b", created=START - 10), *pods("g", 1, role="a", first=1))
-    harness.settle()
+    harness.settle(*pods("g", 1, role="b", created=START - 10), *pods("g", 1, role="a", first=1))
     assert start(harness).latest == 100
 
 
 def test_what_more_than_amounts_decides_is_said_not_to_be_known():
     harness = Harness.settled(node("n0", cpu=1, labels={"zone": "a"}), runs("p0", 0, 100))
-    harness.add(*wanting(1, pods_with={"spread": [Spread(PodTerm("zone", ()), 1)]}))
-    harness.settle()
+    harness.settle(*wanting(1, pods_with={"spread": [Spread(PodTerm("zone", ()), 1)]}))
     assert start(harness) == ExpectedStart(0, 0, None, Unknown.DEPENDS)
 
 
 def test_the_latest_start_is_not_known_behind_one_that_waits_for_ever():
     harness = full(runs("p0", 0, 4000), runs("p1", 1, 5000), runs("p2", 2), nodes=3)
-    harness.add(*wanting(3, "first", priority=5))
-    harness.wait(1900)
-    harness.add(*wanting(1))
-    harness.settle()
+    harness.wait(1900, *wanting(3, "first", priority=5))
+    harness.settle(*wanting(1))
     found = start(harness)
     assert (found.earliest, found.latest, found.why) == (0, 0, Unknown.AHEAD)
     assert found.decides == GroupKey("default", "first")
@@ -302,31 +282,27 @@ def test_the_latest_start_is_not_known_behind_one_that_waits_for_ever():
 
 def test_where_others_without_limits_may_start_before_nobody_is_named_as_ahead():
     harness = full(runs("p0", 0, 100), runs("p1", 1, 200), nodes=2)
-    harness.add(*wanting(2, "large", priority=5), *wanting(1))
-    harness.settle()
+    harness.settle(*wanting(2, "large", priority=5), *wanting(1))
     assert start(harness, "large") == ExpectedStart(0, 0, None, Unknown.OTHERS)
     assert start(harness) == ExpectedStart(0, 0, None, Unknown.OTHERS)
 
 
 def test_a_start_beyond_the_horizon_is_not_told():
     harness = full(runs("p0", 0, HORIZON_S + 60), nodes=1)
-    harness.add(*wanting(1))
-    harness.settle()
+    harness.settle(*wanting(1))
     assert start(harness) == ExpectedStart(why=Unknown.HORIZON)
 
 
 def test_a_latest_start_beyond_the_horizon_is_not_told():
     harness = full(runs("p0", 0, HORIZON_S + 60, expected_s=1070.0), nodes=1)
-    harness.add(*wanting(1))
-    harness.settle()
+    harness.settle(*wanting(1))
     assert start(harness) == ExpectedStart(100, 0, Basis.DECLARED, Unknown.HORIZON)
 
 
 def test_a_group_with_reserved_places_starts_by_then_even_if_that_relies_on_promises():
     """Who overstays is evicted."""
     harness = full(runs("p0", 0, expected_s=5000.0), runs("p1", 1, 3000), nodes=2)
-    harness.add(*wanting(2))
-    harness.settle()
+    harness.settle(*wanting(2))
     before = start(harness)
     harness.wait(1801)
     assert (before.earliest, before.latest) == (4000 + GRACE_S, 0)
@@ -346,8 +322,7 @@ def told(harness: Harness, name: str = "g") -> ExpectedStart | None:
 def waits_for_three_of_four(apart_s: float) -> tuple[Harness, ExpectedStart]:
     """A group that waits for three of four pods, which end this far apart, and what it was told after a minute."""
     harness = full(*(runs(f"p{at}", at, apart_s * (at + 1)) for at in range(4)))
-    harness.add(*wanting(3))
-    harness.wait(60)
+    harness.wait(60, *wanting(3))
     found = told(harness)
     assert found is not None
     return harness, found
@@ -355,8 +330,7 @@ def waits_for_three_of_four(apart_s: float) -> tuple[Harness, ExpectedStart]:
 
 def test_it_is_told_in_the_status_until_the_group_starts():
     harness = full(*(runs(f"p{at}", at, 100 * (at + 1)) for at in range(4)))
-    harness.add(*wanting(3))
-    harness.wait(5)
+    harness.wait(5, *wanting(3))
     assert told(harness) is None
     harness.wait(60)
     found = told(harness)
@@ -374,16 +348,14 @@ def test_it_is_told_anew_only_when_it_has_moved():
     assert (round(first.earliest, -1), round(first.latest, -1)) == (0, 3300)
     for ends_in, moved in ((2800, False), (2500, True)):
         harness.delete("default/p2")
-        harness.add(runs("p2", 2, ends_in))
-        harness.wait(70)
+        harness.wait(70, runs("p2", 2, ends_in))
         assert (told(harness) != first) is moved
 
 
 @pytest.mark.parametrize(("name", "decides"), [("default/p", GroupKey("", "p")), ("other/p", None)])
 def test_only_what_runs_in_the_own_namespace_is_named(name, decides):
     harness = full(runs(name, 0), nodes=1)
-    harness.add(*wanting(1))
-    harness.wait(60)
+    harness.wait(60, *wanting(1))
     assert told(harness) == ExpectedStart(why=Unknown.UNKNOWN, decides=decides)
 
 
@@ -407,8 +379,7 @@ def test_a_walk_that_nodes_change_under_is_begun_anew():
             harness.add(*wanting(1, f"g{at}"))
         harness.wait(29)
         for at in range(10):
-            harness.add(node(f"m{at}", cpu=0))
-            harness.wait(1)
+            harness.wait(1, node(f"m{at}", cpu=0))
         harness.wait(120)
         assert told(harness, "g0") is not None
 
@@ -438,8 +409,7 @@ def test_a_group_that_goes_while_it_is_found_out_is_not_told_and_one_made_again_
             harness.delete_group(f"default/g{at}")
         harness.wait(120)
         assert harness.machine.forecasting.told_starts.last == {}
-        harness.add(*wanting(1, "g0"))
-        harness.wait(120)
+        harness.wait(120, *wanting(1, "g0"))
         assert told(harness, "g0") is not None
 
 
@@ -470,15 +440,13 @@ def test_what_was_told_is_taken_back_if_nothing_is_asked_for_any_more(by):
 def test_room_that_is_not_enough_is_no_start(ends_in):
     """Amounts suffice now, and when others have ended: neither says when the port is free."""
     harness = Harness.settled(node("n0", cpu=3), runs("p0", 0, ends_in, cpu=1, host_ports=[HostPort(80)]))
-    harness.add(*wanting(1, pods_with={"host_ports": [HostPort(80)]}))
-    harness.settle()
+    harness.settle(*wanting(1, pods_with={"host_ports": [HostPort(80)]}))
     assert start(harness) == ExpectedStart(0, 0, None, Unknown.DEPENDS)
 
 
 def test_a_reserved_start_that_has_passed_is_not_told():
     harness = full(runs("p0", 0, 3000), runs("p1", 1, 2500), nodes=2)
-    harness.add(*wanting(2))
-    harness.settle()
+    harness.settle(*wanting(2))
     harness.wait(1801)
     assert start(harness) == ExpectedStart(0, 3000, Basis.LIMITS)
     harness.wait(1300)
@@ -492,8 +460,7 @@ def test_a_reserved_start_that_has_passed_is_not_told():
 )
 def test_how_far_a_group_starts_from_what_it_was_told_five_minutes_before_is_measured(begins_at, outside_s):
     harness = full(runs("p0", 0, 400), nodes=1)
-    harness.add(*wanting(1))
-    harness.wait(begins_at)
+    harness.wait(begins_at, *wanting(1))
     harness.delete("default/p0")
     harness.wait(5)
     assert harness.status("default/g").phase == "Scheduled"
@@ -504,8 +471,7 @@ def test_how_far_a_group_starts_from_what_it_was_told_five_minutes_before_is_mea
 
 def test_the_start_of_a_group_with_more_members_than_it_needs_is_measured_too():
     harness = full(runs("p0", 0, 400), nodes=1)
-    harness.add(group("g", min_member=1, max_schedule_time_s=9999.0), *pods("g", 3))
-    harness.wait(520)
+    harness.wait(520, group("g", min_member=1, max_schedule_time_s=9999.0), *pods("g", 3))
     harness.delete("default/p0")
     harness.wait(5)
     assert harness.status("default/g").phase == "Scheduled"
@@ -529,8 +495,7 @@ def test_a_group_whose_pods_fail_on_a_node_is_not_told_that_it_never_fits():
 @pytest.mark.faults
 def test_what_was_told_is_taken_back_after_a_fault():
     harness = full(*(runs(f"p{at}", at, 9000) for at in range(4)))
-    harness.add(*wanting(3))
-    harness.wait(60)
+    harness.wait(60, *wanting(3))
     assert told(harness) is not None
     with mock.patch.object(Field, "places", side_effect=RuntimeError("broken")):
         harness.delete("default/p3")

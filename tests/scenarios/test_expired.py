@@ -23,8 +23,7 @@ def finished(*phases: PodPhase, **policy: Any) -> Harness:
     """A group whose members have ended like this, by default all in success."""
     harness = Harness(Policy(**policy)) if policy else Harness()
     ended = phases or (PodPhase.SUCCEEDED,) * 2
-    harness.add(node(cpu=16), group("a", min_member=len(ended)), *pods("a", len(ended)))
-    harness.settle()
+    harness.settle(node(cpu=16), group("a", min_member=len(ended)), *pods("a", len(ended)))
     for number, phase in enumerate(ended):
         harness.change(f"default/a-{number}", phase=phase)
     harness.wait(2)
@@ -92,8 +91,7 @@ def test_a_group_that_was_recreated_or_has_changed_since_stays(fields: dict[str,
 def test_a_group_of_another_installation_stays() -> None:
     harness = finished(scheduler_names=("gangsched",))
     harness.delete("default/a-0", "default/a-1")
-    harness.add(replace(harness.groups[A], scheduler="other"))
-    harness.wait(2)
+    harness.wait(2, replace(harness.groups[A], scheduler="other"))
     assert not expire(harness)
 
 
@@ -115,8 +113,7 @@ def test_the_time_of_the_end_is_kept_over_restarts_and_forgotten_with_the_next_r
     harness.delete("default/a-0", "default/a-1")
     harness.wait(60)
     assert harness.status("default/a").finished_at == ended
-    harness.add(*pods("a", 2, first=3))
-    harness.wait(5)
+    harness.wait(5, *pods("a", 2, first=3))
     assert harness.status("default/a").finished_at == 0.0
     for number in (3, 4):
         harness.change(f"default/a-{number}", phase=PodPhase.SUCCEEDED)

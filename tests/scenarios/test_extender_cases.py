@@ -68,10 +68,8 @@ def running(*nodes: Node, least: int, most: int | None = None, dialects: Any = S
 
 def test_a_third_executor_of_two_is_refused_until_one_of_them_has_terminated():
     harness = running(worker("node1"), worker("node2"), least=2)
-    harness.add(executor(0), executor(1))
-    harness.settle()
-    harness.add(executor(2))
-    harness.wait(2)
+    harness.settle(executor(0), executor(1))
+    harness.wait(2, executor(2))
     assert harness.bound("default/app-exec") == ["default/app-exec-0", "default/app-exec-1"]
     assert harness.pod("default/app-exec-2").condition_reason == "AboveMaxMember"
     place = harness.pod("default/app-exec-0").node
@@ -83,16 +81,12 @@ def test_a_third_executor_of_two_is_refused_until_one_of_them_has_terminated():
 
 def test_minimal_fragmentation_puts_a_further_executor_where_the_application_is():
     harness = Harness.settled(worker("node1"), application("static", dialects=MIN_FRAG))
-    harness.add(executor(0, "static"), executor(1, "static"))
-    harness.settle()
+    harness.settle(executor(0, "static"), executor(1, "static"))
     harness.add(worker("node2"))
     # The first driver uses the only GPU of node1, so the second application is on node2.
-    harness.add(application("app", 1, 2, dialects=MIN_FRAG))
-    harness.settle()
-    harness.add(executor(0, dialects=MIN_FRAG))
-    harness.settle()
-    harness.add(executor(1, dialects=MIN_FRAG))
-    harness.settle()
+    harness.settle(application("app", 1, 2, dialects=MIN_FRAG))
+    harness.settle(executor(0, dialects=MIN_FRAG))
+    harness.settle(executor(1, dialects=MIN_FRAG))
     assert harness.pod("default/app-driver").node == "node2"
     assert harness.pod("default/app-exec-1").node == "node2"
 
@@ -109,8 +103,7 @@ def test_minimal_fragmentation_looks_at_the_room_for_this_size_of_executor():
     )
     harness.settle()
     assert [harness.pod(f"default/{app}-driver").node for app in ("static", "app")] == ["node1", "node2"]
-    harness.add(executor(0, cpu=3, dialects=MIN_FRAG))
-    harness.settle()
+    harness.settle(executor(0, cpu=3, dialects=MIN_FRAG))
     assert harness.pod("default/app-exec-0").node == "node2"
 
 
@@ -118,13 +111,11 @@ def test_executors_above_the_minimum_fill_the_node_of_the_application_and_take_a
     harness = running(worker("node1"), worker("node2"), least=1, most=3)
     home = harness.pod("default/app-driver").node
     for number in range(3):
-        harness.add(executor(number))
-        harness.settle()
+        harness.settle(executor(number))
     assert {harness.pod(name).node for name in harness.bound("default/app-exec")} == {home}
     assert harness.group("default/app").status.reservation is None
     harness.change("default/app-exec-0", phase=PodPhase.FAILED)
-    harness.add(executor(3))
-    harness.settle()
+    harness.settle(executor(3))
     assert harness.pod("default/app-exec-3").node == home
     assert harness.pod("default/app-exec-1").node == home
 
@@ -132,11 +123,9 @@ def test_executors_above_the_minimum_fill_the_node_of_the_application_and_take_a
 def test_executors_above_the_minimum_stay_in_the_zone_of_the_driver():
     harness = Harness.settled(worker("node1", "zone1"), application("static"))
     harness.add(executor(0, "static"), executor(1, "static"), worker("node2", "zone2"))
-    harness.add(application("app", 0, 2))
-    harness.settle()
+    harness.settle(application("app", 0, 2))
     assert harness.pod("default/app-driver").node == "node2"
-    harness.add(executor(0), executor(1))
-    harness.settle()
+    harness.settle(executor(0), executor(1))
     assert {harness.pod(name).node for name in harness.bound("default/app-exec")} == {"node2"}
 
 
@@ -154,8 +143,7 @@ def test_only_drivers_created_before_hold_one_up(others, before):
     harness.now = 1_000_100.0
     harness.add(worker("node1"), pod("old", group="", requests={"cpu": 8}, node="node1"))
     harness.add(application("a", created=100.0))
-    harness.add(*(application(f"b{created}", created=float(created)) for created in others))
-    harness.wait(2)
+    harness.wait(2, *(application(f"b{created}", created=float(created)) for created in others))
     told = harness.pod("default/a-driver")
     assert told.condition_reason == ("NotItsTurn" if before else "Unschedulable")
     assert all(f"default/b{created} waits for room before this one" in told.condition_message for created in before)

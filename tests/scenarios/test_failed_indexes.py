@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.pod import Owner, PodPhase
 from gangsched.core.objects.workload import Workload
 from gangsched.kube.workloads.workload_kind import Mark
-from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import group, node, pod
 from tests.harness import Harness
+from tests.served import KINDS, served_workload
 
-KINDS = chosen(Settings()).kinds
 SIZE = 4
 
 Declare = Callable[[Harness], Declaration | None]
@@ -59,15 +56,12 @@ class Sweep:
             "failedIndexes": ",".join(map(str, self.failed)),
             "conditions": [{"type": each, "status": "True"} for each in self.conditions],
         }
-        meta = {"name": self.name, "namespace": "default", "uid": "uid-sweep"}
-        self._show("job", {"metadata": meta, "spec": {**self.job, "suspend": self.suspended}, "status": status})
+        spec = {**self.job, "suspend": self.suspended}
+        self.harness.add(served_workload("job", self.name, spec, status=status, uid="uid-sweep"))
         if self.kind == "jobset":
             jobs = [{"name": "sweep", "replicas": 1, "template": {"spec": self.job}}]
-            meta = {"name": "set", "namespace": "default", "uid": "uid-set"}
-            self._show("jobset", {"metadata": meta, "spec": {"replicatedJobs": jobs, "suspend": self.suspended}})
-
-    def _show(self, kind: str, body: object) -> None:
-        self.harness.add(KINDS[kind].read(json.dumps(body).encode())[1])
+            spec = {"replicatedJobs": jobs, "suspend": self.suspended}
+            self.harness.add(served_workload("jobset", "set", spec))
 
     def create(self, *indexes: int) -> None:
         """The Job controller creates the pods of these indexes."""

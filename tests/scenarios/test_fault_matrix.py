@@ -171,8 +171,7 @@ def test_a_binding_that_was_sent_to_a_node_that_is_gone_stands_and_is_lost_with_
     harness = cluster(binds=["slow"] * 3)
     harness.settle()
     harness.delete_node("n1")
-    harness.add(node("n2", cpu=3))
-    harness.wait(3)
+    harness.wait(3, node("n2", cpu=3))
     assert {harness.pod(name).node for name in harness.bound()} == {"n1"}
     harness.delete(*harness.bound())
     harness.wait(5)
@@ -222,8 +221,7 @@ def test_a_place_that_is_held(mishap: Mishap, where: str, tries: list[str]) -> N
     assert len(harness.bound("default/a-")) == 3
     assert harness.evicted == []
     if where == "n2" and mishap is not loses_its_room:
-        harness.add(pod("next", group=""))
-        harness.settle()
+        harness.settle(pod("next", group=""))
         assert harness.pod("default/next").node == "n1", "the place is free"
 
 
@@ -259,8 +257,7 @@ def test_places_of_a_group_of_which_nothing_is_bound_are_given_up_with_its_podgr
     harness.delete_group("default/a")
     harness.settle()
     harness.calm()
-    harness.add(pod("next", group="", cpu=3))
-    harness.wait(20)
+    harness.wait(20, pod("next", group="", cpu=3))
     assert harness.bound() == ["default/next"]
 
 
@@ -304,8 +301,7 @@ def test_an_undo_goes_on_though_another_systems_podgroup_is_deleted() -> None:
 
 def test_a_member_that_the_kubelet_refuses_while_it_is_undone_need_not_be_evicted() -> None:
     harness = undone()
-    harness.add(replace(harness.pod("default/a-0"), phase=PodPhase.FAILED, rejected=True))
-    harness.wait(9)
+    harness.wait(9, replace(harness.pod("default/a-0"), phase=PodPhase.FAILED, rejected=True))
     assert harness.evicted == ["default/a-1"]
 
 

@@ -14,8 +14,7 @@ def waiting() -> Harness:
     """Of two members one finds a node that declares both features."""
     harness = Harness()
     harness.add(node("old", cpu=8), node("newer", cpu=8, features=[ALL]), node("newest", cpu=1, features=[ALL, USERS]))
-    harness.add(group("a", min_member=2), *pods("a", 2, features=[ALL, USERS]))
-    harness.wait(20.0)
+    harness.wait(20.0, group("a", min_member=2), *pods("a", 2, features=[ALL, USERS]))
     assert harness.bound() == []
     return harness
 
@@ -30,6 +29,5 @@ def test_each_node_is_counted_for_the_first_feature_that_it_lacks():
 
 def test_a_kubelet_that_declares_the_feature_wakes_the_group():
     harness = waiting()
-    harness.add(node("old", cpu=8, features=[ALL, USERS]))
-    harness.settle()
+    harness.settle(node("old", cpu=8, features=[ALL, USERS]))
     assert sorted(harness.pod(name).node for name in harness.bound()) == ["newest", "old"]

@@ -52,8 +52,7 @@ class TestTheTerms:
         harness = Harness.waited(2, node(), g(dialect, min_member=3), *members(2, dialect))
         assert harness.bound() == []
         assert told(harness, "g-0")[0] == "GangIncomplete"
-        harness.add(*members(1, dialect, first=2))
-        harness.wait(2)
+        harness.wait(2, *members(1, dialect, first=2))
         assert len(harness.bound()) == 3
         assert harness.machine.assessments[KEY].terms.source == f"{dialect} PodGroup"
         assert not any(isinstance(effect, PatchStatus) for effect in harness.effects)
@@ -69,21 +68,18 @@ class TestTheObject:
                 "pods the annotation scheduling.volcano.sh/group-min-member."
             ),
         )
-        harness.add(g())
-        harness.wait(2)
+        harness.wait(2, g())
         assert len(harness.bound()) == 2
 
     def test_deleted_it_leaves_bound_members_and_lets_others_wait_and_made_again_it_goes_on(self):
         harness = Harness.waited(2, node(), g(), *members(2))
         harness.delete_foreign("volcano", "default/g")
-        harness.add(member("g-2"))
-        harness.wait(600)
+        harness.wait(600, member("g-2"))
         assert not harness.gang("default/g").record.scheduled_at
         assert harness.bound() == ["default/g-0", "default/g-1"]
         assert told(harness, "g-2")[0] == "PodGroupNotFound"
         assert harness.evicted == []
-        harness.add(g(uid="another", min_member=3))
-        harness.wait(2)
+        harness.wait(2, g(uid="another", min_member=3))
         assert len(harness.bound()) == 3
 
 
@@ -125,8 +121,7 @@ class TestSeveralSources:
     def test_pods_that_say_another_minimum_contradict_the_object(self):
         harness = Harness.of(node(), g("scheduler-plugins", min_member=3))
         labels = {"pod-group.scheduling.sigs.k8s.io/name": "g", "pod-group.scheduling.sigs.k8s.io/min-available": "2"}
-        harness.add(*members(3, "scheduler-plugins", labels=labels))
-        harness.wait(2)
+        harness.wait(2, *members(3, "scheduler-plugins", labels=labels))
         assert harness.bound() == []
         reason, message = told(harness, "g-0")
         assert reason == "Contradiction"
@@ -142,8 +137,7 @@ class TestRestart:
         harness.restart()
         harness.wait(2)
         assert harness.gang("default/g").record.scheduled_at
-        harness.add(member("g-3", created=harness.now))
-        harness.wait(2)
+        harness.wait(2, member("g-3", created=harness.now))
         assert "default/g-3" in harness.bound()
         assert harness.gang("default/g").record.minimum == 3
         assert harness.evicted == []
@@ -156,8 +150,7 @@ class TestHidden:
     def test_its_pods_wait_with_the_reason_and_others_go_on_and_they_are_bound_once_it_can_be_read(self):
         harness = Harness()
         harness.report(ForeignGroupsHidden("volcano", self.WHY))
-        harness.add(node(), *members(2), pod("plain", group=""))
-        harness.wait(30)
+        harness.wait(30, node(), *members(2), pod("plain", group=""))
         assert harness.bound() == ["default/plain"]
         assert told(harness, "g-0") == ("PodGroupUnreadable", f"Group g: {self.WHY}")
         harness.report(ForeignGroupsReplaced("volcano", (g(),)))
@@ -174,8 +167,7 @@ def test_deleted_or_hidden_while_part_of_the_quorum_is_bound_the_rest_is_bound_a
     harness.refuse_bind = lambda effect: (
         BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "later") if effect.name == "g-1" else None
     )
-    harness.add(node("n1", cpu=1), node("n2", cpu=1), g(), *members(2))
-    harness.settle()
+    harness.settle(node("n1", cpu=1), node("n2", cpu=1), g(), *members(2))
     assert harness.bound() == ["default/g-0"]
     other = next(name for name in ("n1", "n2") if name != harness.pod("default/g-0").node)
     if deleted:
@@ -186,8 +178,7 @@ def test_deleted_or_hidden_while_part_of_the_quorum_is_bound_the_rest_is_bound_a
     harness.refuse_bind = lambda _: None
     harness.delete_node(other)
     harness.settle()
-    harness.add(node("n3", cpu=1))
-    harness.wait(10)
+    harness.wait(10, node("n3", cpu=1))
     assert len(harness.bound()) == 2
     assert harness.evicted == []
 
@@ -198,8 +189,7 @@ def test_hidden_for_a_while_a_scheduled_group_stays_one():
     harness = Harness.waited(2, node(), g(), *members(2))
     since = harness.gang("default/g").record.scheduled_at
     harness.report(ForeignGroupsHidden("volcano", "gangsched may not read it."))
-    harness.add(member("g-2"))
-    harness.wait(600)
+    harness.wait(600, member("g-2"))
     assert told(harness, "g-2")[0] == "PodGroupUnreadable"
     harness.report(ForeignGroupsReplaced("volcano", (g(),)))
     harness.wait(2)

@@ -44,8 +44,7 @@ def test_no_podgroup_is_made_while_nobody_can_say_the_minimum(unclear):
     """
     harness = Harness()
     harness.withhold = lambda effect: effect.name != "x-0"
-    harness.add(*(pod(f"x-{number}", declaration=SAYS) for number in range(3)), node())
-    harness.settle()
+    harness.settle(*(pod(f"x-{number}", declaration=SAYS) for number in range(3)), node())
     assert harness.bound() == ["default/x-0"]
     for number in range(3):
         harness.change(f"default/x-{number}", declaration=unclear)
@@ -63,8 +62,7 @@ def test_one_is_made_once_the_minimum_can_be_said_again():
     """As above, but the annotations are corrected instead of removed."""
     harness = Harness()
     harness.withhold = lambda effect: effect.name != "x-0"
-    harness.add(*(pod(f"x-{number}", declaration=SAYS) for number in range(3)), node())
-    harness.settle()
+    harness.settle(*(pod(f"x-{number}", declaration=SAYS) for number in range(3)), node())
     for number in range(3):
         harness.change(f"default/x-{number}", declaration=Declaration(group="x", error="The minimum is no number."))
     harness.refuse_bind = unavailable
@@ -90,8 +88,7 @@ def test_another_systems_object_that_comes_again_changes_nothing_that_our_podgro
     since = harness.condition("default/a").since
     harness.delete_foreign("volcano", "default/a")
     harness.wait(60)
-    harness.add(foreign_group("volcano"))
-    harness.wait(60)
+    harness.wait(60, foreign_group("volcano"))
     assert harness.condition("default/a").since == since
     assert len(harness.events("Scheduled")) == 1
 
@@ -114,13 +111,11 @@ def test_another_object_of_the_name_begins_another_run_whether_or_not_a_podgroup
 
     harness = Harness()
     harness.refuse_bind = refuse
-    harness.add(node(), foreign_group("volcano"), *of_volcano(2))
-    harness.wait(60)
+    harness.wait(60, node(), foreign_group("volcano"), *of_volcano(2))
     assert len(harness.bound()) == 2
     assert bool(harness.groups) is made
     since = harness.gang("default/a").record.scheduled_at
-    harness.add(foreign_group("volcano", uid="another"))
-    harness.wait(20)
+    harness.wait(20, foreign_group("volcano", uid="another"))
     assert harness.gang("default/a").record.scheduled_at > since
     assert harness.evicted == []
 
@@ -139,10 +134,8 @@ def test_a_member_that_was_refused_before_the_podgroup_was_replaced_is_tried_aga
     )
     declared = foreign_group("volcano") if theirs else group("a", min_member=2)
     harness.add(node(), declared)
-    harness.add(*(of_volcano(2) if theirs else pods("a", 2)))
-    harness.wait(5)
-    harness.add(*list(of_volcano(3) if theirs else pods("a", 3))[2:])
-    harness.wait(2)
+    harness.wait(5, *(of_volcano(2) if theirs else pods("a", 2)))
+    harness.wait(2, *list(of_volcano(3) if theirs else pods("a", 3))[2:])
     assert len(harness.bound()) == 2
     if theirs:
         harness.add(foreign_group("volcano", uid="another", min_member=3))
@@ -181,8 +174,7 @@ def test_a_group_with_a_role_longer_than_a_labels_value_is_whole_as_soon_as_the_
     harness = Harness()
     harness.refuse_bind = refuse
     harness.refuse_status = storable
-    harness.add(node(), foreign_group("volcano"), *(replace(each, declaration=said) for each in pods("a", 2)))
-    harness.wait(10)
+    harness.wait(10, node(), foreign_group("volcano"), *(replace(each, declaration=said) for each in pods("a", 2)))
     assert len(harness.bound()) == 2
 
 
@@ -194,8 +186,7 @@ def test_a_demand_of_many_resources_can_be_written():
     many = {f"r{number}.example.com/x": 1 for number in range(100)}
     harness = Harness()
     harness.refuse_status = storable
-    harness.add(node(extra=many), group("a", min_member=2), *pods("a", 2, requests=many))
-    harness.wait(10)
+    harness.wait(10, node(extra=many), group("a", min_member=2), *pods("a", 2, requests=many))
     assert [len(each.requests) for each in harness.status("default/a").demand] == [100]
 
 

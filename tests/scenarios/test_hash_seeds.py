@@ -6,7 +6,6 @@ the order of a set decided anything, the effects of one process would come in an
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -18,7 +17,6 @@ from unittest.mock import patch
 import pytest
 from msgspec.structs import replace
 
-from gangsched.config.settings import Settings
 from gangsched.core.objects.effects import Effect, WithdrawBinding
 from gangsched.core.objects.events import (
     DemandsReplaced,
@@ -40,16 +38,15 @@ from gangsched.core.planning import budget as units
 from gangsched.core.queueing.order import PATIENCE
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from gangsched.kube.workloads.workload_kind import Mark
-from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import foreign_group, group, node, pod, pods
 from tests.harness import Harness
 from tests.scenarios.test_spark import driver
+from tests.served import KINDS, served_workload
 
 pytestmark = pytest.mark.without("all", why="compares runs of one course")
 ROOT = Path(__file__).resolve().parents[2]
 NAMESPACES = ("blue", "default", "green", "red")
 NUMBERS = range(6)
-KINDS = chosen(Settings()).kinds
 
 
 def play(harness: Harness) -> None:
@@ -105,8 +102,7 @@ def starve(harness: Harness) -> None:
     """
     harness.add(node("n1", cpu=8), pod("filler", group="", scheduler="somebody-else", cpu="7.5", node="n1"))
     harness.add(group("default/wide", min_member=1))
-    harness.add(*[pod(f"wide-{at}", group="wide", cpu=at or "0.1") for at in range(8)])
-    harness.wait(5)
+    harness.wait(5, *[pod(f"wide-{at}", group="wide", cpu=at or "0.1") for at in range(8)])
     harness.delete(*[f"default/wide-{at}" for at in range(1, 8)])
     harness.wait(5)
     for number in NUMBERS:
@@ -164,8 +160,7 @@ def vanish(harness: Harness) -> None:
     for name in ("blue", "green"):
         owner = Owner("StatefulSet", name, f"uid-{name}", "apps")
         harness.add(*pods("both", 6, first=10 * len(name), owner=owner))
-    harness.add(group("default/both", min_member=2))
-    harness.wait(100)
+    harness.wait(100, group("default/both", min_member=2))
     assert harness.events(Reason.SEVERAL_OWNERS)
 
 
@@ -177,10 +172,9 @@ def job(namespace: str, name: str, **meta: object) -> list[ForeignGroup | Pod]:
     """A Job and its pods, which name no group."""
     uid = f"uid-{namespace}-{name}"
     spec = {"parallelism": len(NUMBERS), "completions": len(NUMBERS)}
-    body = {"metadata": {"name": name, "namespace": namespace, "uid": uid, **meta}, "spec": spec}
     owner, workload = Owner("Job", name, uid, "batch"), KINDS["job"].workload(Mark(name, uid))
     made = [pod(f"{namespace}/{name}-{at}", group="", owner=owner, workload=workload, cpu=9) for at in NUMBERS]
-    return [KINDS["job"].read(json.dumps(body).encode())[1], *made]
+    return [served_workload("job", name, spec, namespace=namespace, uid=uid, **meta), *made]
 
 
 def declare_elsewhere(harness: Harness, namespace: str) -> None:

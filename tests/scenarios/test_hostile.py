@@ -52,8 +52,7 @@ def test_a_number_of_thousands_of_digits_in_a_node_affinity_is_judged_like_any_o
     """Python converts no text of more than 4,300 digits to an integer; a label value holds 63 at most."""
     harness = Harness()
     term = NodeTerm(expressions=(Requirement("zone", "Gt", (digits,)),))
-    harness.add(node("n1", labels={"zone": "8"}), pod("a-0", group="", node_affinity=[term]), pod("b-0", group=""))
-    harness.wait(2)
+    harness.wait(2, node("n1", labels={"zone": "8"}), pod("a-0", group="", node_affinity=[term]), pod("b-0", group=""))
     assert harness.bound() == ["default/b-0"]
 
 
@@ -62,8 +61,7 @@ def test_a_number_of_thousands_of_digits_in_a_node_affinity_is_judged_like_any_o
 def test_a_group_of_a_thousand_different_shapes_that_fits_only_in_part_is_refused():
     """Regression: each kind of member took one call on the stack, although the search was abandoned before it began."""
     harness = Harness.of(*(node(f"n{number}", cpu=4) for number in range(600)), group("a", min_member=1000))
-    harness.add(*(pod(f"a-{number}", requests={"cpu": f"{1800 + number}m"}) for number in range(1000)))
-    harness.wait(2)
+    harness.wait(2, *(pod(f"a-{number}", requests={"cpu": f"{1800 + number}m"}) for number in range(1000)))
     assert harness.bound() == []
     assert harness.condition("default/a").reason == "SearchExhausted"
 
@@ -118,8 +116,7 @@ def test_nominated_pods_of_any_size_leave_no_more_room_than_there_is():
     harness.add(
         *(pod(f"x-{n}", group="", scheduler="x", nominated_node="n1", memory="8Ei", priority=9) for n in (1, 2))
     )
-    harness.add(pod("a-0", group="", memory="16Ei"), pod("b-0", group="", memory="1Gi"))
-    harness.wait(2)
+    harness.wait(2, pod("a-0", group="", memory="16Ei"), pod("b-0", group="", memory="1Gi"))
     assert harness.bound() == []
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -11,11 +10,11 @@ from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import group, node, pod
 from tests.harness import Harness
+from tests.served import served_group
 
 
 def volcano(**spec: Any) -> ForeignGroup:
-    body = {"metadata": {"name": "g", "namespace": "default", "uid": "u"}, "spec": {"minMember": 2} | spec}
-    return DEFAULT.kinds["volcano"].read("volcano", json.dumps(body).encode())[1]
+    return served_group("volcano", "g", {"minMember": 2} | spec, uid="u")
 
 
 def member(name: str, **annotations: str):
@@ -31,8 +30,7 @@ def told(harness: Harness) -> list[tuple[str, str, str]]:
 def test_fields_of_the_object_and_keys_of_pods_are_named_in_one_event_and_the_group_is_scheduled():
     harness = Harness()
     zone = {"volcano.sh__revocable-zone": "*"}
-    harness.add(node(), volcano(queue="research"), member("g-0", **zone), member("g-1", **zone))
-    harness.wait(20)
+    harness.wait(20, node(), volcano(queue="research"), member("g-0", **zone), member("g-1", **zone))
     assert len(harness.bound()) == 2
     ((kind, name, note),) = told(harness)
     assert (kind, name) == ("Pod", "g-0")
@@ -44,8 +42,7 @@ def test_fields_of_the_object_and_keys_of_pods_are_named_in_one_event_and_the_gr
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tells anew")
 def test_a_field_that_is_set_later_is_told_then_and_no_other_again():
     harness = Harness.waited(20, node(cpu=1), volcano(queue="research"), member("g-0"), member("g-1"))
-    harness.add(volcano(queue="research", networkTopology={"mode": "soft"}))
-    harness.wait(20)
+    harness.wait(20, volcano(queue="research", networkTopology={"mode": "soft"}))
     assert [note.partition(", which")[0] for _, _, note in told(harness)] == [
         "gangsched does not honour spec.queue",
         "gangsched does not honour spec.networkTopology",

@@ -18,8 +18,7 @@ def test_two_of_three_members_wait_and_the_message_asks_for_one_more():
     assert condition.message == "2 of 3 members exist; 1 more member is needed, or a lower minimum."
     assert {found.condition_reason for found in harness.pods.values()} == {"GangIncomplete"}
     assert [event.note for event in harness.events("GangIncomplete")] == [condition.message]
-    harness.add(pod("a-2"))
-    harness.settle()
+    harness.settle(pod("a-2"))
     assert len(harness.bound()) == 3
 
 

@@ -194,8 +194,7 @@ class TestWhatIsTold:
     def test_a_podgroup_that_is_made_says_whose_it_is(self):
         harness = Harness(Installation("green").policy)
         roles = (Role("driver", 1), Role("worker", 2, template=shape(1)))
-        harness.add(node(), pod("a-0", scheduler="green", declaration=Declaration("a", role="driver", roles=roles)))
-        harness.wait(5)
+        harness.wait(5, node(), pod("a-0", scheduler="green", declaration=Declaration("a", role="driver", roles=roles)))
         [made] = [effect for effect in harness.effects if isinstance(effect, MakeGroup)]
         assert made.scheduler == "green"
         assert harness.group("default/a").scheduler == "green"

@@ -7,22 +7,18 @@ constraints of the group, but not those of the Job.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-import msgspec
 import pytest
 
 from gangsched.config.settings import Settings
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.kube import wire
-from gangsched.kube.dialects.dialect_table import DEFAULT
-from gangsched.kube.reading.pod_values import pod_value
 from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import node
 from tests.harness import Harness
+from tests.served import served_group, served_pod, served_workload
 
 Json = dict[str, Any]
 WORKLOADS = chosen(Settings())
@@ -58,8 +54,7 @@ class Cluster:
             "completionMode": "Indexed" if self.indexed else "NonIndexed",
             "scheduling": self.kept,
         }
-        meta = {"name": "train", "namespace": "default", "uid": "uid-train"}
-        return WORKLOADS.kinds["job"].read(json.dumps({"metadata": meta, "spec": spec, "status": status}).encode())[1]
+        return served_workload("job", "train", spec, status=status)
 
     @property
     def groups(self) -> list[ForeignGroup]:
@@ -78,9 +73,8 @@ class Cluster:
         }
         if self.topology and "schedulingConstraints" in asked:
             spec["schedulingConstraints"] = asked["schedulingConstraints"]
-        meta = {"name": GROUP, "namespace": "default", "uid": "uid-g", "creationTimestamp": CREATED}
-        meta["ownerReferences"] = [OF_JOB, OF_WORKLOAD]  # type: ignore[assignment] # a JSON object
-        return [DEFAULT.kinds["native"].read("native", json.dumps({"metadata": meta, "spec": spec}).encode())[1]]
+        meta: Json = {"uid": "uid-g", "creationTimestamp": CREATED, "ownerReferences": [OF_JOB, OF_WORKLOAD]}
+        return [served_group("native", GROUP, spec, **meta)]
 
     def pod(self, number: int) -> Pod:
         index = {"batch.kubernetes.io/job-completion-index": str(number)} if self.indexed else {}
@@ -90,16 +84,9 @@ class Cluster:
         }
         if self.groups:
             spec["schedulingGroup"] = {"podGroupName": GROUP}
-        meta = {
-            "name": f"train-{number}",
-            "namespace": "default",
-            "uid": f"uid-train-{number}",
-            "creationTimestamp": CREATED,
-            "annotations": index,
-            "ownerReferences": [OF_JOB, *([OF_GROUP] if self.groups else [])],
-        }
-        body = json.dumps({"metadata": meta, "spec": spec})
-        return pod_value(msgspec.json.decode(body, type=wire.Pod), DEFAULT, WORKLOADS)
+        owners = [OF_JOB, *([OF_GROUP] if self.groups else [])]
+        meta: Json = {"creationTimestamp": CREATED, "annotations": index, "ownerReferences": owners}
+        return served_pod(f"train-{number}", spec, **meta)
 
     def pods(self) -> list[Pod]:
         """As many pods as the controller creates at once."""
@@ -111,8 +98,7 @@ def started(found: Cluster, *, cpus: int, auto: bool) -> Harness:
     """The Job with its pods on a node with that many CPUs; `auto`: where Jobs are gangs."""
     harness = Harness()
     harness.label_namespace("default", {"gangsched.io/gang": "auto"} if auto else {})
-    harness.add(node("n1", cpu=cpus), found.job(), *found.groups, *found.pods())
-    harness.wait(5)
+    harness.wait(5, node("n1", cpu=cpus), found.job(), *found.groups, *found.pods())
     return harness
 
 
@@ -186,8 +172,7 @@ def test_the_topology_that_a_job_states_is_that_of_its_gang(gates, auto):
     harness = Harness()
     harness.label_namespace("default", {"gangsched.io/gang": "auto"} if auto else {})
     harness.add(node("n1", cpu=2, labels={RACK: "a"}), node("n2", cpu=4, labels={RACK: "b"}))
-    harness.add(asks.job(), *asks.groups, *asks.pods())
-    harness.wait(5)
+    harness.wait(5, asks.job(), *asks.groups, *asks.pods())
     constrained = bool(asks.kept) and (auto or asks.topology)
     assert len(harness.bound()) == (0 if constrained else 6)
 
@@ -198,8 +183,7 @@ def test_the_topology_of_an_automatic_gang_does_not_wait_for_its_native_group():
     harness.label_namespace("default", {"gangsched.io/gang": "auto"})
     harness.hide("native", "gangsched may not read it.", denied=True)
     harness.add(node("n1", cpu=2, labels={RACK: "a"}), node("n2", cpu=4, labels={RACK: "b"}))
-    harness.add(asks.job(), *asks.pods())
-    harness.wait(5)
+    harness.wait(5, asks.job(), *asks.pods())
     assert harness.bound() == []
     assert harness.pod("default/train-0").condition_reason == "Unschedulable"
 
@@ -211,8 +195,7 @@ def test_the_last_wave_is_as_small_as_what_the_job_still_owes(gates):
     harness = started(asks, cpus=2, auto=False)
     harness.run_pods()
     harness.run_pods(PodPhase.SUCCEEDED)
-    harness.add(asks.job(succeeded=2), asks.pod(2))
-    harness.wait(5)
+    harness.wait(5, asks.job(succeeded=2), asks.pod(2))
     assert harness.pod("default/train-2").node == "n1"
 
 

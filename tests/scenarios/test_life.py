@@ -40,8 +40,7 @@ def test_the_story_of_a_gang_tells_what_was_stored_and_which_steps_followed():
 def test_a_story_keeps_its_last_steps():
     harness = Harness.of(node(cpu=8), group("a", min_member=1))
     for number in range(MOST_TOLD):
-        harness.add(pod(f"a-{number}", group="a"))
-        harness.settle()
+        harness.settle(pod(f"a-{number}", group="a"))
         harness.run_pods(PodPhase.SUCCEEDED)
         harness.settle()
     story = harness.gang("default/a").story

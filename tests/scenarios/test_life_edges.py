@@ -25,9 +25,8 @@ def test_a_quorum_that_is_incomplete_beside_a_bound_member_does_not_wait_for_its
     """It began to wait for them and was incomplete in turn, without end."""
     harness = Harness(Policy(backoff_initial_s=40))
     harness.disks.busy = True
-    harness.provide(FAST, *waiting(3))
-    harness.add(node("n1", cpu=8), group("a", min_member=3), pod("default/a-0", node="n1"), *members(3)[1:])
-    harness.settle()
+    harness.add(FAST, *waiting(3))
+    harness.settle(node("n1", cpu=8), group("a", min_member=3), pod("default/a-0", node="n1"), *members(3)[1:])
     harness.wait(1)
     gang = harness.gang("default/a")
     assert gang.record.prebinding_at
@@ -55,8 +54,7 @@ def test_a_run_that_begins_after_a_restart_is_not_short_because_the_last_one_was
     harness.wait(3)
     harness.delete_node("n1")
     harness.end_terminating()
-    harness.add(*pods("a", 2, first=2))
-    harness.settle()
+    harness.settle(*pods("a", 2, first=2))
     harness.wait(5)
     gang = harness.gang("default/a")
     assert (gang.record.phase, gang.operations.short_since) == (Phase.QUEUED, 0.0)
@@ -66,13 +64,11 @@ def test_a_group_that_a_new_leader_keeps_outside_goes_on_to_wait_for_its_volumes
     """The stage ended and began anew with each leader, and so did its time."""
     harness = Harness(Policy(namespace_limits=NamespaceLimits(waiting_groups=1), pre_bind_timeout_s=60))
     harness.disks.busy = True
-    harness.provide(FAST, *waiting(2))
-    harness.add(node("n1", cpu=2), group("a", min_member=2, created=harness.now), *members(2))
-    harness.settle()
+    harness.add(FAST, *waiting(2))
+    harness.settle(node("n1", cpu=2), group("a", min_member=2, created=harness.now), *members(2))
     harness.wait(2)
     began = harness.gang("default/a").record.prebinding_at
-    harness.add(group("b", min_member=1, created=harness.now, max_schedule_time_s=3000), pod("b-0", group="b"))
-    harness.settle()
+    harness.settle(group("b", min_member=1, created=harness.now, max_schedule_time_s=3000), pod("b-0", group="b"))
     harness.wait(22)
     harness.add(node("n1", cpu=4))
     harness.inbox.clear()
@@ -113,8 +109,7 @@ def test_a_status_of_a_former_leader_that_arrives_late_is_corrected():
     harness.settle()
     before = replace(right.record or NO_RECORD, phase=Phase.RESERVED, scheduled_at=0.0)
     late = replace(right, conditions=(), record=before)
-    harness.add(replace(harness.group("default/a"), status=late, resource_version="late"))
-    harness.settle()
+    harness.settle(replace(harness.group("default/a"), status=late, resource_version="late"))
     harness.wait(60)
     assert harness.status("default/a").phase == "Scheduled"
     assert harness.condition("default/a").reason == "Scheduled"
@@ -125,19 +120,17 @@ def test_a_group_that_failed_by_a_time_out_beside_a_bound_member_holds_nothing(r
     """What it had reserved for members that waited for their volumes was held for ever."""
     harness = Harness()
     harness.disks.busy = True
-    harness.provide(FAST, *waiting(2))
+    harness.add(FAST, *waiting(2))
     roles = (Role("x", 2, template=shape(1)),)
     failing = group("a", min_member=4, roles=roles, timeout_policy=TimeoutPolicy.FAIL, max_schedule_time_s=10.0)
-    harness.add(node("n1", cpu=8), failing, pod("default/b-0", role="x", node="n1"), *members(2))
-    harness.settle()
+    harness.settle(node("n1", cpu=8), failing, pod("default/b-0", role="x", node="n1"), *members(2))
     harness.wait(5)
     if restarted:
         harness.restart()
     harness.wait(10)
     assert harness.status("default/a").phase == "Failed"
     assert harness.status("default/a").reservation is None
-    harness.add(pod("p", group="", cpu=6))
-    harness.settle()
+    harness.settle(pod("p", group="", cpu=6))
     assert harness.bound("default/p") == ["default/p"]
 
 

@@ -37,8 +37,7 @@ def test_the_time_partial_of_an_attempt_that_is_retried_is_counted_from_its_begi
 
 def test_how_long_plans_of_preemption_take_is_measured_and_not_how_long_places_were_reserved_for_later():
     harness = preempting.cluster(node("n1", cpu=1), preempting.alone("p", node="n1"))
-    harness.add(*preempting.gang("g", 1, priority_class="high"))
-    harness.wait(7)
+    harness.wait(7, *preempting.gang("g", 1, priority_class="high"))
     preempting.end(harness)
     assert harness.bound("default/g") == ["default/g-0"]
     [lasted_s] = harness.machine.take_measured().plans_s
@@ -62,13 +61,10 @@ def test_the_wait_of_each_run_is_from_its_last_member_to_its_first_schedule(
     harness = Harness.of(group("a", min_member=2, max_schedule_time_s=7200.0))
     for number, (incomplete_s, waiting_s, bound_s, end) in enumerate(runs):
         names = [f"a-{2 * number}", f"a-{2 * number + 1}"]
-        harness.add(pod(names[0]))
-        harness.wait(incomplete_s)
-        harness.add(pod(names[1]))
-        harness.wait(waiting_s)
+        harness.wait(incomplete_s, pod(names[0]))
+        harness.wait(waiting_s, pod(names[1]))
         assert waits(harness) == []
-        harness.add(node(f"n{number}", cpu=2))
-        harness.wait(1)
+        harness.wait(1, node(f"n{number}", cpu=2))
         [waited_s] = waits(harness)
         assert waiting_s <= waited_s <= waiting_s + 1
         harness.wait(bound_s)

@@ -12,8 +12,7 @@ from tests.harness import Harness
 def test_members_are_tried_by_creation_then_by_name():
     harness = Harness()
     harness.add(group("a", min_member=2), pod("a-z", created=1.0), pod("a-c", created=2.0), pod("a-b", created=2.0))
-    harness.add(node(cpu=2))
-    harness.settle()
+    harness.settle(node(cpu=2))
     assert harness.bound() == ["default/a-b", "default/a-z"]
 
 
@@ -23,8 +22,7 @@ def test_a_member_that_fits_nowhere_is_passed_over_while_the_minimum_can_be_reac
     assert harness.status("default/a").phase == "Scheduled"
     assert harness.pod("default/a-0").condition_reason == "Unschedulable"
     assert harness.pod("default/a-0").condition_message.startswith("Group a: No node has room")
-    harness.add(node("n2", cpu=16))
-    harness.settle()
+    harness.settle(node("n2", cpu=16))
     assert len(harness.bound()) == 3
 
 
@@ -34,14 +32,12 @@ def roles(**minima: int) -> tuple[Role, ...]:
 
 def test_each_roles_minimum_is_part_of_the_quorum():
     harness = Harness()
-    harness.add(group("a", min_member=3, roles=roles(driver=1, worker=1)), *pods("a", 3, role="worker"), node())
-    harness.wait(2)
+    harness.wait(2, group("a", min_member=3, roles=roles(driver=1, worker=1)), *pods("a", 3, role="worker"), node())
     assert harness.bound() == []
     condition = harness.condition("default/a")
     assert condition.reason == "GangIncomplete"
     assert "missing by role: 1 of role driver" in condition.message
-    harness.add(pod("a-d", role="driver", created=9.0))
-    harness.settle()
+    harness.settle(pod("a-d", role="driver", created=9.0))
     assert len(harness.bound()) == 4
 
 
@@ -58,8 +54,7 @@ def test_members_above_max_member_are_not_scheduled_and_say_so():
 
 def test_members_that_only_the_maximum_keeps_out_leave_a_group_incomplete_with_a_reason():
     harness = Harness()
-    harness.add(group("a", min_member=2, max_member=2, roles=(Role("w", 1, 1),)), *pods("a", 2, role="w"), node())
-    harness.wait(2)
+    harness.wait(2, group("a", min_member=2, max_member=2, roles=(Role("w", 1, 1),)), *pods("a", 2, role="w"), node())
     assert harness.bound() == []
     assert "some of them exceed maxMember and do not count" in harness.condition("default/a").message
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -10,18 +9,16 @@ import pytest
 from gangsched.core.objects.events import PriorityClassSeen
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.priority_class import PriorityClass
-from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import group, node, pods
 from tests.harness import Harness
 from tests.scenarios.test_foreign import member, members
 from tests.scenarios.test_native_of_jobs import ASKED, BASIC, GANG, job, native_group, of_job
+from tests.served import served_group
 
 
 def native(least: int = 2, **spec: Any) -> ForeignGroup:
     """The PodGroup g with the policy gang, or with another one in `spec`, as the API server shows it."""
-    meta = {"name": "g", "namespace": "default", "uid": "uid-g"}
-    body = {"metadata": meta, "spec": {"schedulingPolicy": {"gang": {"minCount": least}}} | spec}
-    return DEFAULT.kinds["native"].read("native", json.dumps(body).encode())[1]
+    return served_group("native", "g", {"schedulingPolicy": {"gang": {"minCount": least}}} | spec)
 
 
 def bound(harness: Harness) -> list[str]:
@@ -33,10 +30,8 @@ class TestPriority:
 
     def test_a_group_without_a_class_has_the_priority_of_its_pods_and_not_the_zero_of_admission(self):
         harness = Harness.of(native(priority=0), group("other", min_member=2, priority=3))
-        harness.add(*members(2, "native", priority=7), *pods("other", 2))
-        harness.wait(1)
-        harness.add(node(cpu=2))
-        harness.wait(5)
+        harness.wait(1, *members(2, "native", priority=7), *pods("other", 2))
+        harness.wait(5, node(cpu=2))
         assert bound(harness) == ["g-0", "g-1"]
 
     @pytest.mark.parametrize(("value", "first"), [(0, "other"), (2, "other"), (5, "g")])
@@ -44,10 +39,8 @@ class TestPriority:
         harness = Harness()
         harness.report(PriorityClassSeen("mine", PriorityClass(value)))
         harness.add(native(priority=value, priorityClassName="mine"), group("other", min_member=2, priority=3))
-        harness.add(*members(2, "native", priority=7), *pods("other", 2))
-        harness.wait(1)
-        harness.add(node(cpu=2))
-        harness.wait(5)
+        harness.wait(1, *members(2, "native", priority=7), *pods("other", 2))
+        harness.wait(5, node(cpu=2))
         assert bound(harness) == [f"{first}-0", f"{first}-1"]
 
 
@@ -59,12 +52,10 @@ def test_the_disruption_mode_says_whether_all_members_are_preempted_together(mod
     """A pod of higher priority needs the room of one member."""
     harness = Harness()
     harness.put_class("high", 100)
-    harness.add(node(cpu=2), native(disruptionMode=mode), *members(2, "native"))
-    harness.wait(5)
+    harness.wait(5, node(cpu=2), native(disruptionMode=mode), *members(2, "native"))
     assert len(bound(harness)) == 2
     assert not [event for event in harness.emitted if event.reason == "FieldsIgnored"]
-    harness.add(group("high", min_member=1, priority_class="high"), *pods("high", 1))
-    harness.wait(5)
+    harness.wait(5, group("high", min_member=1, priority_class="high"), *pods("high", 1))
     assert len(harness.evicted) == left
 
 
@@ -73,14 +64,12 @@ class TestPodsOfAnotherScheduler:
 
     def test_no_pod_is_bound_as_if_those_of_the_other_scheduler_were_members(self):
         harness = Harness.of(node(cpu=9), native(3), *members(2, "native"))
-        harness.add(member("theirs", "native", scheduler="default-scheduler", node="n1"))
-        harness.wait(5)
+        harness.wait(5, member("theirs", "native", scheduler="default-scheduler", node="n1"))
         assert bound(harness) == ["theirs"]
         said = harness.pod("default/g-0").condition_message
         assert "2 of 3 members exist" in said
         assert "1 pod does not count, because its schedulerName is default-scheduler" in said
-        harness.add(*members(1, "native", first=2))
-        harness.wait(5)
+        harness.wait(5, *members(1, "native", first=2))
         assert len(bound(harness)) == 4
 
 
@@ -103,8 +92,7 @@ class TestPolicyBasicWhereAGangIsAskedFor:
         for name in sorted(parts, key=lambda name: name == last):
             parts[name]()
             harness.wait(3)
-        harness.add(node("n1", cpu=4))
-        harness.wait(5)
+        harness.wait(5, node("n1", cpu=4))
         assert len(harness.bound()) == 4
         [note] = set(notes(harness))
         assert "the PodGroup train-7fk2p of scheduling.k8s.io" in note
@@ -120,6 +108,5 @@ class TestPolicyBasicWhereAGangIsAskedFor:
         harness = Harness()
         harness.label_namespace("default", asked)
         harness.add(node("n1", cpu=4), job(), native_group(policy, by_job=by_job))
-        harness.add(*(of_job(number, owned=by_job) for number in range(5)))
-        harness.wait(60)
+        harness.wait(60, *(of_job(number, owned=by_job) for number in range(5)))
         assert notes(harness) == []

@@ -6,21 +6,17 @@ request 4962), JobSet (kubernetes-sigs/jobset pull requests 1250 and 1253). Each
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-import msgspec
 import pytest
 
 from gangsched.config.settings import Settings
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.kube import wire
-from gangsched.kube.dialects.dialect_table import DEFAULT
-from gangsched.kube.reading.pod_values import pod_value
 from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import node
 from tests.harness import Harness
+from tests.served import served_group, served_pod
 
 WORKLOADS = chosen(Settings())
 CREATED = "1970-01-12T13:46:40Z"
@@ -42,28 +38,19 @@ def gang(minimum: int) -> dict[str, Any]:
 
 
 def made(name: str, policy: dict[str, Any], by: dict[str, Any]) -> ForeignGroup:
-    meta = {"name": name, "namespace": "default", "uid": f"uid-{name}", "creationTimestamp": CREATED}
-    body = {"metadata": meta | {"ownerReferences": [by]}, "spec": {"schedulingPolicy": policy, "priority": 0}}
-    return DEFAULT.kinds["native"].read("native", json.dumps(body).encode())[1]
+    spec = {"schedulingPolicy": policy, "priority": 0}
+    return served_group("native", name, spec, creationTimestamp=CREATED, ownerReferences=[by])
 
 
 def of(group: str, name: str, by: dict[str, Any], *, cpu: str = "1", **labels: str) -> Pod:
-    body = {
-        "metadata": {
-            "name": name,
-            "namespace": "default",
-            "uid": f"uid-default/{name}",
-            "creationTimestamp": CREATED,
-            "labels": {key.replace("__", "/").replace("_", "-"): value for key, value in labels.items()},
-            "ownerReferences": [by],
-        },
-        "spec": {
-            "schedulerName": "gangsched",
-            "schedulingGroup": {"podGroupName": group},
-            "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}],
-        },
+    spec = {
+        "schedulerName": "gangsched",
+        "schedulingGroup": {"podGroupName": group},
+        "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}],
     }
-    return pod_value(msgspec.json.decode(json.dumps(body), type=wire.Pod), DEFAULT, WORKLOADS)
+    named = {key.replace("__", "/").replace("_", "-"): value for key, value in labels.items()}
+    meta = {"uid": f"uid-default/{name}", "creationTimestamp": CREATED, "labels": named, "ownerReferences": [by]}
+    return served_pod(name, spec, **meta)
 
 
 @pytest.fixture(params=[False, True], ids=["", "automatic gangs"])
@@ -88,12 +75,10 @@ def replica(number: int, size: int) -> list[Pod]:
 def test_each_replica_of_a_leader_worker_set_is_a_gang(harness: Harness) -> None:
     """Two replicas of three with room for five: one is whole, the other waits."""
     harness.add(node("n", cpu=5), made("serve-0", gang(3), LWS), made("serve-1", gang(3), LWS))
-    harness.add(*replica(0, 3), *replica(1, 3))
-    harness.wait(2)
+    harness.wait(2, *replica(0, 3), *replica(1, 3))
     assert len(harness.bound()) == 3
     assert len({name.split("-")[1] for name in harness.bound()}) == 1
-    harness.add(node("n2", cpu=1))
-    harness.wait(2)
+    harness.wait(2, node("n2", cpu=1))
     assert len(harness.bound()) == 6
 
 
@@ -105,8 +90,7 @@ def test_the_head_of_a_ray_cluster_goes_ahead_and_each_worker_group_is_a_gang(ha
     labels = {"ray.io__cluster": "ray"}
     harness.add(of("ray-head", "ray-head-x", RAY, **labels))
     harness.add(*(of("ray-a", f"ray-a-{number}", RAY, **labels) for number in range(3)))
-    harness.add(*(of("ray-b", f"ray-b-{number}", RAY, **labels) for number in range(2)))
-    harness.wait(2)
+    harness.wait(2, *(of("ray-b", f"ray-b-{number}", RAY, **labels) for number in range(2)))
     bound = [name.split("/")[1] for name in harness.bound()]
     assert "ray-head-x" in bound
     assert {name[:5] for name in bound} - {"ray-h"} in ({"ray-a"}, {"ray-b"})
@@ -126,6 +110,5 @@ def test_a_job_set_is_one_gang_or_one_for_each_replicated_job(harness: Harness, 
         harness.add(*(of(group, f"train-{job}-0-{number}", by, **labels) for number in range(2)))
     harness.wait(2)
     assert len(harness.bound()) == (0 if whole else 2)
-    harness.add(node("n2", cpu=1))
-    harness.wait(2)
+    harness.wait(2, node("n2", cpu=1))
     assert len(harness.bound()) == 4

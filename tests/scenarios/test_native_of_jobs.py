@@ -7,26 +7,19 @@ in their spec and are owned by it too. A group that the user's template names is
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
-from gangsched.config.settings import Settings
 from gangsched.core.objects.events import ForeignGroupsHidden, ForeignGroupsReplaced
 from gangsched.core.objects.pod import DeviceUse, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.kube import wire
-from gangsched.kube.dialects.dialect_table import DEFAULT
-from gangsched.kube.reading.pod_values import pod_value
-from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import group, node, pods
 from tests.gadgets import GPUS, device_claim, gpus
 from tests.harness import Harness
+from tests.served import served_group, served_pod, served_workload
 
-WORKLOADS = chosen(Settings())
 BASIC: dict[str, Any] = {"basic": {}}
 GANG: dict[str, Any] = {"gang": {"minCount": 5}}
 CREATED = "1970-01-12T13:46:40Z"
@@ -38,27 +31,20 @@ def native_group(policy: dict[str, Any], *, by_job: bool = True, delegated: bool
     """The PodGroup; `by_job`: as the Job's controller makes it, `delegated`: from a template of the Job's own owner."""
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "uid-train", "controller": True}
     above = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "Workload", "name": "train", "uid": "uid-w"}
-    meta = {"name": "train-7fk2p", "namespace": "default", "uid": "uid-g", "creationTimestamp": CREATED}
-    body = {
-        "metadata": meta | ({"ownerReferences": [owner] if delegated else [owner, above]} if by_job else {}),
-        "spec": {"schedulingPolicy": policy} | ({"workloadRef": TEMPLATE} if delegated else {}) | spec,
-    }
-    return DEFAULT.kinds["native"].read("native", json.dumps(body).encode())[1]
+    owners = {"ownerReferences": [owner] if delegated else [owner, above]} if by_job else {}
+    spec = {"schedulingPolicy": policy} | ({"workloadRef": TEMPLATE} if delegated else {}) | spec
+    return served_group("native", "train-7fk2p", spec, uid="uid-g", creationTimestamp=CREATED, **owners)
 
 
 def job(**annotations: str) -> ForeignGroup:
-    meta = {"name": "train", "namespace": "default", "uid": "uid-train", "annotations": annotations}
-    spec = {"parallelism": 5, "completions": 5}
-    return WORKLOADS.kinds["job"].read(json.dumps({"metadata": meta, "spec": spec}).encode())[1]
+    return served_workload("job", "train", {"parallelism": 5, "completions": 5}, annotations=annotations)
 
 
 def jobset(*, least: int) -> ForeignGroup:
     """A JobSet with two Jobs of five pods each, of which so many are the least."""
-    annotations = {"gangsched.io/min-member": str(least)}
-    meta = {"name": "set", "namespace": "default", "uid": "uid-set", "annotations": annotations}
     template = {"spec": {"parallelism": 5, "completions": 5}}
     spec = {"replicatedJobs": [{"name": "w", "replicas": 2, "template": template}]}
-    return WORKLOADS.kinds["jobset"].read(json.dumps({"metadata": meta, "spec": spec}).encode())[1]
+    return served_workload("jobset", "set", spec, annotations={"gangsched.io/min-member": str(least)})
 
 
 def of_job(number: int, *, owned: bool, **labels: str) -> Pod:
@@ -68,23 +54,12 @@ def of_job(number: int, *, owned: bool, **labels: str) -> Pod:
         owners.append(
             {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "name": "train-7fk2p", "uid": "uid-g"}
         )
-    requests = {"resources": {"requests": {"cpu": "1"}}}
-    body = {
-        "metadata": {
-            "name": f"train-{number}",
-            "namespace": "default",
-            "uid": f"uid-train-{number}",
-            "creationTimestamp": CREATED,
-            "labels": labels,
-            "ownerReferences": owners,
-        },
-        "spec": {
-            "schedulerName": "gangsched",
-            "schedulingGroup": {"podGroupName": "train-7fk2p"},
-            "containers": [{"name": "c"} | requests],
-        },
+    spec = {
+        "schedulerName": "gangsched",
+        "schedulingGroup": {"podGroupName": "train-7fk2p"},
+        "containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}],
     }
-    return pod_value(msgspec.json.decode(json.dumps(body), type=wire.Pod), DEFAULT, WORKLOADS)
+    return served_pod(f"train-{number}", spec, creationTimestamp=CREATED, labels=labels, ownerReferences=owners)
 
 
 def started(cpus: int, *others: Any, owned: bool = True, labels: dict[str, str] = ASKED, least: str = "") -> Harness:
@@ -92,8 +67,7 @@ def started(cpus: int, *others: Any, owned: bool = True, labels: dict[str, str] 
     harness = Harness()
     harness.label_namespace("default", labels)
     said = {"gangsched.io/min-member": least} if least else {}
-    harness.add(node("n1", cpu=cpus), job(**said), *others, *(of_job(number, owned=owned) for number in range(5)))
-    harness.wait(5)
+    harness.wait(5, node("n1", cpu=cpus), job(**said), *others, *(of_job(number, owned=owned) for number in range(5)))
     return harness
 
 
@@ -113,8 +87,7 @@ def test_where_jobs_are_gangs_the_pods_are_one_automatic_gang_and_are_told_of_it
     assert harness.bound() == []
     assert harness.pod("default/train-0").condition_message.startswith("Group job.train")
     assert "NativeGroupIgnored" in reasons(harness)
-    harness.add(node("n2", cpu=1))
-    harness.wait(5)
+    harness.wait(5, node("n2", cpu=1))
     assert len(harness.bound()) == 5
 
 
@@ -124,8 +97,7 @@ def test_a_group_that_cannot_be_read_for_a_while_remains_one_that_the_controller
     harness = started(4, native_group(BASIC), owned=False)
     harness.report(ForeignGroupsHidden("native", "gangsched may not read it."))
     harness.wait(5)
-    harness.add(node("n2", cpu=1))
-    harness.wait(5)
+    harness.wait(5, node("n2", cpu=1))
     assert len(harness.bound()) == 5
     harness.report(ForeignGroupsReplaced("native", (native_group(BASIC),)))
     harness.wait(5)
@@ -163,8 +135,7 @@ class TestWhatTheJobStatesForItsGroup:
         """Regression: the smaller of both counted, so a part of what the user asked for was bound."""
         harness = started(3, native_group({"gang": {"minCount": 3}}), least="4")
         assert harness.bound() == []
-        harness.add(node("n2", cpu=1))
-        harness.wait(5)
+        harness.wait(5, node("n2", cpu=1))
         assert len(harness.bound()) == 4
 
     def test_the_group_of_one_job_says_nothing_about_a_gang_of_several(self):
@@ -174,11 +145,9 @@ class TestWhatTheJobStatesForItsGroup:
         names = {"jobset.sigs.k8s.io/jobset-name": "set", "jobset.sigs.k8s.io/replicatedjob-name": "w"}
         members = [of_job(number, owned=True, **names) for number in range(5)]
         harness.add(node("n1", cpu=7), jobset(least=8), job(), native_group(GANG), *members)
-        harness.add(*(replace(pod, uid=f"{pod.uid}-b", name=f"{pod.name}-b") for pod in members))
-        harness.wait(5)
+        harness.wait(5, *(replace(pod, uid=f"{pod.uid}-b", name=f"{pod.name}-b") for pod in members))
         assert harness.bound() == []
-        harness.add(node("n2", cpu=3))
-        harness.wait(5)
+        harness.wait(5, node("n2", cpu=3))
         assert len(harness.bound()) == 10
 
     @pytest.mark.without("disorder", why="asserts what one order of events leads to")
@@ -188,8 +157,7 @@ class TestWhatTheJobStatesForItsGroup:
         harness.label_namespace("default", ASKED)
         harness.add(node("n1", cpu=3), job(), native_group({"gang": {"minCount": 3}}))
         harness.report(ForeignGroupsHidden("native", "gangsched may not read it."))
-        harness.add(*(of_job(number, owned=True) for number in range(5)))
-        harness.wait(5)
+        harness.wait(5, *(of_job(number, owned=True) for number in range(5)))
         assert harness.bound() == []
         harness.report(ForeignGroupsReplaced("native", (native_group({"gang": {"minCount": 3}}),)))
         harness.wait(5)
@@ -200,8 +168,7 @@ class TestWhatTheJobStatesForItsGroup:
         other = group("other", min_member=5, priority=3)
         harness = started(4, native_group(BASIC, priority=7), other, *pods("other", 5))
         assert harness.bound() == []
-        harness.add(node("n2", cpu=1))
-        harness.wait(5)
+        harness.wait(5, node("n2", cpu=1))
         assert harness.bound() == [f"default/train-{number}" for number in range(5)]
 
     def test_claims_that_its_pods_share_are_those_of_the_group(self):
@@ -210,13 +177,11 @@ class TestWhatTheJobStatesForItsGroup:
         harness.label_namespace("default", ASKED)
         claims = [{"name": "shared", "resourceClaimTemplateName": "one"}]
         harness.add(node("n1", cpu=5), job(), native_group(BASIC, resourceClaims=claims))
-        harness.offer(GPUS, gpus("n1", 1), device_claim("c", owner="uid-g", group="train-7fk2p"))
+        harness.add(GPUS, gpus("n1", 1), device_claim("c", owner="uid-g", group="train-7fk2p"))
         use = DeviceUse("shared", "c", "one", "train-7fk2p")
-        harness.add(*(replace(of_job(number, owned=True), device_claims=(use,)) for number in range(4)))
-        harness.wait(5)
+        harness.wait(5, *(replace(of_job(number, owned=True), device_claims=(use,)) for number in range(4)))
         assert harness.bound() == []
         assert harness.gadgets.allocated() == {}
-        harness.add(replace(of_job(4, owned=True), device_claims=(use,)))
-        harness.wait(5)
+        harness.wait(5, replace(of_job(4, owned=True), device_claims=(use,)))
         assert len(harness.bound()) == 5
         assert harness.gadgets.claim("c").reserved == ("uid-g",)

@@ -24,8 +24,7 @@ NOT_READY = "node.kubernetes.io/not-ready:NoSchedule"
 def test_a_group_waits_for_nodes_that_are_shut_for_a_moment_and_is_bound_once_they_are_not(fields, asked):
     harness = Harness.waited(5, node("n1", **fields), group("a", min_member=2), *pods("a", 2, **asked))
     told = harness.condition("default/a").reason, harness.pod("default/a-0").condition_reason
-    harness.add(node("n1", labels={"zone": "a"}, gpu=8))
-    harness.wait(15)
+    harness.wait(15, node("n1", labels={"zone": "a"}, gpu=8))
 
     assert told == ("Unschedulable", "Unschedulable")
     assert harness.bound() == ["default/a-0", "default/a-1"]
@@ -36,11 +35,9 @@ def test_a_device_plug_in_that_restarts_makes_no_group_hopeless():
     harness = Harness.of(node("n1", gpu=4), group("a", min_member=1, max_schedule_time_s=999.0), pod("a-0", gpu=8))
     harness.wait(5)
     before = harness.condition("default/a").reason
-    harness.add(replace(node("n1"), awaited=(GPU,)))
-    harness.wait(40)
+    harness.wait(40, replace(node("n1"), awaited=(GPU,)))
     during = harness.condition("default/a").reason
-    harness.add(node("n1", gpu=8))
-    harness.wait(5)
+    harness.wait(5, node("n1", gpu=8))
 
     assert (before, during) == ("NeverFits", "Unschedulable")
     assert harness.bound() == ["default/a-0"]

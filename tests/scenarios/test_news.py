@@ -49,8 +49,7 @@ def test_a_group_that_a_limit_kept_outside_may_pass_to_another_installation():
     harness = Harness(Policy(namespace_limits=NamespaceLimits(waiting_groups=1)))
     harness.add(node(cpu=2))
     for name in "abc":
-        harness.add(group(name, min_member=1), *pods(name, 1, cpu=20))
-        harness.settle()
+        harness.settle(group(name, min_member=1), *pods(name, 1, cpu=20))
     harness.delete("default/b-0", "default/a-0")
     harness.add(pod("b-1", scheduler="green", cpu=20), replace(harness.group("default/b"), scheduler="green"))
     harness.delete_group("default/a")
@@ -62,13 +61,11 @@ def test_a_group_that_a_limit_kept_outside_may_pass_to_another_installation():
 def test_the_first_of_a_lane_may_pass_to_another_installation():
     """Regression: it was gone when the lane was looked at, and the call failed."""
     harness = queueing()
-    harness.add(in_pool("large", 4, 1.0), in_pool("small", 1, 2.0))
-    harness.wait(3)
+    harness.wait(3, in_pool("large", 4, 1.0), in_pool("small", 1, 2.0))
     first = harness.pod("default/large-driver")
     harness.delete("default/large-driver", "default/old")
     harness.add(replace(first, uid="uid-green", name="large-green", scheduler="green"))
-    harness.add(replace(group("large", min_member=5), scheduler="green"))
-    harness.wait(5)
+    harness.wait(5, replace(group("large", min_member=5), scheduler="green"))
     assert harness.bound() == ["default/small-driver"]
 
 
@@ -80,8 +77,7 @@ def test_a_place_that_went_with_a_pod_to_another_gang_is_not_given_up_by_the_for
     harness = Harness.settled(node("n0", cpu=2), group("b", min_member=2), *pods("b", 2, priority=5))
     harness.add(node("n1", cpu=4), group("a", min_member=1))
     harness.withhold = lambda effect: effect.node == "n1"
-    harness.add(*pods("a", 1, cpu=4))
-    harness.settle()
+    harness.settle(*pods("a", 1, cpu=4))
     assert harness.take_withheld()
     harness.delete("default/b-1")
     harness.inbox.append(BindRefused("uid-default/a-0", "n1", Refused.FORBIDDEN, "no"))
@@ -95,15 +91,13 @@ def test_a_place_is_given_up_if_the_refusal_comes_with_the_pods_move_to_another_
     """Regression: the former gang had it no more, and the new one had not taken it over yet."""
     harness = Harness.of(node(cpu=4), group("a", min_member=1), group("b", min_member=2))
     harness.withhold = lambda _: True
-    harness.add(*pods("a", 1, cpu=4))
-    harness.settle()
+    harness.settle(*pods("a", 1, cpu=4))
     assert harness.take_withheld()
     harness.change("default/a-0", declaration=Declaration(group="b"))
     harness.inbox.append(BindRefused("uid-default/a-0", "n1", why, "no"))
     harness.step()
     harness.withhold = lambda _: False
-    harness.add(group("c", min_member=1), *pods("c", 1, cpu=4))
-    harness.settle()
+    harness.settle(group("c", min_member=1), *pods("c", 1, cpu=4))
     assert harness.bound() == ["default/c-0"]
 
 
@@ -112,8 +106,7 @@ def test_a_place_is_given_up_if_the_refusal_comes_before_its_gang_has_started_an
     """Regression: the state was built anew while a binding was on its way."""
     harness = Harness.of(node(cpu=4))
     harness.withhold = lambda _: True
-    harness.add(group("a", min_member=2), *pods("a", 2, cpu=2))
-    harness.settle()
+    harness.settle(group("a", min_member=2), *pods("a", 2, cpu=2))
     assert len(harness.take_withheld()) == 2
     real, fails = Cluster.set_node, [True]
 
@@ -128,8 +121,7 @@ def test_a_place_is_given_up_if_the_refusal_comes_before_its_gang_has_started_an
     harness.inbox += [BindRefused(f"uid-default/a-{at}", "n1", Refused.UNAVAILABLE, "no") for at in range(2)]
     harness.delete("default/a-1")
     harness.withhold = lambda _: False
-    harness.add(group("c", min_member=1), *pods("c", 1, cpu=4))
-    harness.settle()
+    harness.settle(group("c", min_member=1), *pods("c", 1, cpu=4))
     assert harness.bound() == ["default/c-0"]
 
 
@@ -138,13 +130,11 @@ def test_a_binding_of_a_pod_that_ended_unbound_is_forgotten_with_it(monkeypatch)
     """Regression: what was remembered of it made a later fault in another gang end the process."""
     harness = Harness.of(node(cpu=4))
     harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no", 100.0)
-    harness.add(pod("p", group="", cpu=1))
-    harness.settle()
+    harness.settle(pod("p", group="", cpu=1))
     harness.change("default/p", phase=PodPhase.FAILED)
     harness.settle()
     failing(monkeypatch, "d")
-    harness.add(group("d", min_member=1), *pods("d", 1))
-    harness.settle()
+    harness.settle(group("d", min_member=1), *pods("d", 1))
     assert [type(found).__name__ for found in harness.machine.take_faults()] == ["Fault"]
 
 
@@ -158,11 +148,9 @@ def test_room_that_a_gang_gives_up_at_its_turn_is_offered_to_one_that_was_refuse
     harness.refuse_bind = lambda effect: (
         BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no", 1e3) if effect.name.startswith("y") else None
     )
-    harness.add(group("y", min_member=2, max_schedule_time_s=1e5), *pods("y", 2, cpu=3))
-    harness.settle()
+    harness.settle(group("y", min_member=2, max_schedule_time_s=1e5), *pods("y", 2, cpu=3))
     harness.delete("default/x-1", "default/y-0")
-    harness.add(*pods("x", 1, first=2, cpu=7, priority=10))
-    harness.settle()
+    harness.settle(*pods("x", 1, first=2, cpu=7, priority=10))
     assert harness.bound() == ["default/x-0", "default/x-2"]
 
 
@@ -189,8 +177,7 @@ def test_a_record_is_not_written_to_a_podgroup_that_has_taken_the_place_of_its_o
     for at in range(30):
         harness.add(group(f"z{at}", min_member=2), *pods(f"z{at}", 2, priority=5))
     harness.add(group("a", min_member=2, max_schedule_time_s=20.0, timeout_policy=TimeoutPolicy.FAIL))
-    harness.add(*pods("a", 2, cpu=50))
-    harness.settle()
+    harness.settle(*pods("a", 2, cpu=50))
     harness.run_pods()
     harness.wait(10)
     harness.refuse_status = lambda effect: (
@@ -218,8 +205,7 @@ def test_a_group_whose_rollback_fails_too_still_hears_that_its_status_was_not_wr
     harness.refuse_bind = lambda effect: (
         None if effect.name == "a-0" else BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no")
     )
-    harness.add(group("a", min_member=2), *pods("a", 2, owner=SET))
-    harness.settle()
+    harness.settle(group("a", min_member=2), *pods("a", 2, owner=SET))
     failing(monkeypatch, "a")
     monkeypatch.setattr(rollback, "go_on", lambda *_: 1 / 0)
     refusals = [True] * 4

@@ -30,8 +30,7 @@ def contest(
         fields = {"created": 1.0 if name == "first" else 2.0} | spec
         members = pods(name, 2, priority=fields.pop("member_priority", 0))
         harness.add(group(name, min_member=2, **fields), *members)
-    harness.add(node(cpu=2))
-    harness.settle()
+    harness.settle(node(cpu=2))
     (bound,) = {name.split("/")[1].rsplit("-", 1)[0] for name in harness.bound()}
     return bound
 
@@ -73,27 +72,23 @@ def test_a_priority_class_that_changes_its_value_changes_the_order():
     harness = Harness()
     harness.machine.handle([PriorityClassSeen("c", PriorityClass(1))], harness.now)
     harness.add(group("a", min_member=2, priority_class="c"), *pods("a", 2))
-    harness.add(group("b", min_member=2, priority=5, created=9.0), *pods("b", 2))
-    harness.settle()
+    harness.settle(group("b", min_member=2, priority=5, created=9.0), *pods("b", 2))
     harness.machine.handle([PriorityClassSeen("c", PriorityClass(6))], harness.now)
-    harness.add(node(cpu=2))
-    harness.settle()
+    harness.settle(node(cpu=2))
     assert len(harness.bound("default/a-")) == 2
 
 
 def test_quorums_of_all_come_before_members_above_the_minimum():
     harness = Harness.of(group("a", min_member=2, created=1.0, priority=9), *pods("a", 4))
     harness.add(group("b", min_member=2, created=2.0), *pods("b", 4))
-    harness.add(node(cpu=5))
-    harness.settle()
+    harness.settle(node(cpu=5))
     assert harness.bound("default/a-") == ["default/a-0", "default/a-1", "default/a-2"]
     assert harness.bound("default/b-") == ["default/b-0", "default/b-1"]
 
 
 def test_a_group_that_can_never_fit_is_told_so_and_delays_nobody():
     harness = Harness.of(group("big", min_member=9, priority=9, max_schedule_time_s=3600.0), *pods("big", 9))
-    harness.add(group("small", min_member=2), *pods("small", 2), node(cpu=8))
-    harness.wait(1)
+    harness.wait(1, group("small", min_member=2), *pods("small", 2), node(cpu=8))
     assert len(harness.bound("default/small-")) == 2
     condition = harness.condition("default/big")
     assert condition.reason == "NeverFits"
@@ -110,8 +105,7 @@ def test_who_has_left_the_queue_is_not_ahead_any_more():
     harness.wait(2)
     assert "Ahead of it: default/a" in harness.condition("default/b").message
     harness.delete("default/a-0", "default/a-1")
-    harness.add(node(cpu=1))
-    harness.wait(40)
+    harness.wait(40, node(cpu=1))
     assert "Ahead" not in harness.condition("default/b").message
 
 
@@ -132,13 +126,10 @@ def test_a_refusal_holds_in_a_call_only_until_something_is_placed():
 def test_waiting_raises_a_group_above_a_higher_priority_step_by_step_and_preempts_nobody():
     harness = Harness(Policy(aging=Aging(every_s=60.0, by=10, most=25)))
     harness.put_class("high", 30)
-    harness.add(node(cpu=1), pod("p", group="", owner=None, priority=5))
-    harness.settle()
-    harness.add(group("old", min_member=1, priority=0, max_schedule_time_s=9999.0), pod("old-0", group="old"))
-    harness.wait(130)
+    harness.settle(node(cpu=1), pod("p", group="", owner=None, priority=5))
+    harness.wait(130, group("old", min_member=1, priority=0, max_schedule_time_s=9999.0), pod("old-0", group="old"))
     assert harness.machine.assessments[key("old")].aged == 20
-    harness.add(group("new", min_member=1, priority=15), pod("new-0", group="new"))
-    harness.wait(5)
+    harness.wait(5, group("new", min_member=1, priority=15), pod("new-0", group="new"))
     assert harness.evicted == []
     harness.delete("default/p")
     harness.settle()

@@ -26,15 +26,13 @@ def waiting_to_be_sent(*nodes, count=3, **spec) -> Harness:
     """A group of three whose bindings wait in the queue."""
     harness = Harness()
     harness.withhold = lambda _: True
-    harness.add(*(nodes or (node("n1", cpu=3),)), group("a", min_member=count, **spec), *pods("a", count, owner=SET))
-    harness.settle()
+    harness.settle(*(nodes or (node("n1", cpu=3),)), group("a", min_member=count, **spec), *pods("a", count, owner=SET))
     return harness
 
 
 def test_a_pod_of_another_scheduler_that_lands_first_withdraws_the_place_it_took():
     harness = waiting_to_be_sent()
-    harness.add(foreign("thief", node="n1"))
-    harness.settle()
+    harness.settle(foreign("thief", node="n1"))
     harness.withhold = lambda _: False
     harness.send_withheld()
     harness.wait(2)
@@ -47,8 +45,7 @@ def test_a_pod_of_another_scheduler_that_lands_first_withdraws_the_place_it_took
 
 def test_a_member_that_lost_its_place_is_placed_elsewhere_at_once():
     harness = waiting_to_be_sent(node("n1", cpu=3), node("n2", cpu=1))
-    harness.add(foreign("thief", node="n1"))
-    harness.settle()
+    harness.settle(foreign("thief", node="n1"))
     harness.withhold = lambda _: False
     harness.send_withheld()
     harness.settle()
@@ -66,8 +63,7 @@ def test_a_member_that_lost_its_place_is_placed_elsewhere_at_once():
 )
 def test_a_node_that_becomes_worse_before_the_bindings_are_sent_is_not_used(worse):
     harness = waiting_to_be_sent()
-    harness.add(worse)
-    harness.settle()
+    harness.settle(worse)
     harness.send_withheld()
     harness.settle()
     assert harness.bound() == []
@@ -76,10 +72,8 @@ def test_a_node_that_becomes_worse_before_the_bindings_are_sent_is_not_used(wors
 def test_a_host_port_taken_by_somebody_else_withdraws_the_binding():
     harness = Harness()
     harness.withhold = lambda _: True
-    harness.add(node("n1", cpu=9), group("a", min_member=1), pod("a-0", host_ports=[80]))
-    harness.settle()
-    harness.add(foreign("thief", node="n1", host_ports=[80]))
-    harness.settle()
+    harness.settle(node("n1", cpu=9), group("a", min_member=1), pod("a-0", host_ports=[80]))
+    harness.settle(foreign("thief", node="n1", host_ports=[80]))
     assert any(isinstance(effect, WithdrawBinding) for effect in harness.effects)
     harness.send_withheld()
     harness.settle()
@@ -90,16 +84,14 @@ def test_a_binding_that_had_been_sent_stands_and_the_kubelets_refusal_is_a_loss_
     harness = Harness.settled(node("n1", cpu=3), node("n2", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
     assert {found.node for found in harness.pods.values()} == {"n1"}
     harness.add(replace(harness.pod("default/a-1"), phase=PodPhase.FAILED, rejected=True))
-    harness.add(pod("a-3", owner=SET))
-    harness.settle()
+    harness.settle(pod("a-3", owner=SET))
     assert harness.pod("default/a-3").node == "n2", "the node that refused is left alone for a while"
 
 
 def test_a_rejected_member_goes_back_to_the_same_node_after_a_pause_if_there_is_no_other():
     harness = Harness.settled(node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
     harness.add(replace(harness.pod("default/a-1"), phase=PodPhase.FAILED, rejected=True))
-    harness.add(pod("a-3", owner=SET))
-    harness.settle()
+    harness.settle(pod("a-3", owner=SET))
     assert harness.pod("default/a-3").node == ""
     harness.wait(11)
     assert harness.pod("default/a-3").node == "n1"
@@ -109,10 +101,8 @@ def test_a_rejected_member_goes_back_to_the_same_node_after_a_pause_if_there_is_
 def test_a_rejection_before_the_quorum_is_bound_is_a_failure_of_its_binding():
     harness = Harness()
     harness.withhold = lambda effect: effect.name == "a-2"
-    harness.add(node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
-    harness.settle()
-    harness.add(replace(harness.pod("default/a-1"), phase=PodPhase.FAILED, rejected=True))
-    harness.settle()
+    harness.settle(node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
+    harness.settle(replace(harness.pod("default/a-1"), phase=PodPhase.FAILED, rejected=True))
     harness.withhold = lambda _: False
     harness.send_withheld()
     harness.wait(25)
@@ -125,16 +115,14 @@ def test_a_rejection_before_the_quorum_is_bound_is_a_failure_of_its_binding():
 @pytest.mark.parametrize(("priority", "bound"), [(0, 2), (5, 2), (6, 3)])
 def test_room_kept_for_a_nominated_pod_of_equal_or_higher_priority_is_not_taken(priority, bound):
     harness = Harness.of(node("n1", cpu=3), foreign("heir", nominated_node="n1", priority=5))
-    harness.add(group("a", min_member=2, priority=priority), *pods("a", 3))
-    harness.settle()
+    harness.settle(group("a", min_member=2, priority=priority), *pods("a", 3))
     assert len(harness.bound("default/a-")) == bound
 
 
 @pytest.mark.parametrize("end", ["withdrawn", "bound elsewhere", "gone"])
 def test_a_nominated_pod_that_needs_its_room_no_more_leaves_it(end):
     harness = Harness.of(node("n1", cpu=3), foreign("heir", nominated_node="n1"))
-    harness.add(group("a", min_member=3, priority=0), *pods("a", 3))
-    harness.settle()
+    harness.settle(group("a", min_member=3, priority=0), *pods("a", 3))
     assert harness.bound("default/a-") == []
     if end == "gone":
         harness.delete("default/heir")
@@ -151,8 +139,7 @@ def test_a_zone_that_a_nominated_pod_wants_alone_is_left_to_it_for_as_long_as_it
     shuns = PodTerm(topology_key="zone", selector=(), namespaces=(), namespace_selector=no_team)
     harness = Harness.of(node("n1", cpu=0, labels={"zone": "a"}), node("n2", cpu=3, labels={"zone": "a"}))
     harness.add(foreign("heir", cpu=None, nominated_node="n1", priority=5, anti_affinity=[shuns]))
-    harness.add(group("a", min_member=3, priority=5), *pods("a", 3))
-    harness.wait(5)
+    harness.wait(5, group("a", min_member=3, priority=5), *pods("a", 3))
     assert harness.bound("default/a-") == []
     assert "anti-affinity" in harness.condition("default/a").message
     match end:
@@ -171,8 +158,7 @@ def test_a_zone_that_a_nominated_pod_wants_alone_is_left_to_it_for_as_long_as_it
 def test_groups_of_different_priority_in_one_pass_heed_different_nominations():
     harness = Harness.of(node("n1", cpu=4), foreign("heir", nominated_node="n1", priority=5))
     harness.add(group("low", min_member=2, priority=1), *pods("low", 2))
-    harness.add(group("high", min_member=2, priority=9), *pods("high", 2))
-    harness.settle()
+    harness.settle(group("high", min_member=2, priority=9), *pods("high", 2))
     assert len(harness.bound("default/high-")) == 2
     assert harness.bound("default/low-") == [], "one place is kept for the heir"
 
@@ -183,10 +169,8 @@ def waiting_for_a_kept_node(*, cpu=3, **high) -> Harness:
     """
     harness = Harness.of(node("n1", cpu=1), node("n2", cpu=3), foreign("there", cpu=3, node="n2"))
     harness.add(foreign("heir", cpu=3, nominated_node="n2", priority=5))
-    harness.add(group("high", min_member=1, **high), pod("high-0", group="high"), pod("high-1", group="high", cpu=3))
-    harness.settle()
-    harness.add(group("low", min_member=1, priority=0), pod("low-0", group="low", cpu=cpu))
-    harness.settle()
+    harness.settle(group("high", min_member=1, **high), pod("high-0", group="high"), pod("high-1", group="high", cpu=3))
+    harness.settle(group("low", min_member=1, priority=0), pod("low-0", group="low", cpu=cpu))
     assert harness.bound() == ["default/high-0", "default/there"]
     return harness
 
@@ -211,8 +195,7 @@ def test_one_refused_in_the_same_pass_as_one_of_higher_priority_does_not_stand_f
         group("high", min_member=1, priority=9), pod("high-0", group="high"), pod("high-1", group="high", cpu=3)
     )
     harness.add(group("leaver", min_member=1, priority=9), pod("leaver-0", group="leaver", cpu=3))
-    harness.add(group("low", min_member=1, priority=0), pod("low-0", group="low", cpu=3))
-    harness.settle()
+    harness.settle(group("low", min_member=1, priority=0), pod("low-0", group="low", cpu=3))
     harness.add(foreign("heir", cpu=3, nominated_node="n2", priority=5))
     harness.delete("default/leaver-0")
     harness.settle()
@@ -226,8 +209,7 @@ def test_who_waits_is_tried_again_when_the_value_of_its_priority_class_grows_bey
     harness = Harness()
     harness.report(PriorityClassSeen("c", PriorityClass(1)))
     harness.add(node("n1", cpu=3), foreign("heir", nominated_node="n1", priority=5))
-    harness.add(group("a", min_member=3, priority_class="c"), *pods("a", 3))
-    harness.settle()
+    harness.settle(group("a", min_member=3, priority_class="c"), *pods("a", 3))
     assert harness.bound() == []
     harness.report(PriorityClassSeen("c", PriorityClass(9)))
     harness.settle()
@@ -249,8 +231,7 @@ def test_a_pod_of_ours_that_somebody_else_binds_is_told():
 def test_our_own_bindings_are_no_rivals():
     harness = Harness.waited(20, node("n1", cpu=4))
     harness.lose_answer = lambda effect: effect.name == "a-1"
-    harness.add(group("a", min_member=3), *pods("a", 3), foreign("b"))
-    harness.wait(20)
+    harness.wait(20, group("a", min_member=3), *pods("a", 3), foreign("b"))
     harness.change("default/b", node="n1")
     harness.restart()
     harness.wait(20)
@@ -274,10 +255,8 @@ def test_a_standby_keeps_nothing_of_what_has_gone():
 def test_a_standby_that_becomes_the_leader_decides_on_everything_it_has_seen():
     harness = Harness()
     harness.inbox = []
-    harness.add(node("n1", cpu=3), group("a", min_member=3), *pods("a", 2))
-    harness.settle()
-    harness.add(pod("a-9"))
-    harness.settle()
+    harness.settle(node("n1", cpu=3), group("a", min_member=3), *pods("a", 2))
+    harness.settle(pod("a-9"))
     assert harness.effects == []
     harness.inbox = [Synced()]
     harness.settle()
@@ -290,8 +269,7 @@ def test_a_nominated_pod_that_is_labelled_otherwise_wakes_whom_it_kept_out():
     apart = PodTerm("kubernetes.io/hostname", (Requirement("app", "In", ("x",)),), ("default",))
     harness.add(node("n1", cpu=3, labels={"kubernetes.io/hostname": "n1"}))
     harness.add(foreign("heir", nominated_node="n1", priority=5, labels={"app": "x"}))
-    harness.add(group(min_member=1), pod("a-0", anti_affinity=[apart]))
-    harness.wait(3)
+    harness.wait(3, group(min_member=1), pod("a-0", anti_affinity=[apart]))
     assert harness.bound() == []
     harness.change("default/heir", labels=(("app", "y"),))
     harness.wait(3)

@@ -31,8 +31,7 @@ def names(harness: Harness) -> list[str]:
 @pytest.mark.without("restarts", "leaderless", why="a new leader tells anew or not at all")
 def test_by_default_two_owners_are_flagged_once_and_all_members_bound():
     harness = cluster(min_member=4)
-    harness.add(*blue(2), *green(2))
-    harness.wait(100)
+    harness.wait(100, *blue(2), *green(2))
     harness.change("default/a-10", labels=(("late", "yes"),))
     harness.wait(100)
     assert len(harness.bound()) == 4
@@ -43,27 +42,22 @@ def test_by_default_two_owners_are_flagged_once_and_all_members_bound():
 
 def test_an_owner_made_again_under_its_name_takes_over_and_is_not_flagged():
     harness = cluster()
-    harness.add(*blue(2))
-    harness.wait(5)
+    harness.wait(5, *blue(2))
     harness.delete("default/a-0")
     again = Owner(kind="StatefulSet", name="blue", uid="3", api_group="apps")
-    harness.add(*pods("a", 1, owner=again))
-    harness.wait(5)
+    harness.wait(5, *pods("a", 1, owner=again))
     harness.delete("default/a-1")
-    harness.add(*pods("a", 1, first=1, owner=again))
-    harness.wait(5)
+    harness.wait(5, *pods("a", 1, first=1, owner=again))
     assert names(harness) == ["a-0", "a-1"]
     assert harness.events("SeveralOwners") == []
 
 
 def test_the_name_is_free_for_another_owner_once_the_run_has_ended():
     harness = cluster()
-    harness.add(*blue(2))
-    harness.wait(5)
+    harness.wait(5, *blue(2))
     harness.run_pods(PodPhase.SUCCEEDED)
     harness.wait(5)
     assert harness.status("default/a").phase == "Succeeded"
-    harness.add(*green(2))
-    harness.wait(5)
+    harness.wait(5, *green(2))
     assert harness.status("default/a").phase == "Scheduled"
     assert harness.events("SeveralOwners") == []

@@ -21,8 +21,7 @@ def harness() -> Harness:
     """A GPU group of two and a CPU group of two that find no room on full nodes."""
     harness = Harness.of(node("cpu", cpu=4, labels={"disk": "hdd"}), node("gpu", cpu=8, gpu=2))
     harness.add(pod("busy-0", cpu=3, group="", node="cpu"), pod("busy-1", cpu=1, group="", node="cpu"))
-    harness.add(pod("busy-gpu", cpu=7, gpu=2, group="", node="gpu"))
-    harness.settle()
+    harness.settle(pod("busy-gpu", cpu=7, gpu=2, group="", node="gpu"))
     harness.add(group("g", min_member=2, max_schedule_time_s=9999.0), *pods("g", 2, gpu=1))
     harness.add(
         group("c", min_member=2, max_schedule_time_s=9999.0), *pods("c", 2, cpu=2, node_selector={"disk": "hdd"})
@@ -72,16 +71,14 @@ def test_a_cpu_group_that_only_another_node_accepts_is_not_planned_again_when_a_
     ],
 )
 def test_what_cannot_help_wakes_nobody(harness, newcomer):
-    harness.add(newcomer)
-    harness.wait(5)
+    harness.wait(5, newcomer)
     assert tried(harness) == 2
 
 
 @pytest.mark.parametrize(("cpu", "bound", "refusals"), [(8, 2, 2), (6, 0, 3), (5, 0, 2)])
 @pytest.mark.without("restarts", "standbys", "leaderless", why="counts what one leader does")
 def test_a_node_that_grows_helps_if_one_more_member_fits(harness, cpu, bound, refusals):
-    harness.add(node("cpu", cpu=cpu, labels={"disk": "hdd"}))
-    harness.settle()
+    harness.settle(node("cpu", cpu=cpu, labels={"disk": "hdd"}))
     assert len(harness.bound("default/c-")) == bound
     assert tried(harness) == refusals
 
@@ -92,27 +89,22 @@ def test_a_taint_that_is_lifted_a_cordon_that_ends_and_a_label_that_comes_help(h
         (node("u", labels={"disk": "hdd"}, unschedulable=True), node("u", labels={"disk": "hdd"})),
         (node("v"), node("v", labels={"disk": "hdd"})),
     ):
-        harness.add(before)
-        harness.settle()
+        harness.settle(before)
         assert harness.bound("default/c-") == []
-        harness.add(after)
-        harness.settle()
+        harness.settle(after)
         assert len(harness.bound("default/c-")) == 2
         harness.delete("default/c-0", "default/c-1")
         harness.settle()
         # In any other order of events, the pods would be bound before the node is cordoned.
-        harness.add(replace(after, unschedulable=True))
-        harness.settle()
-        harness.add(*pods("c", 2, cpu=2, node_selector={"disk": "hdd"}))
-        harness.settle()
+        harness.settle(replace(after, unschedulable=True))
+        harness.settle(*pods("c", 2, cpu=2, node_selector={"disk": "hdd"}))
 
 
 @pytest.mark.parametrize("happens", ["its pod goes", "members are relabelled out of its reach"])
 def test_anti_affinity_that_leaves_wakes_who_was_kept_out_by_it(happens):
     term = PodTerm("host", (Requirement("app", "In", ("x",)),), namespaces=("default",))
     harness = Harness.of(node(labels={"host": "h"}), pod("keeper", group="", node="n1", anti_affinity=[term]))
-    harness.add(group("a", min_member=2, max_schedule_time_s=9999.0), *pods("a", 2, labels={"app": "x"}))
-    harness.wait(5)
+    harness.wait(5, group("a", min_member=2, max_schedule_time_s=9999.0), *pods("a", 2, labels={"app": "x"}))
     assert harness.bound("default/a-") == []
     assert "closed by the anti-affinity of pods in the same " in harness.condition("default/a").message
     if happens == "its pod goes":
@@ -127,8 +119,7 @@ def test_anti_affinity_that_leaves_wakes_who_was_kept_out_by_it(happens):
 def test_a_resource_that_no_node_had_wakes_who_asked_for_it_when_it_appears():
     harness = Harness.waited(5, node("n1"), group("a", min_member=1, max_schedule_time_s=9999.0), *pods("a", 1, gpu=1))
     assert harness.bound() == []
-    harness.add(node("n1", extra={GPU: 1}))
-    harness.settle()
+    harness.settle(node("n1", extra={GPU: 1}))
     assert len(harness.bound()) == 1
 
 

@@ -53,11 +53,9 @@ def test_pods_may_be_created_for_a_group_that_has_none_and_no_room_is_held_for_i
 
 def test_the_phase_follows_the_gang_from_its_first_pod_to_its_end_and_a_new_run_begins_with_inqueue():
     harness = Harness.settled(empty())
-    harness.add(*members(2))
-    harness.wait(2)
+    harness.wait(2, *members(2))
     assert (phase(harness), harness.bound()) == ("Inqueue", [])
-    harness.add(node())
-    harness.wait(2)
+    harness.wait(2, node())
     assert (phase(harness), len(harness.bound())) == ("Running", 2)
     harness.run_pods()
     harness.wait(2)
@@ -68,8 +66,7 @@ def test_the_phase_follows_the_gang_from_its_first_pod_to_its_end_and_a_new_run_
     harness.delete("default/g-0", "default/g-1")
     harness.wait(60)
     assert phase(harness) == "Completed"
-    harness.add(*(replace(each, uid=f"{each.uid}-2", created=harness.now) for each in members(1)))
-    harness.wait(2)
+    harness.wait(2, *(replace(each, uid=f"{each.uid}-2", created=harness.now) for each in members(1)))
     assert phase(harness) == "Inqueue"
     assert writes(harness) == ["Inqueue", "Running", "Completed", "Inqueue"]
 
@@ -81,8 +78,7 @@ def test_members_that_are_lost_may_be_created_again():
     harness.delete("default/g-0")
     harness.wait(5)
     assert phase(harness) == "Inqueue"
-    harness.add(*members(1, first=5))
-    harness.wait(5)
+    harness.wait(5, *members(1, first=5))
     assert phase(harness) == "Running"
     harness.delete("default/g-1", "default/g-5")
     harness.wait(5)
@@ -103,11 +99,9 @@ def test_a_phase_that_somebody_else_wrote_stays(seen):
 
 def test_a_phase_that_is_taken_over_is_left_alone_until_it_is_empty_again():
     harness = Harness.settled(node(), empty())
-    harness.add(empty(phase=SeenPhase("Pending")), *members(2))
-    harness.wait(600)
+    harness.wait(600, empty(phase=SeenPhase("Pending")), *members(2))
     assert phase(harness) == "Pending"
-    harness.add(empty())
-    harness.wait(2)
+    harness.wait(2, empty())
     assert phase(harness) == "Running"
 
 
@@ -116,8 +110,7 @@ def test_a_writer_that_was_first_and_is_not_seen_yet_is_tried_again_ever_less_of
     """The API server refuses the write, as it does when Volcano's leader wrote first; after an hour it accepts."""
     harness = Harness()
     harness.refuse_phase = lambda _: True
-    harness.add(empty())
-    harness.wait(29)
+    harness.wait(29, empty())
     assert len(writes(harness)) == 1
     harness.wait(2)
     assert len(writes(harness)) == 2
@@ -135,10 +128,8 @@ def test_a_writer_that_was_first_and_is_not_seen_yet_is_tried_again_ever_less_of
 def test_an_object_in_the_place_of_another_whose_deletion_was_not_seen_does_not_wait_for_the_pause_of_that():
     harness = Harness()
     harness.refuse_phase = lambda effect: effect.uid != "another"
-    harness.add(empty())
-    harness.wait(1)
-    harness.add(empty(uid="another"))
-    harness.settle()
+    harness.wait(1, empty())
+    harness.settle(empty(uid="another"))
     assert phase(harness) == "Inqueue"
 
 
@@ -155,8 +146,7 @@ def test_nothing_is_decided_of_a_gang_that_has_not_been_brought_up_to_date_since
 def test_nothing_is_written_while_the_objects_cannot_be_read():
     harness = Harness()
     harness.refuse_phase = lambda _: True
-    harness.add(empty())
-    harness.settle()
+    harness.settle(empty())
     harness.report(ForeignGroupsHidden("volcano", "why"))
     harness.settle()
     before = len(writes(harness))
@@ -172,8 +162,7 @@ def test_nothing_is_written_while_the_objects_cannot_be_read():
 def test_lists_of_other_kinds_take_nothing_away_and_of_its_own_what_is_gone():
     harness = Harness()
     harness.refuse_phase = lambda _: True
-    harness.add(empty())
-    harness.settle()
+    harness.settle(empty())
     harness.report(ForeignGroupsReplaced("kai", ()))
     harness.wait(31)
     assert len(writes(harness)) == 2
@@ -184,8 +173,7 @@ def test_lists_of_other_kinds_take_nothing_away_and_of_its_own_what_is_gone():
 
 def test_an_object_of_another_namespace_than_the_only_one_is_left_alone():
     harness = Harness(Policy(namespace="other"))
-    harness.add(empty())
-    harness.wait(60)
+    harness.wait(60, empty())
     assert writes(harness) == []
 
 

@@ -48,8 +48,7 @@ def test_a_binding_without_an_answer_beside_held_places_leaves_the_machine_at_re
     """Places are held, the driver's binding waits in the shell, and maxScheduleTime passes: no deadline is due then."""
     harness = Harness()
     harness.withhold = lambda _: True
-    harness.add(node("n1", cpu=9), app(), pod("driver", role="driver"))
-    harness.wait(TIME_S + 5)
+    harness.wait(TIME_S + 5, node("n1", cpu=9), app(), pod("driver", role="driver"))
     harness.withhold = lambda _: False
     harness.send_withheld()
     harness.wait(5)
@@ -65,8 +64,7 @@ def test_who_is_bound_stays_after_the_time_is_over_under_on_degraded_restart():
     harness.wait(5)
     assert not harness.evicted
     assert harness.condition("default/a", "Degraded").reason == "MembersMissing"
-    harness.add(*workers(4))
-    harness.settle()
+    harness.settle(*workers(4))
     assert harness.status("default/a").phase == "Scheduled"
 
 
@@ -81,11 +79,9 @@ def spark(kind: str, *, executors: int = 4, name: str = "app-driver", **fields: 
 def two_drivers(*, restarted: bool = False) -> Harness:
     """An application with four places reserved, and a second driver of the same name that asks for five."""
     harness = Harness(Policy(default_max_schedule_time_s=TIME_S))
-    harness.add(node("n1", cpu=9), spark("driver", owner=SET))
-    harness.settle()
+    harness.settle(node("n1", cpu=9), spark("driver", owner=SET))
     assert harness.bound() == ["default/app-driver"]
-    harness.add(*pods("", 9), spark("driver", executors=5, name="second"))
-    harness.wait(5)
+    harness.wait(5, *pods("", 9), spark("driver", executors=5, name="second"))
     if restarted:
         harness.restart()
     harness.wait(50)
@@ -100,8 +96,7 @@ def test_a_contradiction_takes_no_places_away(restarted):
     assert not harness.evicted
     assert harness.condition("default/app").reason == "Contradiction"
     harness.delete("default/second")
-    harness.add(*(spark("executor", name=f"exec-{number}") for number in range(4)))
-    harness.settle()
+    harness.settle(*(spark("executor", name=f"exec-{number}") for number in range(4)))
     assert len(harness.bound("default/exec")) == 4
     assert harness.status("default/app").phase == "Scheduled"
 
@@ -123,11 +118,9 @@ def test_places_are_held_again_when_there_is_room_though_an_undo_had_to_leave_wh
     harness.delete_node("n2" if harness.pod("default/driver").node == "n1" else "n1")
     harness.wait(40)
     assert harness.condition("default/a", "Degraded").reason == "PartlyBound"
-    harness.add(node("n3", cpu=8))
-    harness.wait(40)
+    harness.wait(40, node("n3", cpu=8))
     assert len(harness.gang("default/a").operations.placeholders()) == 4
-    harness.add(*workers(4))
-    harness.settle()
+    harness.settle(*workers(4))
     assert harness.status("default/a").phase == "Scheduled"
 
 
@@ -139,8 +132,7 @@ def test_a_new_leader_that_can_evict_nobody_holds_places_again_as_soon_as_there_
     harness.wait(40)
     harness.restart()
     harness.settle()
-    harness.add(node("n3", cpu=8))
-    harness.settle()
+    harness.settle(node("n3", cpu=8))
     assert len(harness.gang("default/a").operations.placeholders()) == 4
 
 
@@ -154,19 +146,15 @@ def test_who_waits_for_its_turn_may_be_helped_and_called_at_once():
     harness.now += 100
     harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no", 100)
     harness.add(node("n1", cpu=2, labels=POOL), group("b", min_member=2, created=50.0))
-    harness.add(*pods("b", 2, node_selector=POOL), pod("b-2", group="b", cpu=5, node_selector=POOL, created=1.0))
-    harness.wait(1)
-    harness.add(group("a", min_member=2, created=10.0), *pods("a", 2, cpu=3, node_selector=POOL))
-    harness.wait(1)
+    harness.wait(1, *pods("b", 2, node_selector=POOL), pod("b-2", group="b", cpu=5, node_selector=POOL, created=1.0))
+    harness.wait(1, group("a", min_member=2, created=10.0), *pods("a", 2, cpu=3, node_selector=POOL))
     harness.delete_node("n1")
     harness.add(node("n2", cpu=4, labels=POOL), node("n3", cpu=3, labels=POOL))
-    harness.add(pod("old", group="", cpu=3, node="n3"))
-    harness.wait(1)
+    harness.wait(1, pod("old", group="", cpu=3, node="n3"))
     assert str(harness.gang("default/b").wait.behind) == "default/a"
     harness.refuse_bind = lambda _: None
     harness.delete("default/a-0")
-    harness.add(node("n4", cpu=16, labels=POOL))
-    harness.settle()
+    harness.settle(node("n4", cpu=16, labels=POOL))
     assert len(harness.bound("default/b")) == 3
 
 
@@ -219,11 +207,9 @@ def test_a_restart_holds_the_places_beside_a_member_that_has_taken_one_on_the_sa
     moves there.
     """
     harness = holding()
-    harness.add(*workers(1))
-    harness.wait(2)
+    harness.wait(2, *workers(1))
     before = sorted(binding.node for binding in harness.gang("default/a").operations.placeholders())
-    harness.add(node("n3", cpu=10), pod("other", group="", cpu=8, node="n3"))
-    harness.wait(2)
+    harness.wait(2, node("n3", cpu=10), pod("other", group="", cpu=8, node="n3"))
     harness.restart()
     harness.wait(2)
     assert sorted(binding.node for binding in harness.gang("default/a").operations.placeholders()) == before
@@ -232,8 +218,7 @@ def test_a_restart_holds_the_places_beside_a_member_that_has_taken_one_on_the_sa
 def scheduled() -> Harness:
     """The application with all its members bound."""
     harness = holding()
-    harness.add(*workers(4))
-    harness.settle()
+    harness.settle(*workers(4))
     harness.run_pods()
     harness.wait(2)
     assert harness.status("default/a").phase == "Running"
@@ -246,8 +231,7 @@ def test_a_place_held_over_a_restart_for_a_scheduled_group_begins_no_quorum():
     harness.delete("default/worker-2")
     harness.wait(5)
     harness.restart()
-    harness.add(*workers(1, first=4))
-    harness.wait(5)
+    harness.wait(5, *workers(1, first=4))
     assert len(harness.bound()) == 5
     harness.delete_group("default/a")
     harness.delete("default/worker-0")
@@ -265,8 +249,7 @@ def test_a_restart_holds_no_place_again_whose_time_is_over():
         harness.restart()
         harness.wait(10)
         assert harness.gang("default/a").operations.placeholders() == []
-    harness.add(*workers(1, first=4))
-    harness.settle()
+    harness.settle(*workers(1, first=4))
     harness.delete("default/worker-4")
     harness.wait(1)
     assert len(harness.gang("default/a").operations.placeholders()) == 1, "the group has been whole in between"
@@ -275,15 +258,12 @@ def test_a_restart_holds_no_place_again_whose_time_is_over():
 def test_a_lost_place_is_held_elsewhere_though_a_member_that_fits_nowhere_waits():
     """Four places are held; a worker too large for every node arrives, and another node replaces one with places."""
     harness = holding()
-    harness.add(pod("giant", role="worker", cpu=64, owner=SET))
-    harness.wait(3)
+    harness.wait(3, pod("giant", role="worker", cpu=64, owner=SET))
     harness.delete_node("n2" if harness.pod("default/driver").node == "n1" else "n1")
-    harness.add(node("n3", cpu=4))
-    harness.wait(40)
+    harness.wait(40, node("n3", cpu=4))
     assert not harness.evicted
     assert len(harness.gang("default/a").operations.placeholders()) == 4
-    harness.add(*workers(4))
-    harness.settle()
+    harness.settle(*workers(4))
     assert harness.status("default/a").phase == "Scheduled"
 
 
@@ -328,8 +308,7 @@ def test_a_role_that_is_lost_while_nobody_looks_is_degraded_and_holds_no_further
 def test_members_with_gates_are_of_the_next_run_when_the_last_member_without_goes(restarted):
     harness = Harness()
     gated = [pod(f"worker-{number}", gated=True) for number in (1, 2)]
-    harness.add(node("n1", cpu=8), group("a", min_member=2), pod("first"), *gated)
-    harness.wait(2)
+    harness.wait(2, node("n1", cpu=8), group("a", min_member=2), pod("first"), *gated)
     harness.delete("default/first")
     harness.wait(2)
     if restarted:

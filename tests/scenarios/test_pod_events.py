@@ -35,8 +35,7 @@ def test_a_member_that_has_waited_for_five_seconds_has_one_event_with_its_groups
 
 def test_members_that_are_bound_within_five_seconds_have_none():
     harness = Harness.waited(3, group("a", min_member=2), *pods("a", 2), node(cpu=1))
-    harness.add(node("n2", cpu=1))
-    harness.wait(60)
+    harness.wait(60, node("n2", cpu=1))
     assert len(harness.bound()) == 2
     assert told(harness) == []
 
@@ -75,8 +74,7 @@ def test_of_too_many_waiting_pods_only_some_have_one():
     harness = Harness()
     for number in range(200):
         harness.add(group(f"g{number}", min_member=20, max_schedule_time_s=3600.0), *pods(f"g{number}", 20))
-    harness.add(node(cpu=2))
-    harness.wait(300)
+    harness.wait(300, node(cpu=2))
     assert PER_S * LONGEST_DELAY_S <= len(harness.emitted_on_pods) <= PER_S * (LONGEST_DELAY_S + 2)
     assert {event.action for event in harness.emitted_on_pods} == {ACTION}
     assert len(set(told(harness))) == len(harness.emitted_on_pods)

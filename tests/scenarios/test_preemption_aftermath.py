@@ -32,8 +32,7 @@ def test_a_group_preempts_once_the_delay_is_over():
 def test_room_that_an_autoscaler_adds_within_the_delay_spares_everybody():
     harness = cluster(node(cpu=4), *gang("low", 4), delay_s=60)
     assert victims(harness, *holder(4), wait_s=5) == []
-    harness.add(node("added", cpu=4))
-    harness.wait(120)
+    harness.wait(120, node("added", cpu=4))
     assert is_whole(harness, "high", 4)
     assert evicted(harness) == []
 
@@ -43,8 +42,7 @@ def test_a_group_is_protected_until_it_has_run_for_long_enough_and_twice_as_long
     harness = cluster(node(cpu=4), *gang("low", 4), min_runtime_s=100)
     for run, protected_s in enumerate((100, 200)):
         before = len(harness.evicted)
-        harness.add(*holder(4, name=f"high{run}"))
-        harness.wait(protected_s - 20)
+        harness.wait(protected_s - 20, *holder(4, name=f"high{run}"))
         assert len(harness.evicted) == before
         harness.wait(40)
         assert len(harness.evicted) == before + 4
@@ -53,8 +51,7 @@ def test_a_group_is_protected_until_it_has_run_for_long_enough_and_twice_as_long
         assert is_whole(harness, f"high{run}", 4)
         harness.delete(*harness.bound(f"default/high{run}-"))
         harness.delete_group(f"default/high{run}")
-        harness.add(*low_again(4 * (run + 1)))
-        harness.wait(2)
+        harness.wait(2, *low_again(4 * (run + 1)))
         assert is_whole(harness, "low", 4)
 
 
@@ -62,14 +59,12 @@ def test_a_group_is_protected_until_it_has_run_for_long_enough_and_twice_as_long
 def test_protection_ends_after_an_hour_however_often_a_group_was_preempted():
     harness = cluster(node(cpu=4), *gang("low", 4), min_runtime_s=1800)
     for run in range(3):
-        harness.add(*holder(4, name=f"high{run}"))
-        harness.wait(3700)
+        harness.wait(3700, *holder(4, name=f"high{run}"))
         assert len(harness.evicted) == 4 * (run + 1)
         end(harness)
         harness.delete(*harness.bound(f"default/high{run}-"))
         harness.delete_group(f"default/high{run}")
-        harness.add(*low_again(4 * (run + 1)))
-        harness.wait(2)
+        harness.wait(2, *low_again(4 * (run + 1)))
         assert is_whole(harness, "low", 4)
 
 
@@ -96,16 +91,13 @@ def test_who_was_preempted_comes_back_and_waits_behind_the_group():
     harness = cluster(node(cpu=4), *gang("low", 4))
     assert len(victims(harness, *holder(4))) == 4
     harness.delete("default/low-0", "default/low-1")
-    harness.add(*low_again(4, 2))
-    harness.wait(5)
+    harness.wait(5, *low_again(4, 2))
     assert not harness.bound("default/low-4")
     end(harness)
-    harness.add(*low_again(6, 2))
-    harness.wait(5)
+    harness.wait(5, *low_again(6, 2))
     assert is_whole(harness, "high", 4)
     assert not harness.bound("default/low-")
-    harness.add(node("n2", cpu=4))
-    harness.wait(5)
+    harness.wait(5, node("n2", cpu=4))
     assert is_whole(harness, "low", 4)
     assert len(harness.evicted) == 4
     assert record(harness, "low").preemptions == 1
@@ -113,12 +105,10 @@ def test_who_was_preempted_comes_back_and_waits_behind_the_group():
 
 def test_who_was_preempted_is_planned_elsewhere_at_once():
     harness = cluster(node("n1", cpu=4, labels={"big": "yes"}), *gang("low", 4))
-    harness.add(node("n2", cpu=4))
-    harness.settle()
+    harness.settle(node("n2", cpu=4))
     assert len(victims(harness, *holder(4, pods_with={"node_selector": {"big": "yes"}}))) == 4
     harness.delete(*harness.bound("default/low-"))
-    harness.add(*low_again(4))
-    harness.wait(5)
+    harness.wait(5, *low_again(4))
     assert {harness.pod(name).node for name in harness.bound("default/low-")} == {"n2"}
     assert {harness.pod(name).node for name in harness.bound("default/high-")} == {"n1"}
 
@@ -128,8 +118,7 @@ def test_small_groups_that_arrive_in_the_window_do_not_take_the_room():
     assert len(victims(harness, *holder(8))) == 8
     for at in range(8):
         harness.delete(f"default/low-{at}")
-        harness.add(*gang(f"small{at}", 1, priority=50))
-        harness.wait(1)
+        harness.wait(1, *gang(f"small{at}", 1, priority=50))
         assert not harness.bound("default/small")
     harness.wait(5)
     assert is_whole(harness, "high", 8)
@@ -139,8 +128,7 @@ def test_small_groups_that_arrive_in_the_window_do_not_take_the_room():
 def test_room_that_victims_will_leave_is_not_kept_twice():
     harness = cluster(node(cpu=8), *gang("low", 6))
     assert len(victims(harness, *holder(4))) == 6
-    harness.add(*gang("small", 2))
-    harness.wait(5)
+    harness.wait(5, *gang("small", 2))
     assert is_whole(harness, "small", 2)
     end(harness)
     assert is_whole(harness, "high", 4)
@@ -149,8 +137,7 @@ def test_room_that_victims_will_leave_is_not_kept_twice():
 def test_a_group_of_more_importance_than_the_holder_takes_what_it_needs():
     harness = cluster(node(cpu=8), *gang("low", 8))
     assert len(victims(harness, *holder(8))) == 8
-    harness.add(*gang("top", 8, priority=200))
-    harness.settle()
+    harness.settle(*gang("top", 8, priority=200))
     end(harness)
     assert is_whole(harness, "top", 8)
     assert not harness.bound("default/high-")
@@ -193,18 +180,15 @@ def test_on_degraded_does_not_act_while_a_group_is_preempted(on_degraded):
     harness.refuse_eviction = lambda effect: asked.append(effect.name)
     assert len(victims(harness, *holder(4))) == 4
     harness.delete("default/low-0")
-    harness.add(*low_again(4, 1))
-    harness.wait(10)
+    harness.wait(10, *low_again(4, 1))
     assert not harness.bound("default/low-4")
     assert sorted(asked) == names("low", range(4))
     end(harness)
     assert is_whole(harness, "high", 4)
-    harness.add(*low_again(5, 3))
-    harness.wait(60)
+    harness.wait(60, *low_again(5, 3))
     assert len(harness.evicted) == 4
     assert not harness.bound("default/low-")
-    harness.add(node("n2", cpu=4))
-    harness.wait(5)
+    harness.wait(5, node("n2", cpu=4))
     assert is_whole(harness, "low", 4)
 
 
@@ -221,8 +205,7 @@ def test_no_place_is_held_for_members_that_were_preempted(kind):
     race.make(4)
     harness.wait(5)
     assert not race.bound
-    harness.add(node("n2", cpu=4))
-    harness.wait(5)
+    harness.wait(5, node("n2", cpu=4))
     assert len(race.bound) == 4
 
 
@@ -240,17 +223,14 @@ def test_a_group_that_had_to_leave_says_so_until_it_is_complete_again():
             f"{' 4 pods are still leaving.' if leaves else ''}"
         )
         end(harness, wait_s=60)
-    harness.add(*low_again(4, count=3))
-    harness.wait(5)
+    harness.wait(5, *low_again(4, count=3))
     assert harness.condition("default/low").reason == "Preempted"
-    harness.add(*low_again(7, count=1))
-    harness.wait(5)
+    harness.wait(5, *low_again(7, count=1))
     assert harness.condition("default/low").reason == "Unschedulable"
     harness.delete(*harness.bound("default/high-"))
     harness.wait(5)
     assert is_whole(harness, "low", 4)
     harness.delete(*harness.bound("default/low-"))
     harness.wait(5)
-    harness.add(*low_again(8, count=1))
-    harness.wait(5)
+    harness.wait(5, *low_again(8, count=1))
     assert harness.condition("default/low").reason == "GangIncomplete"

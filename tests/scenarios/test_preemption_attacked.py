@@ -84,8 +84,7 @@ def test_a_plain_holder_that_vanishes_before_the_evictions_preempts_nobody():
     the holder is dropped before its plan ends: the gang is evicted in vain as soon as its status can be written."""
     harness = cluster(node("n1", cpu=4), *gang("low", 4))
     harness.refuse_status = unmarked("low")
-    harness.add(important("vip", cpu=4))
-    harness.wait(5)
+    harness.wait(5, important("vip", cpu=4))
     assert evicted(harness) == []
     harness.delete("default/vip")
     harness.wait(5)
@@ -100,8 +99,7 @@ def test_a_group_with_podgroup_gone_starves_no_holder_though_others_could_leave(
     plan expires and is opened again with the same victim, for ever, though another gang could leave."""
     harness = cluster(node("n1", cpu=4), *gang("low", 4))
     harness.wait(1000)
-    harness.add(node("n2", cpu=4), *gang("young", 4))
-    harness.wait(5)
+    harness.wait(5, node("n2", cpu=4), *gang("young", 4))
     harness.delete_group("default/young")
     harness.wait(5)
     harness.add(*holder(4))
@@ -118,8 +116,7 @@ def test_a_group_whose_status_cannot_be_written_starves_no_holder_though_others_
     opened again with the same victim, for ever."""
     harness = cluster(node("n1", cpu=4), *gang("low", 4))
     harness.wait(1000)
-    harness.add(node("n2", cpu=4), *gang("young", 4))
-    harness.wait(5)
+    harness.wait(5, node("n2", cpu=4), *gang("young", 4))
     harness.refuse_status = unmarked("young")
     harness.add(*holder(4))
     for _ in range(20):
@@ -136,8 +133,7 @@ def test_surplus_that_is_needed_by_now_is_not_evicted():
     harness = cluster(node("n1", cpu=2), node("n2", cpu=2), *gang("low", 3, least=2))
     full = harness.bound("default/low-")
     assert len(full) == 3
-    harness.add(*gang("equal", 1, priority=100))
-    harness.wait(5)
+    harness.wait(5, *gang("equal", 1, priority=100))
     harness.refuse_status = unmarked("high")
     assert victims(harness, *holder(1)) == []
     plan = harness.gang("default/high").operations.plan
@@ -162,10 +158,8 @@ def test_no_second_plan_counts_on_the_victims_of_an_open_one(kind):
     assert len(harness.bound()) == 6
     harness.refuse_status = unmarked("high")
     assert victims(harness, *holder(2, created=1.0, pods_with={"cpu": 2})) == []
-    harness.add(*gang("junk", 1, pods_with={"cpu": 100}))
-    harness.wait(5)
-    harness.add(*holder(3, name="next", created=2.0, pods_with={"cpu": 2}))
-    harness.wait(5)
+    harness.wait(5, *gang("junk", 1, pods_with={"cpu": 100}))
+    harness.wait(5, *holder(3, name="next", created=2.0, pods_with={"cpu": 2}))
     assert GroupKey("default", "next") not in harness.machine.cluster.ledger.reserved
     harness.refuse_status = lambda _: None
     harness.wait(5)
@@ -180,8 +174,7 @@ def test_no_second_plan_counts_on_pods_whose_eviction_is_refused_for_now():
         EvictionRefused(effect.uid, Spared.UNAVAILABLE, "no") if effect.name.startswith("low") else None
     )
     assert victims(harness, *holder(2, created=1.0, pods_with={"cpu": 2})) == []
-    harness.add(*holder(3, name="next", created=2.0, pods_with={"cpu": 2}))
-    harness.wait(5)
+    harness.wait(5, *holder(3, name="next", created=2.0, pods_with={"cpu": 2}))
     assert GroupKey("default", "next") not in harness.machine.cluster.ledger.reserved
     harness.refuse_eviction = lambda _: None
     harness.wait(20)
@@ -217,7 +210,7 @@ def test_nobody_is_evicted_blindly_while_budgets_cannot_be_read():
     """After an upgrade the role lacks `list poddisruptionbudgets`. A gang of which a budget allows one member to be
     disrupted is begun to be evicted, and a part of it is left."""
     harness = cluster(node(cpu=4), *gang("low", 4, pods_with={"ready": True}))
-    harness.put_budget(budget(1))
+    harness.add(budget(1))
     harness.hide_budgets("forbidden")
     harness.wait(5)
     assert len(victims(harness, *holder(4), wait_s=300)) in (0, 4)
@@ -248,8 +241,7 @@ def test_a_pause_of_the_clock_counts_for_one_attempt():
     """Rule 4: the clock is paused at most once per attempt. The plan outlives the time-out; the next attempt's clock is
     longer too, by the pause of the attempt before."""
     harness = cluster(node(cpu=4), *gang("low", 4))
-    harness.add(*holder(4, max_schedule_time_s=10.0))
-    harness.wait(5)
+    harness.wait(5, *holder(4, max_schedule_time_s=10.0))
     assert len(evicted(harness)) == 4
     harness.wait(40)
     assert harness.gang("default/high").record.timeouts == 1
@@ -262,8 +254,7 @@ def test_a_raised_minimum_of_a_scheduled_group_opens_no_plans_without_end():
     the next call, and the next one is opened at once: 5 a second, nobody is evicted, and all tokens are spent."""
     harness = cluster(node("n1", cpu=2), *holder(2), node("n2", cpu=2), *gang("low", 2))
     harness.change_spec("default/high", min_member=4)
-    harness.add(*holder(4)[3:])
-    harness.wait(30)
+    harness.wait(30, *holder(4)[3:])
     assert harness.machine.stats().ended["Started"] <= 1
     end(harness)
     assert is_whole(harness, "high", 4)
@@ -320,8 +311,7 @@ def test_a_less_important_group_is_not_bound_on_room_that_a_more_important_one_w
     harness = cluster(node("n1", cpu=2), alone("p0"), alone("p1"))
     mid = [*gang("mid-a", 1, priority_class="mid"), *gang("mid-b", 1, priority_class="mid")]
     assert victims(harness, *mid) == ["p0", "p1"]
-    harness.add(*holder(2))
-    harness.wait(5)
+    harness.wait(5, *holder(2))
     harness.delete("default/p0")
     harness.wait(5)
     harness.delete("default/p1")
@@ -357,8 +347,7 @@ def test_room_that_others_leave_is_kept_though(asking, change):
     assert len(victims(harness, *asking)) == 4
     harness.wait(120)
     change(harness)
-    harness.add(*[alone(f"back-{at}") for at in range(4)])
-    harness.wait(5)
+    harness.wait(5, *[alone(f"back-{at}") for at in range(4)])
     for at in range(4):
         harness.delete(f"default/low-{at}")
         harness.wait(5)
@@ -371,8 +360,7 @@ def test_the_state_has_no_contradictions_while_others_leave_for_members_to_come(
     """`validate` finds reserved claims of placeholders, which are no pods of the cluster. After any fault of a gang the
     state is rebuilt for that, and what was decided is discarded."""
     harness = cluster(node("n1", cpu=4), *gang("low", 4))
-    harness.add(*templated())
-    harness.wait(5)
+    harness.wait(5, *templated())
     assert len(harness.evicted) == 4
 
 
@@ -463,12 +451,10 @@ def test_a_budget_is_not_exceeded_while_its_watch_lags():
     """The pod of the first plan is seen terminating before the budget is seen to allow less. The second plan counts
     neither and its eviction is refused."""
     harness = cluster(node("n1", cpu=1), node("n2", cpu=1), alone("p0", ready=True), alone("p1", ready=True))
-    harness.put_budget(budget(1))
-    harness.wait(1)
-    harness.put_budget = lambda *found: harness.budgets.update({each.key: each for each in found})  # type: ignore[method-assign]
+    harness.wait(1, budget(1))
+    harness.put_budget = lambda found: harness.budgets.update({found.key: found})  # type: ignore[method-assign]
     assert len(victims(harness, *holder(1, created=1.0), wait_s=2)) == 1
-    harness.add(*holder(1, name="next", created=2.0))
-    harness.wait(2)
+    harness.wait(2, *holder(1, name="next", created=2.0))
     asked = {effect.name for effect in harness.effects if isinstance(effect, EvictPod)}
     assert len(asked) == 1
 
@@ -483,8 +469,7 @@ def test_a_new_leader_evicts_no_members_that_were_created_since():
     )
     assert len(victims(harness, *holder(4))) == 3
     end(harness, wait_s=1)
-    harness.add(*[pod(f"low-{at}", group="low", owner=SET, uid=f"again-{at}") for at in range(3)])
-    harness.wait(3)
+    harness.wait(3, *[pod(f"low-{at}", group="low", owner=SET, uid=f"again-{at}") for at in range(3)])
     harness.restart()
     harness.wait(3)
     assert len(harness.evicted) == 3
@@ -498,7 +483,7 @@ def test_a_gang_that_its_own_budget_keeps_is_not_left_in_part_for_ever(exceeds):
     between the plan and the evictions. The successor of the evicted member may not be bound, because the gang is
     marked, so that the budget never allows another eviction: for ever neither whole nor gone, and the holder waits."""
     harness = cluster(node(cpu=4), *gang("low", 4, pods_with={"ready": True}), exceeds_budgets=exceeds)
-    harness.put_budget(budget(1 if exceeds else 4))
+    harness.add(budget(1 if exceeds else 4))
     harness.refuse_eviction = lambda effect: (
         EvictionRefused(effect.uid, Spared.BUDGET, "no")
         if len([each for each in harness.bound("default/low-") if not harness.pod(each).terminating]) < 4
@@ -507,8 +492,7 @@ def test_a_gang_that_its_own_budget_keeps_is_not_left_in_part_for_ever(exceeds):
     assert len(victims(harness, *holder(4))) == 1
     (gone,) = evicted(harness)
     end(harness, wait_s=1)
-    harness.add(pod(gone, group="low", owner=SET, uid="again", ready=True))
-    harness.wait(3600)
+    harness.wait(3600, pod(gone, group="low", owner=SET, uid="again", ready=True))
     assert len(harness.bound("default/low-")) in (0, 4)
 
 
@@ -535,12 +519,10 @@ def test_another_plan_for_other_nodes_says_so_on_the_pods_at_once(plain):
     keeps its reason, so its node is not written: nobody leaves for a pod without a group until the plan expires."""
     harness = cluster(node("n1", cpu=2), alone("a", cpu=2))
     harness.wait(1000)
-    harness.add(node("n2", cpu=2), alone("b", cpu=2))
-    harness.wait(2)
+    harness.wait(2, node("n2", cpu=2), alone("b", cpu=2))
     asking = [important("high-0", cpu=2)] if plain else holder(1, pods_with={"cpu": 2})
     assert victims(harness, *asking, wait_s=1) == ["b"]
-    harness.add(*gang("top", 1, priority=200, pods_with={"cpu": 2}))
-    harness.settle()
+    harness.settle(*gang("top", 1, priority=200, pods_with={"cpu": 2}))
     harness.delete("default/b")
     harness.wait(2)
     assert is_whole(harness, "top", 1)
@@ -556,8 +538,7 @@ def test_nobody_else_leaves_for_room_that_a_gang_leaves_where_its_victor_needs_n
     leaves counted as kept for that group, so that somebody else left for the next one."""
     harness = cluster(node("n1", cpu=2, labels={"big": "yes"}), node("n2", cpu=2), node("n3", cpu=2))
     harness.add(*[replace(each, node=f"n{at}") for at, each in enumerate(gang("low", 2, pods_with={"cpu": 2})) if at])
-    harness.add(gang("low", 2)[0], alone("else", cpu=2, node="n3"))
-    harness.wait(2)
+    harness.wait(2, gang("low", 2)[0], alone("else", cpu=2, node="n3"))
     first = holder(1, created=1.0, pods_with={"cpu": 2, "node_selector": {"big": "yes"}})
     assert victims(harness, *first) == ["low-0", "low-1"]
     assert victims(harness, *holder(1, name="next", created=2.0, pods_with={"cpu": 2})) == []
@@ -571,8 +552,7 @@ def test_nobody_else_leaves_for_room_that_a_pod_leaves_beside_its_victor():
     """A pod of 2 CPUs leaves for a group that needs 1. The other CPU counts as kept for that group, so that somebody
     else leaves for the next one."""
     harness = cluster(node("n1", cpu=2, labels={"big": "yes"}), node("n2", cpu=1))
-    harness.add(alone("low", cpu=2, node="n1"), alone("else", cpu=1, node="n2"))
-    harness.wait(2)
+    harness.wait(2, alone("low", cpu=2, node="n1"), alone("else", cpu=1, node="n2"))
     first = holder(1, created=1.0, pods_with={"node_selector": {"big": "yes"}})
     assert victims(harness, *first) == ["low"]
     assert victims(harness, *holder(1, name="next", created=2.0)) == []
@@ -584,22 +564,19 @@ def test_a_budget_that_is_exceeded_without_a_plan_stops_no_plan(whose):
     """A pod under a budget that allows nothing is deleted by its user, or such a budget is lowered after a plan was
     opened: what is left of it is negative. No plan could be proven any more, and one was opened after the other."""
     harness = cluster(node("n1", cpu=1), node("n2", cpu=1), alone("low", ready=True), alone("free"))
-    harness.put_budget(budget(1))
-    harness.wait(1)
+    harness.wait(1, budget(1))
     where = {}
     if whose == "its own":
-        harness.put_budget(budget(0))
+        harness.add(budget(0))
         for name in ("low", "free"):
             harness.change(f"default/{name}", terminating=True, gone_by=harness.now + 30)
     else:
         harness.refuse_eviction = lambda effect: EvictionRefused(effect.uid, Spared.BUDGET, "no")
-        harness.add(*holder(2, name="first", created=1.0))
-        harness.wait(2)
-        harness.put_budget(budget(0))
+        harness.wait(2, *holder(2, name="first", created=1.0))
+        harness.add(budget(0))
         where = {"node_selector": {"n": "3"}}
         harness.add(node("n3", cpu=1, labels={"n": "3"}), alone("other", node="n3"))
-    harness.add(*holder(1, created=2.0, pods_with=where))
-    harness.wait(2)
+    harness.wait(2, *holder(1, created=2.0, pods_with=where))
     stats = harness.machine.stats()
     assert stats.ended.get("Changed", 0) == 0
     assert stats.plans == (1 if whose == "its own" else 2)
@@ -637,12 +614,9 @@ def test_room_that_one_pod_leaves_for_two_groups_is_kept_for_both():
     """A pod of 2 CPUs leaves beside 1 that is free, for groups that need 1.5 and 1.2. Had it counted for each of them,
     nothing of the free CPU would be kept, and a less important group would take the room of one."""
     harness = cluster(node(cpu=3), alone("low", cpu=2))
-    harness.add(*holder(1, created=1.0, pods_with={"cpu": "1500m"}))
-    harness.wait(2)
-    harness.add(*holder(1, name="next", created=2.0, pods_with={"cpu": "1200m"}))
-    harness.wait(2)
-    harness.add(*gang("small", 1, pods_with={"cpu": "500m"}))
-    harness.wait(2)
+    harness.wait(2, *holder(1, created=1.0, pods_with={"cpu": "1500m"}))
+    harness.wait(2, *holder(1, name="next", created=2.0, pods_with={"cpu": "1200m"}))
+    harness.wait(2, *gang("small", 1, pods_with={"cpu": "500m"}))
     assert not is_whole(harness, "small", 1)
     end(harness)
     assert is_whole(harness, "high", 1)

@@ -11,7 +11,7 @@ from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.results import EvictionRefused, Spared
 from gangsched.core.objects.shape import Requirement
 from tests.builders import node
-from tests.preempting import alone, cluster, end, evicted, gang, holder, is_whole, names, victims
+from tests.preempting import alone, cluster, end, evicted, gang, holder, is_whole, names, record, victims
 
 
 def budget(allowed: int, name: str = "all", selector: tuple[Requirement, ...] = ()) -> DisruptionBudget:
@@ -24,17 +24,16 @@ APP_P = (Requirement("app", "In", ("p",)),)
 
 def test_a_budget_that_allows_one_of_two_is_not_exceeded():
     harness = cluster(node(cpu=2), alone("p0", **READY), alone("p1", **READY))
-    harness.put_budget(budget(1))
+    harness.add(budget(1))
     assert victims(harness, *holder(2)) == []
-    harness.put_budget(budget(2))
-    harness.wait(5)
+    harness.wait(5, budget(2))
     assert evicted(harness) == ["p0", "p1"]
 
 
 @pytest.mark.parametrize(("allowed", "ready", "leave"), [(3, True, 0), (4, True, 4), (0, False, 4)])
 def test_a_budget_over_a_whole_group_allows_all_of_it_or_none(allowed, ready, leave):
     harness = cluster(node(cpu=4), *gang("low", 4, pods_with={"ready": ready}))
-    harness.put_budget(budget(allowed))
+    harness.add(budget(allowed))
     assert len(victims(harness, *holder(1))) == leave
 
 
@@ -42,7 +41,7 @@ def test_a_pod_that_terminates_is_counted_once_by_its_budget():
     """Regression: what left for one group was counted by the budget and by us, so that nobody left for another one."""
     there = [alone(f"p{at}", cpu=4, node=f"n{at}", **READY) for at in range(5)]
     harness = cluster(*(node(f"n{at}", cpu=4) for at in range(5)), *there)
-    harness.put_budget(budget(4))
+    harness.add(budget(4))
     assert len(victims(harness, *holder(2, name="a", pods_with={"cpu": 4}))) == 2
     assert len(victims(harness, *holder(1, name="b", pods_with={"cpu": 4}))) == 1
     assert not victims(harness, *holder(2, name="c", pods_with={"cpu": 4})), "the budget allows one more"
@@ -50,10 +49,9 @@ def test_a_pod_that_terminates_is_counted_once_by_its_budget():
 
 def test_budgets_may_be_exceeded_where_the_settings_prefer_it_and_there_is_no_other_way():
     harness = cluster(node(cpu=4), *gang("low", 4, pods_with=READY), exceeds_budgets=True)
-    harness.put_budget(budget(1))
+    harness.add(budget(1))
     assert len(victims(harness, *holder(4))) == 1
-    harness.put_budget(budget(3))
-    harness.wait(10)
+    harness.wait(10, budget(3))
     assert evicted(harness) == names("low", range(4))
 
 
@@ -64,10 +62,9 @@ def test_nobody_leaves_before_a_budget_that_is_exceeded_has_allowed_its_part(bes
         node(cpu=3), *gang("low", 2, pods_with=READY), alone("p", labels={"app": "p"}, **beside), exceeds_budgets=True
     )
     others = (Requirement("app", "NotIn", ("p",)),)
-    harness.put_budget(*([budget(0)] if not beside else [budget(0, "low", others), budget(1, "p", APP_P)]))
+    harness.add(*([budget(0)] if not beside else [budget(0, "low", others), budget(1, "p", APP_P)]))
     assert victims(harness, *holder(3), wait_s=90) == []
-    harness.put_budget(*(replace(each, allowed=2) for each in harness.budgets.values()))
-    harness.wait(400)
+    harness.wait(400, *(replace(each, allowed=2) for each in harness.budgets.values()))
     assert evicted(harness) == ["low-0", "low-1", "p"]
 
 
@@ -81,22 +78,21 @@ def test_nobody_leaves_beside_an_unready_pod_whose_eviction_its_budget_refuses(c
         alone("bad", node="a", labels={"app": "bad"}, **runs),
         alone("good", node="b", labels={"app": "good"}, **runs, **READY),
     )
-    harness.put_budget(replace(budget(0, "bad", (bad,)), counts_unready=counts_unready), budget(1, "good", (good,)))
+    harness.add(replace(budget(0, "bad", (bad,)), counts_unready=counts_unready), budget(1, "good", (good,)))
     assert victims(harness, *holder(2, pods_with={"cpu": 2}), wait_s=300) == leave
 
 
 def test_a_pod_under_two_budgets_stays():
     harness = cluster(node(cpu=1), alone("p", **READY))
-    harness.put_budget(budget(5), budget(5, "another"))
+    harness.add(budget(5), budget(5, "another"))
     assert victims(harness, *holder(1)) == []
 
 
 def test_two_plans_do_not_exceed_a_budget_together():
     harness = cluster(node(cpu=2), alone("p0", **READY), alone("p1", **READY))
-    harness.put_budget(budget(1))
+    harness.add(budget(1))
     # Its searches let the bucket of evictions fill, so that both plans are made in one call.
-    harness.add(*holder(1, name="hopeless", pods_with={"cpu": 64}))
-    harness.wait(60)
+    harness.wait(60, *holder(1, name="hopeless", pods_with={"cpu": 64}))
     refused: list[str] = []
     harness.refuse_eviction = lambda effect: (
         refused.append(effect.name) if harness.budgets["default/all"].allowed < 1 else None
@@ -108,9 +104,8 @@ def test_two_plans_do_not_exceed_a_budget_together():
 def with_one_under_a_budget(*others: str):
     """Pods that take a whole node each, and p, whose budget allows its eviction."""
     harness = cluster(*(node(name, cpu=1) for name in (*others, "p")), *map(alone, others))
-    harness.put_budget(budget(1, selector=APP_P))
-    harness.add(alone("p", labels={"app": "p"}, **READY))
-    harness.settle()
+    harness.add(budget(1, selector=APP_P))
+    harness.settle(alone("p", labels={"app": "p"}, **READY))
     return harness
 
 
@@ -124,6 +119,19 @@ def test_pods_under_budgets_leave_first():
     assert is_whole(harness, "high", 3)
 
 
+@pytest.mark.without("all", why="a new leader does not know who has left")
+def test_a_group_under_a_budget_that_has_left_first_counts_as_preempted_once():
+    """Regression: it was marked once more when the next one was to leave."""
+    harness = cluster(node("n1", cpu=2), *gang("first", 2, pods_with={"labels": {"app": "p"}, **READY}))
+    harness.add(node("n2", cpu=2), *gang("second", 2))
+    harness.put_budget(budget(2, selector=APP_P))
+    harness.settle()
+    harness.eviction_takes_s = lambda _: 0.5
+    assert len(victims(harness, *holder(4))) == 4
+    end(harness)
+    assert [record(harness, name).preemptions for name in ("first", "second")] == [1, 1]
+
+
 def test_nobody_else_leaves_if_the_server_refuses_to_evict_those_under_budgets():
     harness = with_one_under_a_budget("a", "z")
     harness.refuse_eviction = refusing("p", times=1000)
@@ -135,8 +143,7 @@ def test_the_others_stay_if_the_group_fits_once_those_under_budgets_have_left():
     harness = with_one_under_a_budget("a")
     harness.refuse_eviction = refusing("p", times=3)
     assert victims(harness, *holder(2), wait_s=1) == []
-    harness.add(node("n3", cpu=1))
-    harness.wait(60)
+    harness.wait(60, node("n3", cpu=1))
     assert evicted(harness) == ["p"]
     end(harness)
     assert is_whole(harness, "high", 2)

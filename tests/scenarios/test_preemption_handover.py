@@ -73,8 +73,7 @@ def test_a_group_that_changes_while_others_leave_for_it_asks_nobody_else_to_leav
     harness = full()
     harness.refuse_eviction = unavailable("low-a-0", "low-b-0", "lone")
     assert victims(harness, *holder(6)) == ["lone", "low-a-0", "low-b-0"]
-    harness.add(*holder(7, least=6)[1:])
-    harness.wait(2)
+    harness.wait(2, *holder(7, least=6)[1:])
     harness.refuse_eviction = lambda _: None
     harness.wait(20)
     assert evicted(harness) == sorted([*LOW, "lone"])
@@ -88,8 +87,7 @@ def test_a_group_that_changes_while_others_leave_for_it_asks_nobody_else_to_leav
 def test_others_leave_where_a_marked_group_cannot_be_evicted_under_the_new_leader(why: Spared) -> None:
     harness = cluster(node("n1", cpu=4), *gang("low", 4))
     harness.wait(1000)
-    harness.add(node("n2", cpu=4), *gang("young", 4))
-    harness.settle()
+    harness.settle(node("n2", cpu=4), *gang("young", 4))
     harness.refuse_eviction = unavailable()
     assert victims(harness, *holder(4)) == []
     assert record(harness, "young").preempted_at

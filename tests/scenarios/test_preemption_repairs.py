@@ -20,8 +20,7 @@ def short(lost: int, *fillers: str, size: int = 4, **spec: Any) -> Harness:
     harness = cluster(node(cpu=size), *holder(size, **spec))
     harness.delete(*(f"default/high-{at}" for at in range(lost)))
     harness.wait(40)
-    harness.add(*(alone(name) for name in fillers))
-    harness.wait(20)
+    harness.wait(20, *(alone(name) for name in fillers))
     assert harness.bound() == sorted(f"default/{name}" for name in (*fillers, *names("high", range(lost, size))))
     return harness
 
@@ -33,8 +32,7 @@ def again(first: int, count: int) -> list[Pod]:
 
 def test_those_that_could_not_be_placed_together_are_placed_together_once_others_have_left():
     harness = short(2, "a")
-    harness.add(alone("b", priority=500))
-    harness.wait(1)
+    harness.wait(1, alone("b", priority=500))
     assert victims(harness, *again(4, 2)) == []
     harness.delete("default/b")
     harness.wait(2)
@@ -46,8 +44,7 @@ def test_those_that_could_not_be_placed_together_are_placed_together_once_others
 
 def test_nobody_leaves_if_only_one_of_two_could_be_replaced():
     harness = short(2, "a")
-    harness.add(alone("b", priority=500))
-    harness.wait(1)
+    harness.wait(1, alone("b", priority=500))
     assert victims(harness, *again(4, 2), wait_s=60) == []
     assert len(harness.bound("default/high-")) == 2
 
@@ -64,8 +61,7 @@ def test_a_place_is_reserved_for_each_replacement_until_all_victims_have_left():
     harness = short(2, "a", "b")
     victims(harness, *again(4, 2))
     harness.delete("default/a")
-    harness.add(alone("c"))
-    harness.wait(5)
+    harness.wait(5, alone("c"))
     assert len(harness.bound("default/high-")) == 2
     assert "default/c" not in harness.bound()
     end(harness)
@@ -92,8 +88,7 @@ def test_the_delay_counts_from_when_the_gang_became_short():
     harness.wait(200)
     harness.delete("default/high-0")
     harness.wait(40)
-    harness.add(alone("a"))
-    harness.wait(2)
+    harness.wait(2, alone("a"))
     assert victims(harness, *again(4, 1), wait_s=40) == []
     harness.wait(20)
     assert evicted(harness) == ["a"]
@@ -119,8 +114,7 @@ def test_members_lost_again_after_a_repair_are_replaced_again(lost):
     assert is_whole(harness, "high", 4)
     harness.delete(*(f"default/high-{at}" for at in range(4, 4 + lost)))
     harness.wait(40)
-    harness.add(*(alone(name) for name in "cd"[:lost]))
-    harness.wait(20)
+    harness.wait(20, *(alone(name) for name in "cd"[:lost]))
     assert victims(harness, *again(6, lost)) == [*"cd"[:lost]]
     end(harness)
     assert is_whole(harness, "high", 4)
@@ -134,8 +128,7 @@ def test_while_some_of_the_replacements_are_being_bound_nobody_else_is_asked_to_
     harness.withhold = lambda _: slow
     if not slow:
         harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "503")
-    harness.add(*again(4, 2))
-    harness.wait(30)
+    harness.wait(30, *again(4, 2))
     assert sum(harness.machine.stats().ended.values()) <= 1
     harness.refuse_bind, harness.withhold = (lambda _: None), (lambda _: False)
     harness.send_withheld()

@@ -73,8 +73,7 @@ def test_each_group_of_a_tree_keeps_its_minimum_and_the_tree_leaves_as_a_whole()
 def test_the_lowest_level_leaves_even_if_more_work_is_lost_there():
     harness = cluster(node("n1", cpu=4), *gang("low", 4))
     bound_before(harness, "low", 3 * DAY_S)
-    harness.add(node("n2", cpu=4), *gang("mid", 4, priority=20))
-    harness.settle()
+    harness.settle(node("n2", cpu=4), *gang("mid", 4, priority=20))
     assert victims(harness, *holder(4)) == names("low", range(4))
 
 
@@ -88,8 +87,7 @@ def racks(**cpus: int) -> list[object]:
 def test_the_rack_in_which_least_work_is_lost_is_cleared_and_no_other():
     harness = cluster(*racks(a=4, b=4, c=4))
     for at, rack in enumerate("abc"):
-        harness.add(*gang(rack, 4, pods_with={"node_selector": {"rack": rack}}))
-        harness.settle()
+        harness.settle(*gang(rack, 4, pods_with={"node_selector": {"rack": rack}}))
         bound_before(harness, f"{rack}-", (300.0, 100.0, 200.0)[at])
     assert victims(harness, *holder(4, topology=Topology("rack"))) == names("b", range(4))
     end(harness)
@@ -101,11 +99,10 @@ def test_the_rack_in_which_least_work_is_lost_is_cleared_and_no_other():
 
 def test_a_place_for_a_volume_is_freed():
     harness = cluster(node(cpu=4))
-    harness.provide(CsiNode("n1", (("csi", 1),)), *(volume(f"v{at}") for at in range(2)))
-    harness.provide(claim("low", "v0"), claim("high", "v1"))
+    harness.add(CsiNode("n1", (("csi", 1),)), *(volume(f"v{at}") for at in range(2)))
+    harness.add(claim("low", "v0"), claim("high", "v1"))
     harness.add(*gang("other", 1, pods_with={"cpu": "100m"}))
-    harness.add(*gang("low", 1, pods_with={"cpu": "100m", "volume_claims": ["low"]}))
-    harness.settle()
+    harness.settle(*gang("low", 1, pods_with={"cpu": "100m", "volume_claims": ["low"]}))
     assert len(harness.bound()) == 2
     assert victims(harness, *holder(1, pods_with={"cpu": "100m", "volume_claims": ["high"]})) == ["low-0"]
     end(harness)
@@ -114,9 +111,8 @@ def test_a_place_for_a_volume_is_freed():
 
 def test_a_volume_for_a_single_pod_is_freed():
     harness = cluster(node(cpu=4))
-    harness.provide(volume("v"), claim("c", "v", single_pod=True))
-    harness.add(*gang("low", 1, pods_with={"volume_claims": ["c"]}), *gang("other", 1))
-    harness.settle()
+    harness.add(volume("v"), claim("c", "v", single_pod=True))
+    harness.settle(*gang("low", 1, pods_with={"volume_claims": ["c"]}), *gang("other", 1))
     assert victims(harness, *holder(1, pods_with={"volume_claims": ["c"]})) == ["low-0"]
     end(harness)
     assert is_whole(harness, "high", 1)
@@ -124,9 +120,8 @@ def test_a_volume_for_a_single_pod_is_freed():
 
 def test_a_device_is_freed():
     harness = cluster(node(cpu=4))
-    harness.offer(GPUS, gpus("n1", 1), device_claim("low"), device_claim("high"))
-    harness.add(*gang("other", 1), *gang("low", 1, pods_with={"device_claims": ["low"]}))
-    harness.wait(5)
+    harness.add(GPUS, gpus("n1", 1), device_claim("low"), device_claim("high"))
+    harness.wait(5, *gang("other", 1), *gang("low", 1, pods_with={"device_claims": ["low"]}))
     assert is_whole(harness, "low", 1)
     assert victims(harness, *holder(1, pods_with={"device_claims": ["high"]})) == ["low-0"]
     harness.end_terminating()
@@ -141,9 +136,8 @@ def test_a_device_whose_claim_outlives_its_user_is_waited_for(after_s):
     """kube-controller-manager releases a claim some time after its pod has gone. The plan ended as Overtaken at once,
     and the user of the other device left in vain."""
     harness = cluster(node("n1", cpu=4), node("n2", cpu=4))
-    harness.offer(GPUS, gpus("n1"), gpus("n2"), *(device_claim(name) for name in ("a", "b", "high")))
-    harness.add(*(each for name in ("a", "b") for each in gang(name, 1, pods_with={"device_claims": [name]})))
-    harness.wait(5)
+    harness.add(GPUS, gpus("n1"), gpus("n2"), *(device_claim(name) for name in ("a", "b", "high")))
+    harness.wait(5, *(each for name in ("a", "b") for each in gang(name, 1, pods_with={"device_claims": [name]})))
     (first,) = victims(harness, *holder(1, pods_with={"device_claims": ["high"]}))
     end(harness, wait_s=after_s)
     assert evicted(harness) == [first]
@@ -172,8 +166,7 @@ def test_some_pods_never_leave(fields):
 def test_system_critical_pods_never_leave():
     harness = Harness()
     harness.put_class("top", 1_000_000_000)
-    harness.add(node(cpu=1), alone("there", node="n1", priority=2_000_000_000))
-    harness.settle()
+    harness.settle(node(cpu=1), alone("there", node="n1", priority=2_000_000_000))
     assert victims(harness, *gang("high", 1, priority_class="top")) == []
 
 
@@ -185,8 +178,7 @@ def test_pods_of_other_schedulers_leave_where_the_settings_admit_them():
 def test_pods_outside_the_namespace_of_the_installation_never_leave():
     harness = Harness(Policy(namespace="default"))
     harness.put_class("high", 100)
-    harness.add(node(cpu=1), alone("elsewhere/there", node="n1"))
-    harness.settle()
+    harness.settle(node(cpu=1), alone("elsewhere/there", node="n1"))
     assert victims(harness, *holder(1)) == []
 
 
@@ -211,8 +203,7 @@ def test_the_work_of_a_pod_that_nothing_would_create_again_counts_twofold():
 def test_work_counts_twofold_whose_job_would_count_a_failure_or_is_not_known(patient, leaves):
     harness = cluster(node(cpu=2), *gang("job", 1, pods_with={"owner": JOB}), *gang("set", 1))
     if patient is not None:
-        harness.add(job(patient=patient))
-        harness.settle()
+        harness.settle(job(patient=patient))
     bound_before(harness, "set", 100)
     assert victims(harness, *holder(1)) == [leaves]
     end(harness)
@@ -222,8 +213,7 @@ def test_work_counts_twofold_whose_job_would_count_a_failure_or_is_not_known(pat
 def test_a_group_whose_bindings_are_in_flight_is_waited_for():
     harness = cluster(node(cpu=4))
     harness.withhold = lambda effect: effect.name == "low-3"
-    harness.add(*gang("low", 4))
-    harness.settle()
+    harness.settle(*gang("low", 4))
     assert len(harness.bound("default/low-")) == 3
     assert victims(harness, *holder(4)) == []
     harness.withhold = lambda _: False

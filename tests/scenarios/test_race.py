@@ -14,8 +14,7 @@ def race(seed: int) -> tuple[Harness, str, str]:
     """The race of the contract, run until it settles: the harness, the winner and the loser."""
     harness = Harness(seed=seed)
     harness.add(node("n1", cpu=4), node("n2", cpu=4))
-    harness.add(pod("kube-system/agent", cpu="900m", group="", node="n1", scheduler="default-scheduler"))
-    harness.settle()
+    harness.settle(pod("kube-system/agent", cpu="900m", group="", node="n1", scheduler="default-scheduler"))
     for name in ("red", "blue"):
         harness.add(group(name, min_member=5), *pods(name, 5))
     harness.settle()
@@ -42,8 +41,7 @@ def test_of_two_groups_exactly_one_is_bound_whole_and_the_other_after_it_is_dele
 @seeded(50)
 def test_of_eight_groups_four_are_bound_whole_and_four_wait_whole(seed):
     harness = Harness(seed=seed)
-    harness.add(*(node(f"n{number}", cpu=4) for number in range(5)))
-    harness.settle()
+    harness.settle(*(node(f"n{number}", cpu=4) for number in range(5)))
     names = [f"g{number}" for number in range(8)]
     for name in names:
         harness.add(group(name, min_member=5), *pods(name, 5))
@@ -63,22 +61,19 @@ def test_a_lone_group_on_an_idle_cluster_is_bound_with_no_other_event():
 
 def test_a_gpu_group_is_bound_to_idle_gpu_nodes():
     harness = Harness.of(node("cpu-1", cpu=64), node("gpu-1", cpu=8, gpu=4), node("gpu-2", cpu=8, gpu=4))
-    harness.add(group("a", min_member=2), *pods("a", 2, gpu=4))
-    harness.settle()
+    harness.settle(group("a", min_member=2), *pods("a", 2, gpu=4))
     assert {found.node for found in harness.pods.values()} == {"gpu-1", "gpu-2"}
 
 
 def test_members_of_different_sizes_are_placed_where_what_can_fit_does_fit():
     harness = Harness.of(node("n1", cpu=5), node("n2", cpu=5), group("a", min_member=4))
-    harness.add(*(pod(f"a-{number}", cpu=cpu) for number, cpu in enumerate((2, 2, 3, 3))))
-    harness.settle()
+    harness.settle(*(pod(f"a-{number}", cpu=cpu) for number, cpu in enumerate((2, 2, 3, 3))))
     assert len(harness.bound()) == 4
 
 
 def test_a_fragmented_cluster_refuses_and_says_how_many_members_fit():
     harness = Harness()
-    harness.add(*(node(f"n{number}", cpu=3) for number in range(4)), group("a", min_member=6), *pods("a", 6, cpu=2))
-    harness.wait(2)
+    harness.wait(2, *(node(f"n{number}", cpu=3) for number in range(4)), group("a", min_member=6), *pods("a", 6, cpu=2))
     assert harness.bound() == []
     assert harness.condition("default/a").message.startswith("Only 4 of 6 members fit")
 
@@ -89,8 +84,7 @@ def test_a_member_that_a_rival_binds_elsewhere_takes_no_part_in_what_still_fits_
     """Regression: three members hold places; one was bound to the full node of the others, and all three stayed."""
     harness = Harness()
     harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "not now")
-    harness.add(node("n1", cpu=2), group("a", min_member=3), *pods("a", 3), node("n2", cpu=1))
-    harness.settle()
+    harness.settle(node("n1", cpu=2), group("a", min_member=3), *pods("a", 3), node("n2", cpu=1))
     held = {uid: binding.node for uid, binding in harness.gang("default/a").operations.bindings.items()}
     [alone] = [uid for uid, where in held.items() if where == "n2"]
     harness.change(f"default/{harness.machine.cluster.pods[alone].name}", node="n1", bound_at=harness.now)

@@ -40,8 +40,7 @@ def app(**spec: Any) -> Group:
 def holding(**spec: Any) -> Followed:
     """The application with its driver bound and all four places reserved."""
     harness = Followed()
-    harness.add(node("n1", cpu=5), node("n2", cpu=4), app(**spec), pod("driver", role="driver", owner=SET))
-    harness.settle()
+    harness.settle(node("n1", cpu=5), node("n2", cpu=4), app(**spec), pod("driver", role="driver", owner=SET))
     assert (harness.bound(), len(harness.gang("default/a").operations.placeholders())) == (["default/driver"], 4)
     return harness
 
@@ -56,8 +55,7 @@ def change_unseen(harness: Harness, **spec: Any) -> None:
 def running_spark() -> Harness:
     """A whole application on two nodes: n1 of 5 CPUs with the driver, and n2 of 4. Its PodGroup reserved its places."""
     harness = Harness.settled(node("n1", cpu=5), node("n2", cpu=4), spark_driver(owner=SET))
-    harness.add(*executors(owner=SET))
-    harness.settle()
+    harness.settle(*executors(owner=SET))
     harness.run_pods()
     harness.wait(5)
     assert harness.status("default/app").phase == "Running"
@@ -93,8 +91,7 @@ def test_a_standby_that_saw_a_driver_bound_does_not_undo_it_once_its_group_has_f
 def test_a_standby_begins_no_quorum_with_the_members_of_a_scheduled_group(heir):
     """A scheduled group is led by the former standby, loses a member and then its PodGroup: no pod is evicted."""
     harness = Followed()
-    harness.add(node("n1", cpu=4), group("a", min_member=3), *(pod(f"a-{at}", owner=SET) for at in range(3)))
-    harness.wait(5)
+    harness.wait(5, node("n1", cpu=4), group("a", min_member=3), *(pod(f"a-{at}", owner=SET) for at in range(3)))
     getattr(harness, heir)()
     harness.wait(5)
     harness.delete("default/a-0")
@@ -107,16 +104,14 @@ def test_a_standby_begins_no_quorum_with_the_members_of_a_scheduled_group(heir):
 def test_a_second_run_found_partly_bound_is_undone_though_the_status_still_tells_of_the_first():
     """A run has succeeded; two of the next run's four members are bound when the process dies and a node is lost."""
     harness = Harness.of(node("n1", cpu=2), node("n2", cpu=2), group("a", min_member=4))
-    harness.add(*(pod(f"a-{at}", owner=SET) for at in range(4)))
-    harness.settle()
+    harness.settle(*(pod(f"a-{at}", owner=SET) for at in range(4)))
     harness.run_pods(PodPhase.SUCCEEDED)
     harness.wait(10)
     harness.delete(*(f"default/a-{at}" for at in range(4)))
     harness.wait(10)
     assert harness.status("default/a").phase == "Succeeded"
     harness.withhold = lambda effect: effect.node == "n2"
-    harness.add(*(pod(f"a-{at}", owner=SET, uid=f"new-{at}", created=harness.now) for at in range(4)))
-    harness.settle()
+    harness.settle(*(pod(f"a-{at}", owner=SET, uid=f"new-{at}", created=harness.now) for at in range(4)))
     assert len(harness.bound()) == 2
     lose_node(harness, "n2")
     harness.restart()
@@ -130,13 +125,11 @@ def test_a_replacement_is_bound_though_the_podgroup_for_its_place_may_not_be_mad
     """
     harness = Harness()
     harness.refuse_making = lambda effect: GroupNotMade(effect.key, "403 no")
-    harness.add(node("n1", cpu=9), spark_driver(), *executors())
-    harness.wait(5)
+    harness.wait(5, node("n1", cpu=9), spark_driver(), *executors())
     assert (len(harness.bound()), harness.groups) == (5, {})
     harness.delete("default/app-exec-0")
     harness.wait(5)
-    harness.add(*executors(count=1, first=9))
-    harness.wait(30)
+    harness.wait(30, *executors(count=1, first=9))
     assert "default/app-exec-9" in harness.bound()
 
 
@@ -186,13 +179,11 @@ def test_pods_of_an_earlier_run_do_not_count_after_a_restart(restarted):
     """A second run waits in vain for two of three, while the succeeded pods of the first run still exist."""
     roles = (Role("driver", 1), Role("worker", 2, template=shape(1)))
     harness = Harness.of(node("n1", cpu=9), group("a", min_member=3, roles=roles, max_schedule_time_s=20.0))
-    harness.add(pod("d", role="driver"), pod("w0", role="worker"), pod("w1", role="worker"))
-    harness.settle()
+    harness.settle(pod("d", role="driver"), pod("w0", role="worker"), pod("w1", role="worker"))
     harness.run_pods(PodPhase.SUCCEEDED)
     harness.wait(5)
     assert harness.status("default/a").phase == "Succeeded"
-    harness.add(pod("d2", role="driver", created=harness.now))
-    harness.wait(30)
+    harness.wait(30, pod("d2", role="driver", created=harness.now))
     if restarted:
         harness.restart()
         harness.wait(5)
@@ -210,8 +201,7 @@ def test_pods_of_an_earlier_run_do_not_count_after_a_restart_without_a_podgroup_
     if restarted:
         harness.restart()
         harness.wait(5)
-    harness.add(*(pod(f"y-{at}", declaration=says, created=harness.now) for at in range(2)))
-    harness.wait(5)
+    harness.wait(5, *(pod(f"y-{at}", declaration=says, created=harness.now) for at in range(2)))
     harness.delete("default/y-0")
     harness.wait(5)
     assert harness.gang("default/x").record.phase == "Degraded"
@@ -261,8 +251,7 @@ def test_finished_members_without_times_are_of_an_earlier_run_than_members_that_
         harness.pods |= {each.uid: each for each in waiting}
     harness.restart()
     harness.wait(2)
-    harness.add(*waiting)
-    harness.wait(5)
+    harness.wait(5, *waiting)
     status = harness.status("default/a")
     assert (status.phase, status.succeeded) == ("Scheduled", 0)
 
@@ -272,8 +261,7 @@ def test_a_member_that_finished_without_a_leader_counts_by_its_start_if_it_is_un
     """It was created before the run began, because there was no leader then either."""
     harness = Harness()
     created = harness.now - 100
-    harness.add(group("a", min_member=2), node("n1", cpu=9), *pods("a", 2, created=created))
-    harness.wait(5)
+    harness.wait(5, group("a", min_member=2), node("n1", cpu=9), *pods("a", 2, created=created))
     harness.run_pods()
     harness.wait(5)
     found = harness.pod("default/a-0")
@@ -325,19 +313,16 @@ def test_a_group_without_a_record_is_taken_over_with_the_minimum_of_each_role(wa
 
     if way != "yunikorn":
         harness.add(foreign_group(way, "default/g", min_member=2, roles=SIDES))
-    harness.add(node("n1", cpu=2), side("left-0"), side("left-1"), side("right-0"))
-    harness.wait(5)
+    harness.wait(5, node("n1", cpu=2), side("left-0"), side("left-1"), side("right-0"))
     assert harness.bound() == ["default/left-0", "default/right-0"]
     harness.run_pods()
     # Longer than a quorum is taken for half bound without a record.
     harness.wait(OUTAGE_S + 60)
     harness.add(node("n1", cpu=1))
     harness.delete("default/right-0")
-    harness.add(side("right-1", created=harness.now))
-    harness.wait(5)
+    harness.wait(5, side("right-1", created=harness.now))
     harness.restart()
-    harness.add(node("n1", cpu=2))
-    harness.wait(5)
+    harness.wait(5, node("n1", cpu=2))
     assert harness.bound() == ["default/left-0", "default/right-1"]
 
 
@@ -358,8 +343,7 @@ def test_a_failed_group_stays_failed_though_its_members_were_not_told_so_before_
 def test_a_driver_that_a_failed_group_has_left_bound_stays_when_the_spec_changes_and_there_is_no_room(leads):
     harness = holding(timeout_policy=TimeoutPolicy.FAIL)
     harness.wait(TIME_S + 60)
-    harness.add(*pods("", 8))
-    harness.wait(5)
+    harness.wait(5, *pods("", 8))
     if leads:
         harness.change_spec("default/a", max_schedule_time_s=100.0)
     else:
@@ -396,24 +380,20 @@ def test_a_longer_time_that_nobody_saw_being_set_applies_to_the_places_held():
 def test_an_application_taken_over_without_room_still_has_places_held_after_another_restart():
     """No place was ever released, so the message does not say so, and places are reserved as soon as there is room."""
     harness = taken_over_without_its_group()
-    harness.add(node("n1", cpu=3))
-    harness.wait(40)
+    harness.wait(40, node("n1", cpu=3))
     harness.restart()
     harness.wait(2)
     assert "as soon as they exist and fit" in harness.condition("default/app").message
-    harness.add(node("n2", cpu=20))
-    harness.wait(5)
+    harness.wait(5, node("n2", cpu=20))
     assert len(harness.gang("default/app").operations.placeholders()) == 2
 
 
 def test_a_group_in_back_off_is_tried_again_when_its_podgroup_is_replaced_at_once():
     harness = Harness()
     harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "no")
-    harness.add(node("n1", cpu=9), group("a", min_member=2), *pods("a", 2))
-    harness.wait(2)
+    harness.wait(2, node("n1", cpu=9), group("a", min_member=2), *pods("a", 2))
     assert harness.status("default/a").phase == "TimedOut"
     harness.refuse_bind = lambda _: None
     harness.delete_group("default/a")
-    harness.add(group("a", min_member=2, uid="another"))
-    harness.wait(30)
+    harness.wait(30, group("a", min_member=2, uid="another"))
     assert len(harness.bound()) == 2

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from gangsched.config.settings import Settings
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.workload import Workload
 from gangsched.kube.workloads.workload_kind import Marks
-from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import group, node, pod
 from tests.harness import Harness
+from tests.served import KINDS, served_workload
 
-KINDS = chosen(Settings()).kinds
 SIZE = 3
 KUBEFLOW, JOBSET, LWS = "training.kubeflow.org", "jobset.sigs.k8s.io", "leaderworkerset.sigs.k8s.io"
 REPLICAS = {"Worker": {"replicas": SIZE}}
@@ -37,8 +34,7 @@ MAKERS = sorted(name for name, kind in KINDS.items() if kind.controllers)
 
 
 def made(kind: str, uid: str) -> ForeignGroup:
-    body = {"metadata": {"name": "w", "namespace": "default", "uid": uid}, "spec": SPECS[kind]}
-    return KINDS[kind].read(json.dumps(body).encode())[1]
+    return served_workload(kind, "w", SPECS[kind], uid=uid)
 
 
 def marks(kind: str, uid: str, number: int) -> Marks:
@@ -84,11 +80,9 @@ def test_pods_of_before_do_not_complete_the_gang(kind):
     harness.add(node(cpu="3"), made(kind, "second"))
     now = harness.now
     harness.add(*(pod_of(kind, "first", number, now - 60) for number in range(2)))
-    harness.add(*(pod_of(kind, "second", number, now) for number in range(2)))
-    harness.wait(5)
+    harness.wait(5, *(pod_of(kind, "second", number, now) for number in range(2)))
     before = harness.bound()
-    harness.add(pod_of(kind, "second", 2, harness.now))
-    harness.wait(5)
+    harness.wait(5, pod_of(kind, "second", 2, harness.now))
     assert before == []
     assert sorted(harness.bound()) == [f"default/second-{number}" for number in range(SIZE)]
 
@@ -102,15 +96,13 @@ def test_a_new_gang_is_bound_as_a_whole_while_the_old_ones_pods_still_run(kind, 
     if fields:
         harness.add(group("g", min_member=SIZE))
     harness.add(node(cpu="5"), made(kind, "first"))
-    harness.add(*(pod_of(kind, "first", number, harness.now, **fields) for number in range(SIZE)))
-    harness.wait(2)
+    harness.wait(2, *(pod_of(kind, "first", number, harness.now, **fields) for number in range(SIZE)))
     harness.run_pods()
     harness.wait(30)
     first = len(harness.bound("default/first"))
     harness.delete_foreign(kind, "default/w")
     harness.add(made(kind, "second"))
-    harness.add(*(pod_of(kind, "second", number, harness.now, **fields) for number in range(SIZE)))
-    harness.wait(20)
+    harness.wait(20, *(pod_of(kind, "second", number, harness.now, **fields) for number in range(SIZE)))
     between = len(harness.bound("default/second"))
     harness.delete(*(f"default/first-{number}" for number in range(SIZE)))
     harness.wait(20)
@@ -120,8 +112,7 @@ def test_a_new_gang_is_bound_as_a_whole_while_the_old_ones_pods_still_run(kind, 
 def test_a_pod_of_before_is_told_that_it_does_not_count_and_nobody_is_called_a_rival():
     harness = Harness.of(node(cpu="3"), group("g", min_member=SIZE), made("job", "second"))
     harness.add(pod_of("job", "first", 0, harness.now - 60, group="g"))
-    harness.add(*(pod_of("job", "second", number, harness.now, group="g") for number in range(2)))
-    harness.wait(5)
+    harness.wait(5, *(pod_of("job", "second", number, harness.now, group="g") for number in range(2)))
     assert harness.pod("default/first-0").condition_reason == "SeveralOwners"
     assert "The Job w of this pod" in harness.pod("default/first-0").condition_message
     assert harness.condition("default/g").message == (

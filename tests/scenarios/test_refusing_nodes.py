@@ -51,8 +51,7 @@ def binds(harness: Harness) -> list[BindPod]:
 def plain(harness: Harness, name: str, **fields) -> str:
     """Create a pod without a group. Returns the node named in its first binding."""
     before = len(binds(harness))
-    harness.add(pod(name, group="", **fields))
-    harness.settle()
+    harness.settle(pod(name, group="", **fields))
     return binds(harness)[before].node
 
 
@@ -144,8 +143,7 @@ def test_a_gang_one_of_whose_pods_is_refused_everywhere_says_so_holds_nothing_an
 @pytest.mark.without("restarts", "standbys", "leaderless", why="what nodes have refused is in memory")
 def test_a_gang_that_is_wholly_refused_is_planned_anew_at_once_elsewhere():
     harness = harness_with("n1", "n2", "n3", when=lambda effect: effect.node != "n3")
-    harness.add(group("a", min_member=3), *pods("a", 3))
-    harness.settle()
+    harness.settle(group("a", min_member=3), *pods("a", 3))
     assert harness.now == START
     assert {found.node for found in harness.pods.values()} == {"n3"}
     assert len(binds(harness)) == 9
@@ -155,8 +153,7 @@ def test_a_gang_that_is_wholly_refused_is_planned_anew_at_once_elsewhere():
 @pytest.mark.without("restarts", "standbys", "leaderless", why="what nodes have refused is in memory")
 def test_where_everything_refuses_a_gang_backs_off_after_so_many_nodes_and_goes_on_with_others():
     harness = harness_with(*(f"n{number:02}" for number in range(25)), when=everything)
-    harness.add(group("a", min_member=2), *pods("a", 2))
-    harness.settle()
+    harness.settle(group("a", min_member=2), *pods("a", 2))
     tried = [effect.node for effect in binds(harness)]
     assert len(tried) == 2 * len(set(tried)) == 22
     assert harness.gang("default/a").record.phase == "TimedOut"
@@ -170,8 +167,7 @@ def test_where_everything_refuses_a_gang_backs_off_after_so_many_nodes_and_goes_
 def test_members_on_a_node_that_refuses_all_move_though_the_rest_is_bound():
     harness = harness_with("n1", "n2", "n3", when=at("n2"), cpu=10)
     harness.add(pod("old", group="", node="n1", cpu=4))
-    harness.add(group("a", min_member=16), *pods("a", 16))
-    harness.wait(1)
+    harness.wait(1, group("a", min_member=16), *pods("a", 16))
     assert len(harness.bound("default/a-")) == 16
     assert harness.evicted == []
 
@@ -205,19 +201,16 @@ def test_of_avoided_nodes_one_that_has_not_refused_the_gang_is_tried_before_one_
     assert avoided(harness) == 1
     harness.refuse_bind = refusing(everything)
     before = len(binds(harness))
-    harness.add(group("a", min_member=2), *pods("a", 2))
-    harness.settle()
+    harness.settle(group("a", min_member=2), *pods("a", 2))
     assert [effect.node for effect in binds(harness)[before:]] == ["n2", "n2", "n1"]
 
 
 @pytest.mark.without("restarts", "standbys", why="what nodes have refused is in memory")
 def test_members_that_the_gang_can_do_without_are_left_out_once_they_are_refused_wherever_tried():
     harness = harness_with("n1", when=lambda effect: effect.name == "a-0", cpu=3)
-    harness.add(group("a", min_member=3), *pods("a", 3, owner=SET))
-    harness.wait(21)
+    harness.wait(21, group("a", min_member=3), *pods("a", 3, owner=SET))
     harness.end_terminating()
-    harness.add(*pods("a", 3, first=3, owner=SET))
-    harness.wait(11)
+    harness.wait(11, *pods("a", 3, first=3, owner=SET))
     assert harness.gang("default/a").record.phase == "Scheduled"
     assert harness.bound() == ["default/a-3", "default/a-4", "default/a-5"]
 
@@ -225,11 +218,9 @@ def test_members_that_the_gang_can_do_without_are_left_out_once_they_are_refused
 @pytest.mark.without("restarts", "standbys", "leaderless", why="what nodes have refused is in memory")
 def test_of_two_members_that_are_refused_everywhere_one_binding_is_sent_in_each_later_attempt_and_no_place_written():
     harness = harness_with("n1", "n2", when=lambda effect: effect.name in {"a-0", "a-1"})
-    harness.add(group("a", min_member=4), *pods("a", 4, owner=SET))
-    harness.wait(21)
+    harness.wait(21, group("a", min_member=4), *pods("a", 4, owner=SET))
     harness.end_terminating()
-    harness.add(*(pod(f"a-{number}", uid=f"again-{number}", owner=SET) for number in (2, 3)))
-    harness.settle()
+    harness.settle(*(pod(f"a-{number}", uid=f"again-{number}", owner=SET) for number in (2, 3)))
     before = len(harness.effects)
     harness.wait(9)
     assert harness.gang("default/a").record.timeouts == 2
@@ -253,8 +244,7 @@ def test_once_a_part_is_bound_the_rest_goes_back_to_nodes_that_have_refused_it_a
         return BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "no") if refused else None
 
     harness.refuse_bind = refuse
-    harness.add(group("a", min_member=2), *pods("a", 2, owner=SET))
-    harness.wait(3)
+    harness.wait(3, group("a", min_member=2), *pods("a", 2, owner=SET))
     assert len(harness.bound("default/a-")) == 1
     harness.refuse_bind = lambda _: None
     harness.wait(5)
@@ -270,8 +260,7 @@ def test_a_gang_that_finds_no_room_when_it_is_planned_anew_is_tried_again_where_
         return BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "no")
 
     harness.refuse_bind = refuse
-    harness.add(group("a", min_member=2), *pods("a", 2))
-    harness.wait(2)
+    harness.wait(2, group("a", min_member=2), *pods("a", 2))
     assert harness.condition("default/a").reason == "Unschedulable"
     harness.refuse_bind = lambda _: None
     harness.delete("default/busy")
@@ -339,8 +328,7 @@ def test_a_tenants_own_refusals_turn_nobody_else_away(when, why, pinned):
 @pytest.mark.without("restarts", "standbys", why="what nodes have refused is in memory")
 def test_a_gang_whose_namespace_is_being_deleted_is_not_tried_on_other_nodes():
     harness = harness_with("n1", "n2", when=everything, why=Refused.DENIED)
-    harness.add(group("a", min_member=2), *pods("a", 2))
-    harness.settle()
+    harness.settle(group("a", min_member=2), *pods("a", 2))
     assert len(binds(harness)) == 2
     assert harness.gang("default/a").record.phase == "TimedOut"
 
@@ -358,10 +346,8 @@ def test_after_a_restart_nothing_is_remembered_and_all_is_learned_anew():
 
 def rejected_in_two_namespaces(harness: Harness, scheduler: str = "gangsched") -> None:
     for namespace in ("x", "y"):
-        harness.add(pod(f"{namespace}/p", group="", node="n1", scheduler=scheduler))
-        harness.settle()
-        harness.add(replace(harness.pod(f"{namespace}/p"), phase=PodPhase.FAILED, rejected=True))
-        harness.settle()
+        harness.settle(pod(f"{namespace}/p", group="", node="n1", scheduler=scheduler))
+        harness.settle(replace(harness.pod(f"{namespace}/p"), phase=PodPhase.FAILED, rejected=True))
 
 
 @pytest.mark.without("restarts", "standbys", "leaderless", why="what nodes have refused is in memory")
@@ -369,8 +355,7 @@ def test_a_kubelet_that_refuses_pods_of_two_namespaces_is_avoided_by_all_until_i
     harness = harness_with("n1", "n2", when=nothing)
     rejected_in_two_namespaces(harness)
     assert plain(harness, "z/p") == "n2"
-    harness.add(pod("z/q", group="", node="n1"))
-    harness.settle()
+    harness.settle(pod("z/q", group="", node="n1"))
     harness.change("z/q", phase=PodPhase.RUNNING)
     harness.settle()
     assert avoided(harness) == 0

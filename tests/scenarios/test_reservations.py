@@ -13,7 +13,7 @@ from gangsched.core.objects.record import Outcome
 from gangsched.core.objects.shape import HostPort, Requirement
 from tests.builders import node, pod, pods
 from tests.harness import START, Course
-from tests.preempting import SET, is_whole, record
+from tests.preempting import SET, holder, is_whole, record
 from tests.reserving import AGE_S, GRACE_S, cluster, finish, gang, places, runs, start, starve
 
 FULL = tuple(runs(f"p{at}", at, 100 * (at + 1)) for at in range(4))
@@ -21,8 +21,7 @@ FULL = tuple(runs(f"p{at}", at, 100 * (at + 1)) for at in range(4))
 
 def test_a_group_that_has_waited_for_long_gets_the_earliest_places_that_others_leave():
     harness = cluster(*FULL)
-    harness.add(*gang("g", 3))
-    harness.wait(40)
+    harness.wait(40, *gang("g", 3))
     assert start(harness, "g") is None
     harness.wait(21)
     assert start(harness, "g") == 300
@@ -49,11 +48,9 @@ def test_who_will_have_ended_by_then_uses_reserved_places():
     harness = cluster(*FULL)
     starve(harness, *gang("g", 3))
     finish(harness, "default/p0")
-    harness.add(pod("late", group="", deadline_s=400))
-    harness.wait(5)
+    harness.wait(5, pod("late", group="", deadline_s=400))
     assert harness.bound("default/late") == []
-    harness.add(pod("short", group="", deadline_s=60))
-    harness.wait(5)
+    harness.wait(5, pod("short", group="", deadline_s=60))
     assert harness.bound("default/short") == ["default/short"]
     assert start(harness, "g") == 300
     finish(harness, "default/p1", "default/p2")
@@ -68,8 +65,7 @@ def test_who_is_kept_off_is_told_by_when_it_must_end():
     harness = cluster(*FULL)
     starve(harness, *gang("g", 3))
     finish(harness, "default/p0")
-    harness.add(*gang("late", 1))
-    harness.wait(5)
+    harness.wait(5, *gang("late", 1))
     said = harness.condition("default/late")
     assert said.reason == "NotBeforeReservation"
     harness.change_spec("default/late", expected_s=60.0)
@@ -91,11 +87,9 @@ def test_a_group_starts_where_there_is_room_earlier():
 def test_a_start_moves_only_to_an_earlier_time():
     harness = cluster(*FULL)
     starve(harness, *gang("g", 3))
-    harness.add(node("n4", cpu=1), runs("p4", 4, 50))
-    harness.wait(30)
+    harness.wait(30, node("n4", cpu=1), runs("p4", 4, 50))
     assert start(harness, "g") == 200
-    harness.add(runs("p0", 0, 9999))
-    harness.wait(30)
+    harness.wait(30, runs("p0", 0, 9999))
     assert start(harness, "g") == 200
 
 
@@ -105,8 +99,7 @@ def test_a_start_does_not_move_while_others_stay_longer_than_their_limits():
     starve(harness, *gang("g", 3))
     finish(harness, "default/p0", "default/p1")
     harness.wait(260)
-    harness.add(runs("p5", 4, cpu=0))
-    harness.wait(15)
+    harness.wait(15, runs("p5", 4, cpu=0))
     assert start(harness, "g") == 300
     finish(harness, "default/p2")
     harness.wait(5)
@@ -115,8 +108,7 @@ def test_a_start_does_not_move_while_others_stay_longer_than_their_limits():
 
 def test_a_promise_that_is_overdue_is_called_in_whole_once_nothing_else_is_waited_for():
     harness = cluster(nodes=4)
-    harness.add(*gang("word", 2, expected_s=300.0, priority=50))
-    harness.settle()
+    harness.settle(*gang("word", 2, expected_s=300.0, priority=50))
     harness.add(runs("p2", 2, 100), runs("p3", 3, 200))
     starve(harness, *gang("g", 3))
     assert start(harness, "g") == 330
@@ -140,8 +132,7 @@ def test_places_are_reserved_where_nobody_knows_when_others_end():
     kept = places(harness, "g")
     for at, on in enumerate(kept):
         finish(harness, f"default/p{on[1:]}")
-        harness.add(pod(f"q{at}", group="", deadline_s=60))
-        harness.wait(5)
+        harness.wait(5, pod(f"q{at}", group="", deadline_s=60))
         assert harness.bound(f"default/q{at}") == []
     assert is_whole(harness, "g", 3)
 
@@ -150,8 +141,7 @@ def test_who_is_before_the_holder_in_the_order_is_not_kept_off():
     harness = cluster(*FULL)
     starve(harness, *gang("g", 3))
     finish(harness, "default/p0")
-    harness.add(*gang("first", 1, priority=10))
-    harness.wait(15)
+    harness.wait(15, *gang("first", 1, priority=10))
     assert is_whole(harness, "first", 1)
     assert start(harness, "g") == 400
     assert places(harness, "g") == ["n1", "n2", "n3"]
@@ -185,8 +175,7 @@ def test_a_reservation_moves_when_a_node_of_it_is_lost(how):
 
 def test_a_promise_that_is_kept_evicts_nobody():
     harness = cluster(nodes=2)
-    harness.add(*gang("word", 2, expected_s=200.0))
-    harness.settle()
+    harness.settle(*gang("word", 2, expected_s=200.0))
     starve(harness, *gang("g", 2))
     assert start(harness, "g") in (230, 245)
     harness.wait(100)
@@ -199,9 +188,8 @@ def test_a_promise_that_is_kept_evicts_nobody():
 def test_who_is_overdue_under_a_disruption_budget_stays_and_another_start_is_found():
     harness = cluster(nodes=2)
     labelled = {"labels": {"app": "a"}, "ready": True}
-    harness.add(*gang("word", 1, expected_s=100.0, pods_with=labelled), runs("p1", 1, 500))
-    harness.settle()
-    harness.put_budget(DisruptionBudget("default", "b", (Requirement("app", "Exists", ()),), 0))
+    harness.settle(*gang("word", 1, expected_s=100.0, pods_with=labelled), runs("p1", 1, 500))
+    harness.add(DisruptionBudget("default", "b", (Requirement("app", "Exists", ()),), 0))
     starve(harness, *gang("g", 1))
     assert start(harness, "g") in (130, 145)
     harness.wait(200)
@@ -217,8 +205,7 @@ def test_a_service_is_waited_for_last():
     harness = cluster(runs("p0", 0, owner=service), runs("p1", 1), runs("p2", 2, 300), nodes=3)
     starve(harness, *gang("one", 1))
     assert places(harness, "one") == ["n2"]
-    harness.add(*gang("first", 2, priority=5))
-    harness.wait(70)
+    harness.wait(70, *gang("first", 2, priority=5))
     assert start(harness, "first") == float("inf")
     assert places(harness, "first") == ["n1", "n2"]
 
@@ -251,8 +238,7 @@ def test_it_is_turned_off_with_an_age_of_zero():
 
 def test_only_limits_count_where_the_settings_say_so():
     harness = cluster(nodes=2, by_promises=False)
-    harness.add(*gang("word", 1, expected_s=100.0), runs("p1", 1, 300))
-    harness.settle()
+    harness.settle(*gang("word", 1, expected_s=100.0), runs("p1", 1, 300))
     starve(harness, *gang("g", 1))
     assert (start(harness, "g"), places(harness, "g")) == (300, ["n1"])
 
@@ -277,8 +263,7 @@ def test_what_is_kept_free_and_who_uses_it_meanwhile_is_counted():
     harness.wait(1)
     stats = harness.machine.stats()
     assert (stats.plans, stats.reservations, stats.reserved_idle["cpu"]) == (0, 1, 1000)
-    harness.add(pod("short", group="", deadline_s=60))
-    harness.settle()
+    harness.settle(pod("short", group="", deadline_s=60))
     stats = harness.machine.stats()
     assert stats.reserved_idle["cpu"] == 0
     assert stats.backfilled == 1 or harness.course is not Course.PLAIN
@@ -287,12 +272,31 @@ def test_what_is_kept_free_and_who_uses_it_meanwhile_is_counted():
 @pytest.mark.without("restarts", "standbys", why="an Event is lost with the process that was to send it")
 def test_the_cause_of_an_eviction_tells_that_a_promise_was_broken():
     harness = cluster(nodes=1)
-    harness.add(*gang("word", 1, expected_s=100.0))
-    harness.settle()
+    harness.settle(*gang("word", 1, expected_s=100.0))
     starve(harness, *gang("g", 1))
     harness.wait(100)
     assert [effect.cause for effect in harness.effects if isinstance(effect, EvictPod)][:1] == ["Overdue"]
     assert "declared" in harness.events("Preempted")[0].note
+
+
+@pytest.mark.without("all", why="an Event is lost with the process that was to send it")
+def test_who_was_evicted_for_a_broken_promise_is_told_another_cause_the_next_time():
+    """Regression: it was told again that its declared run time was over."""
+    harness = cluster(nodes=1)
+    harness.add(*gang("word", 1, expected_s=100.0, pods_with={"owner": SET}))
+    harness.settle()
+    starve(harness, *gang("g", 1))
+    harness.wait(100)
+    harness.end_terminating()
+    harness.wait(5)
+    harness.delete("default/g-0")
+    harness.add(pod("word-1", group="word", owner=SET, created=harness.now))
+    harness.wait(5)
+    assert harness.bound() == ["default/word-1"]
+    harness.add(*holder(1))
+    harness.wait(5)
+    told = [event.note for event in harness.events("Preempted")]
+    assert ["declared" in note for note in told] == [True, False]
 
 
 def test_what_is_used_by_who_is_let_in_is_not_kept_twice():
@@ -302,11 +306,9 @@ def test_what_is_used_by_who_is_let_in_is_not_kept_twice():
     assert start(harness, "g") == 200
     harness.wait(15)
     finish(harness, "default/p0")
-    harness.add(pod("short", group="", deadline_s=60))
-    harness.settle()
+    harness.settle(pod("short", group="", deadline_s=60))
     finish(harness, "default/p2")
-    harness.add(pod("other", group=""))
-    harness.settle()
+    harness.settle(pod("other", group=""))
     assert harness.bound() == ["default/other", "default/p1", "default/short"]
 
 
@@ -362,8 +364,7 @@ def test_who_is_overtaken_when_its_nodes_are_left_keeps_the_rest_of_them_from_ot
     assert start(harness, "g") == 200
     harness.add(pod("late", group="", created=harness.now))
     # The group was looked at a moment ago.
-    harness.add(node("other", cpu=1, unschedulable=True))
-    harness.wait(1)
+    harness.wait(1, node("other", cpu=1, unschedulable=True))
     finish(harness, "default/a", "default/b")
     harness.wait(1)
     assert harness.bound("default/older") == ["default/older"]
@@ -381,8 +382,7 @@ def looked_at():
     harness = cluster(runs("a", 0, 200), runs("b", 1, 200), nodes=2)
     starve(harness, *gang("g", 2))
     harness.wait(15)
-    harness.add(node("other", cpu=1, unschedulable=True))
-    harness.wait(12)
+    harness.wait(12, node("other", cpu=1, unschedulable=True))
     assert start(harness, "g") == 200
     return harness
 
@@ -394,10 +394,8 @@ def test_who_has_started_waits_as_long_as_others_before_it_reserves_again():
     harness.wait(5)
     assert is_whole(harness, "g", 2)
     harness.delete("default/g-0", "default/g-1")
-    harness.add(runs("c", 0, 900), runs("d", 1, 900))
-    harness.wait(5)
-    harness.add(*pods("g", 2, first=2))
-    harness.wait(AGE_S - 10)
+    harness.wait(5, runs("c", 0, 900), runs("d", 1, 900))
+    harness.wait(AGE_S - 10, *pods("g", 2, first=2))
     assert start(harness, "g") is None
     harness.wait(20)
     assert start(harness, "g") == 900
@@ -408,8 +406,7 @@ def test_who_was_incomplete_waits_as_long_as_others_before_it_reserves_again():
     harness = looked_at()
     harness.delete("default/g-0")
     harness.wait(30)
-    harness.add(*pods("g", 1, first=7))
-    harness.wait(AGE_S - 10)
+    harness.wait(AGE_S - 10, *pods("g", 1, first=7))
     assert start(harness, "g") is None
     harness.wait(20)
     assert start(harness, "g") == 200

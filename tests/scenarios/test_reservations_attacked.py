@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.podgroup import OnDegraded
 from gangsched.core.objects.policy import Policy, Preemption, Reservations
@@ -19,7 +20,7 @@ from tests.builders import node, pod, pods
 from tests.harness import Harness
 from tests.preempting import SET, evicted, holder, is_whole
 from tests.preempting import gang as members_of_low
-from tests.reserving import cluster, finish, gang, runs, start, starve
+from tests.reserving import cluster, finish, gang, places, runs, start, starve
 
 FULL = tuple(runs(f"p{at}", at, 600 * (at + 1)) for at in range(4))
 
@@ -28,8 +29,7 @@ def overstaying(**pods_with: Any) -> Harness:
     """Places are reserved from 330 s on, where a group has promised to end that restarts when it is degraded."""
     harness = cluster(nodes=3)
     fields = {"owner": SET, **pods_with}
-    harness.add(*gang("word", 3, expected_s=300.0, on_degraded=OnDegraded.RESTART, pods_with=fields))
-    harness.settle()
+    harness.settle(*gang("word", 3, expected_s=300.0, on_degraded=OnDegraded.RESTART, pods_with=fields))
     starve(harness, *gang("g", 3))
     return harness
 
@@ -38,12 +38,11 @@ class TestWhoCannotBeCalledIn:
     @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader has its own time of degradation")
     def test_one_whose_restart_a_budget_refuses_is_waited_for(self):
         harness = overstaying(ready=True)
-        harness.put_budget(DisruptionBudget("default", "all", (), allowed=0))
+        harness.add(DisruptionBudget("default", "all", (), allowed=0))
         harness.delete("default/word-0")
         harness.wait(800)
         assert harness.evicted == []
-        harness.put_budget(DisruptionBudget("default", "all", (), allowed=9))
-        harness.wait(60)
+        harness.wait(60, DisruptionBudget("default", "all", (), allowed=9))
         harness.end_terminating()
         harness.wait(5)
         assert is_whole(harness, "g", 3)
@@ -75,11 +74,9 @@ class TestWhoCannotBeCalledIn:
 
     def test_members_of_the_group_itself_are_waited_for(self):
         harness = cluster(nodes=3)
-        harness.add(*gang("word", 2, expected_s=200.0, pods_with={"owner": SET}), runs("p", 2))
-        harness.settle()
+        harness.settle(*gang("word", 2, expected_s=200.0, pods_with={"owner": SET}), runs("p", 2))
         harness.change_spec("default/word", min_member=3)
-        harness.add(*pods("word", 1, first=2, owner=SET))
-        harness.wait(670)
+        harness.wait(670, *pods("word", 1, first=2, owner=SET))
         assert harness.evicted == []
 
     @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader has its own time of degradation")
@@ -100,13 +97,10 @@ def test_a_reservation_that_preemption_may_replace_waits_until_others_may_be_evi
     harness.put_class("high", 100)
     harness.hide_budgets("403")
     harness.add(node("n1", cpu=2), node("n2", cpu=1, taints=["x:NoSchedule"]))
-    harness.add(*members_of_low("low", 2, pods_with={"node": "n1"}))
-    harness.wait(5)
-    harness.add(*holder(2))
-    harness.wait(25)
+    harness.wait(5, *members_of_low("low", 2, pods_with={"node": "n1"}))
+    harness.wait(25, *holder(2))
     harness.show_budgets()
-    harness.add(pod("other", group="", node="n2", scheduler="x", tolerations=[""]))
-    harness.wait(60)
+    harness.wait(60, pod("other", group="", node="n2", scheduler="x", tolerations=[""]))
     harness.end_terminating()
     harness.wait(5)
     assert is_whole(harness, "high", 2)
@@ -120,21 +114,17 @@ class TestALimitThatIsGivenToAWaitingPod:
         harness = cluster(*FULL)
         starve(harness, *gang("g", 4))
         finish(harness, "default/p0")
-        harness.add(*gang("late", 1))
-        harness.wait(5)
+        harness.wait(5, *gang("late", 1))
         assert harness.condition("default/late").reason == "NotBeforeReservation"
         waiting = harness.pod("default/late-0")
-        harness.add(replace(waiting, lifetime=replace(waiting.lifetime, **limit)))
-        harness.wait(5)
+        harness.wait(5, replace(waiting, lifetime=replace(waiting.lifetime, **limit)))
         assert harness.bound("default/late") == ["default/late-0"]
 
     def test_does_not_contradict_what_is_reserved_for_it(self):
         harness = cluster(*FULL)
-        harness.add(*gang("g", 3))
-        harness.wait(5)
+        harness.wait(5, *gang("g", 3))
         waiting = harness.pod("default/g-0")
-        harness.add(replace(waiting, lifetime=replace(waiting.lifetime, expected_s=60.0)))
-        harness.wait(70)
+        harness.wait(70, replace(waiting, lifetime=replace(waiting.lifetime, expected_s=60.0)))
         assert start(harness, "g") == 1800
 
 
@@ -148,3 +138,25 @@ def test_one_that_ends_before_the_start_is_bound_though_the_holder_goes_at_the_s
     assert harness.pod("default/short").node == "n0"
     assert not harness.machine.cluster.ledger.reserved
     assert harness.machine.take_faults() == []
+
+
+@pytest.mark.parametrize("leads", [True, False])
+@pytest.mark.parametrize(
+    ("change", "reserved"),
+    [({"min_member": 3}, ["n0", "n1", "n2"]), ({"topology": Topology("zone", required=True)}, ["n0", "n2"])],
+    ids=["minimum", "topology"],
+)
+def test_what_is_reserved_follows_a_changed_spec(change: dict[str, Any], reserved: list[str], *, leads: bool):
+    """Regression: if nobody led meanwhile, too few places stayed reserved, or in two zones, with a wrong start."""
+    harness = cluster(nodes=0)
+    harness.add(*(node(f"n{at}", cpu=1, labels={"zone": "xyx"[at]}) for at in range(3)), *FULL[:3])
+    harness.settle()
+    starve(harness, *gang("g", 2))
+    assert start(harness, "g") == 1200
+    harness.add(pod("g-2", group="g"))
+    harness.settle()
+    harness.change_spec("default/g", **change)
+    if not leads:
+        harness.restart()
+    harness.wait(15)
+    assert (start(harness, "g"), places(harness, "g")) == (1800, reserved)

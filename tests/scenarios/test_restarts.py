@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from gangsched.config.settings import Settings
 from gangsched.core.membership import restarts
 from gangsched.core.membership.restarts import HOUR_S, MOST_S
 from gangsched.core.objects.declaration import Declaration
@@ -16,11 +14,10 @@ from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.policy import NamespaceLimits, Policy
 from gangsched.core.objects.workload import Workload
 from gangsched.kube.workloads.workload_kind import Mark
-from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
+from tests.served import KINDS, served_workload
 
-KINDS = chosen(Settings()).kinds
 SIZE, HOLD_S, SLOWLY_S = 4, 30.0, 12.0
 SAID = {
     "job": Declaration("t", min_member=SIZE),
@@ -41,17 +38,14 @@ class Race:
         self.tell()
         self.make(SIZE)
         self.harness.settle()
-        self.harness.add(group("default/b", min_member=1), *pods("b", 1))
-        self.harness.wait(1)
+        self.harness.wait(1, group("default/b", min_member=1), *pods("b", 1))
 
     def tell(self, *, uid: str = "uid-t", deleted: bool = False, status: Any = None, **spec: Any) -> None:
         """The watch shows the workload."""
-        meta = {"name": "t", "namespace": "default", "uid": uid}
-        if deleted:
-            meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        leaving = {"deletionTimestamp": "2026-01-01T00:00:00Z"} if deleted else {}
         sizes = {"parallelism": SIZE, "completions": SIZE} if self.kind == "job" else {"replicas": SIZE}
-        body = {"metadata": meta, "spec": {**sizes, **spec}, "status": status or {}}
-        self.harness.add(KINDS[self.kind].read(json.dumps(body).encode())[1])
+        found = served_workload(self.kind, "t", {**sizes, **spec}, status=status, uid=uid, **leaving)
+        self.harness.add(found)
 
     def make(self, number: int) -> None:
         """The controller creates this many pods."""
@@ -230,28 +224,23 @@ def test_a_new_leader_is_not_bound_beside_workers_that_still_terminate(policy: s
     """One worker is not terminating yet, so the run goes on; where pods are recreated one by one, this is a repair."""
     harness = Harness()
     template = {"size": 3, "restartPolicy": policy}
-    meta = {"name": "s", "namespace": "default", "uid": "uid-s"}
-    body = {"metadata": meta, "spec": {"leaderWorkerTemplate": template}}
     harness.label_namespace("default", {"gangsched.io/gang": "auto"})
-    harness.add(node(cpu="3"), KINDS["lws"].read(json.dumps(body).encode())[1])
+    harness.add(node(cpu="3"), served_workload("lws", "s", {"leaderWorkerTemplate": template}))
     carried = KINDS["lws"].workload(Mark("s", part="0", size=3))
     old, new = (
         [pod(f"s-{each}", uid=f"{run}-{each}", group="", workload=carried) for each in range(3)] for run in "ab"
     )
-    harness.add(*old)
-    harness.settle()
+    harness.settle(*old)
     harness.delete("default/s-0")
     harness.change("default/s-1", terminating=True)
-    harness.add(new[0])
-    harness.settle()
+    harness.settle(new[0])
     alone = "default/s-0" in harness.bound()
     harness.change("default/s-2", terminating=True)
     harness.settle()
     harness.delete("default/s-1", "default/s-2")
     harness.settle()
     still_alone = "default/s-0" in harness.bound()
-    harness.add(*new[1:])
-    harness.settle()
+    harness.settle(*new[1:])
     assert (alone, still_alone) == ((True, True) if policy == "None" else (False, False))
     assert len(harness.bound("default/s-")) == 3
 
@@ -334,11 +323,8 @@ def test_a_group_holds_for_five_minutes_in_an_hour():
 def test_pods_that_nobody_declares_are_held_for_too():
     harness = Harness()
     harness.label_namespace("default", {"gangsched.io/gang": "auto"})
-    body = {
-        "metadata": {"name": "t", "namespace": "default", "uid": "uid-t"},
-        "spec": {"replicas": SIZE, "podManagementPolicy": "Parallel"},
-    }
-    harness.add(node(cpu=str(SIZE)), KINDS["statefulset"].read(json.dumps(body).encode())[1])
+    spec = {"replicas": SIZE, "podManagementPolicy": "Parallel"}
+    harness.add(node(cpu=str(SIZE)), served_workload("statefulset", "t", spec))
 
     def members(first: int) -> None:
         owner = Owner("StatefulSet", "t", "uid-t", "apps")
@@ -352,8 +338,7 @@ def test_pods_that_nobody_declares_are_held_for_too():
 
     members(0)
     harness.settle()
-    harness.add(group("default/b", min_member=1), *pods("b", 1))
-    harness.settle()
+    harness.settle(group("default/b", min_member=1), *pods("b", 1))
     harness.delete(*(f"default/t-{number}" for number in range(SIZE)))
     harness.wait(SLOWLY_S)
     held = not harness.bound("default/b-")

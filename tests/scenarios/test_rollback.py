@@ -30,8 +30,7 @@ def half_bound(owner: Owner | None = SET, **spec: Any) -> Harness:
     """Two of three members are bound, the third cannot be."""
     harness = Harness()
     harness.refuse_bind = never("a-2")
-    harness.add(node("n1", cpu=3), group("a", min_member=3, **spec), *pods("a", 3, owner=owner))
-    harness.wait(15)
+    harness.wait(15, node("n1", cpu=3), group("a", min_member=3, **spec), *pods("a", 3, owner=owner))
     assert harness.bound() == ["default/a-0", "default/a-1"]
     return harness
 
@@ -55,8 +54,7 @@ def test_an_undone_group_starts_over_whole_when_its_members_are_made_again():
     harness.wait(10)
     harness.end_terminating()
     harness.refuse_bind = lambda _: None
-    harness.add(*pods("a", 2, first=3, owner=SET))
-    harness.wait(60)
+    harness.wait(60, *pods("a", 2, first=3, owner=SET))
     assert len(harness.bound()) == 3
     assert harness.status("default/a").phase == "Scheduled"
 
@@ -67,8 +65,7 @@ def test_while_members_are_evicted_no_other_is_bound():
     harness.refuse_eviction = lambda effect: EvictionRefused(effect.uid, Spared.UNAVAILABLE, "try later")
     harness.wait(10)
     harness.refuse_bind = lambda _: None
-    harness.add(pod("a-3", owner=SET))
-    harness.wait(20)
+    harness.wait(20, pod("a-3", owner=SET))
     assert harness.bound() == ["default/a-0", "default/a-1"]
     harness.refuse_eviction = lambda _: None
     harness.wait(20)
@@ -106,8 +103,7 @@ def test_of_a_mixed_group_only_members_with_a_controller_are_evicted():
     harness = Harness()
     harness.refuse_bind = never("a-2")
     harness.add(node("n1", cpu=3), group("a", min_member=3))
-    harness.add(pod("a-0", owner=SET), pod("a-1"), pod("a-2", owner=SET))
-    harness.wait(25)
+    harness.wait(25, pod("a-0", owner=SET), pod("a-1"), pod("a-2", owner=SET))
     assert harness.evicted == ["default/a-0"]
     harness.end_terminating()
     harness.wait(5)
@@ -191,8 +187,7 @@ def test_a_group_whose_evictions_are_refused_becomes_whole_instead_when_that_is_
 def test_a_binding_still_on_its_way_is_awaited_before_anything_is_evicted():
     harness = Harness()
     harness.withhold = lambda effect: effect.name == "a-2"
-    harness.add(node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
-    harness.wait(19)
+    harness.wait(19, node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
     assert harness.gang("default/a").operations.rollback is None
     harness.wait(2)
     assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
@@ -217,8 +212,7 @@ def test_a_member_bound_late_while_the_others_are_evicted_is_evicted_too():
     harness.wait(6)
     assert len(harness.evicted) == 2
     late = harness.pod("default/a-2")
-    harness.add(replace(late, node="n1"))
-    harness.wait(25)
+    harness.wait(25, replace(late, node="n1"))
     assert "default/a-2" in harness.evicted
 
 
@@ -243,8 +237,7 @@ def test_after_a_restart_a_group_found_partly_bound_is_completed_first_or_undone
 def test_after_a_restart_the_time_counts_on_from_the_first_binding():
     harness = Harness()
     harness.refuse_bind = never("a-2")
-    harness.add(node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
-    harness.wait(4)
+    harness.wait(4, node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
     harness.restart()
     harness.wait(15)
     assert harness.evicted == []
@@ -283,8 +276,7 @@ def test_a_podgroup_that_is_deleted_in_mid_flight_has_its_transaction_finished()
     harness.delete("default/a-2")
     harness.wait(4)
     assert len(harness.bound()) == 3
-    harness.add(pod("a-4", owner=SET))
-    harness.wait(300)
+    harness.wait(300, pod("a-4", owner=SET))
     assert len(harness.bound()) == 3, "what was not part of it waits"
     assert harness.evicted == []
 
@@ -299,8 +291,7 @@ def test_a_podgroup_that_is_deleted_in_mid_flight_and_cannot_be_finished_is_undo
 
 def running(on_degraded: OnDegraded = OnDegraded.RESTART) -> Harness:
     harness = Harness.of(node("n1", cpu=3), group("a", min_member=3, on_degraded=on_degraded))
-    harness.add(*pods("a", 3, owner=SET))
-    harness.settle()
+    harness.settle(*pods("a", 3, owner=SET))
     harness.run_pods()
     harness.wait(2)
     assert harness.status("default/a").phase == "Running"
@@ -321,8 +312,7 @@ def test_under_restart_a_loss_that_is_made_good_at_once_restarts_nothing():
     harness = running()
     harness.delete("default/a-1")
     harness.wait(1)
-    harness.add(pod("a-1", owner=SET, uid="again"))
-    harness.wait(60)
+    harness.wait(60, pod("a-1", owner=SET, uid="again"))
     assert harness.evicted == []
     assert len(harness.bound()) == 3
 
@@ -332,11 +322,9 @@ def test_a_restarted_group_is_bound_again_whole_or_not_at_all():
     harness.delete("default/a-1")
     harness.wait(3)
     harness.end_terminating()
-    harness.add(*(pod(f"a-{number}", owner=SET, uid=f"again-{number}") for number in range(2)))
-    harness.wait(30)
+    harness.wait(30, *(pod(f"a-{number}", owner=SET, uid=f"again-{number}") for number in range(2)))
     assert harness.bound() == []
-    harness.add(pod("a-2", owner=SET, uid="again-2"))
-    harness.wait(30)
+    harness.wait(30, pod("a-2", owner=SET, uid="again-2"))
     assert len(harness.bound()) == 3
     assert harness.status("default/a").attempts == 1
 
@@ -346,8 +334,7 @@ def test_no_replacement_is_bound_while_the_old_members_are_being_evicted():
     harness.refuse_eviction = lambda effect: EvictionRefused(effect.uid, Spared.BUDGET, "the budget forbids it")
     harness.delete("default/a-1")
     harness.wait(3)
-    harness.add(pod("a-1", owner=SET, uid="again"))
-    harness.wait(60)
+    harness.wait(60, pod("a-1", owner=SET, uid="again"))
     assert len(harness.bound()) == 2
     assert harness.condition("default/a", "Degraded").reason == "EvictionRefused"
     harness.refuse_eviction = lambda _: None

@@ -42,8 +42,7 @@ def test_a_restart_of_the_operator_evicts_no_pods_that_ran_before_their_podgroup
     """Two pods run; a PodGroup with minMember 3 is created; the operator is restarted."""
     harness = Harness.of(node("n1", cpu=3))
     ran_before(harness, 2)
-    harness.add(group("a", min_member=3, created=START - 10))
-    harness.wait(60)
+    harness.wait(60, group("a", min_member=3, created=START - 10))
     harness.restart()
     harness.wait(100)
     assert harness.evicted == []
@@ -56,8 +55,7 @@ def test_pods_that_ran_before_their_podgroup_stay_when_another_member_cannot_be_
     harness.add(node("n1", cpu=3))
     ran_before(harness, 2)
     harness.add(group("a", min_member=3, created=START - 10))
-    harness.add(pod("a-2", owner=SET))
-    harness.wait(100)
+    harness.wait(100, pod("a-2", owner=SET))
     assert harness.evicted == []
 
 
@@ -65,8 +63,7 @@ def test_of_a_group_partly_running_before_its_podgroup_only_what_a_rival_bound_i
     """One pod runs; a PodGroup with minMember 3 is created; another scheduler binds a second one."""
     harness = Harness.of(node("n1", cpu=2))
     ran_before(harness, 1)
-    harness.add(group("a", min_member=3, created=START - 10), pod("a-1", owner=SET), pod("a-2", owner=SET))
-    harness.settle()
+    harness.settle(group("a", min_member=3, created=START - 10), pod("a-1", owner=SET), pod("a-2", owner=SET))
     harness.change("default/a-1", node="n1")
     harness.wait(100)
     assert harness.evicted == ["default/a-1"]
@@ -115,8 +112,7 @@ def test_a_restart_goes_on_under_a_new_leader_though_replacements_wait():
     harness.delete("default/a-1")
     harness.wait(3)
     harness.end_terminating()
-    harness.add(*(pod(f"a-{number}", owner=SET, uid=f"again-{number}") for number in (0, 1)))
-    harness.wait(5)
+    harness.wait(5, *(pod(f"a-{number}", owner=SET, uid=f"again-{number}") for number in (0, 1)))
     harness.restart()
     harness.wait(5)
     assert harness.bound() == ["default/a-2"]
@@ -140,10 +136,8 @@ def test_an_annotated_group_that_has_run_for_long_and_lost_a_member_is_not_evict
 
 def test_a_pod_of_a_namespace_that_is_not_ours_has_no_rivals():
     harness = Harness(Policy(namespace="default"))
-    harness.add(node("n1"))
-    harness.wait(20)
-    harness.add(pod("other/x-0", group="x"))
-    harness.settle()
+    harness.wait(20, node("n1"))
+    harness.settle(pod("other/x-0", group="x"))
     harness.change("other/x-0", node="n1")
     harness.settle()
     assert harness.machine.take_rivals() == []
@@ -153,11 +147,9 @@ def test_a_late_binding_of_ours_to_a_node_that_we_had_given_up_has_no_rival_eith
     """The result is lost, the node looks full, the member is assumed elsewhere; then the first binding appears."""
     harness = Harness.waited(20, node("n1", cpu=1), node("n2", cpu=1))
     harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no answer")
-    harness.add(group("a", min_member=1), pod("a-0", owner=SET))
-    harness.settle()
+    harness.settle(group("a", min_member=1), pod("a-0", owner=SET))
     first = harness.gang("default/a").operations.bindings["uid-default/a-0"].node
-    harness.add(node(first, cpu=1, unschedulable=True))
-    harness.wait(1)
+    harness.wait(1, node(first, cpu=1, unschedulable=True))
     harness.change("default/a-0", node=first)
     harness.settle()
     assert harness.machine.take_rivals() == []
@@ -167,8 +159,7 @@ def test_a_late_binding_of_ours_to_a_node_that_we_had_given_up_has_no_rival_eith
 def test_bindings_that_wait_to_be_sent_are_withdrawn_when_their_ground_goes(what):
     harness = Harness()
     harness.withhold = lambda _: True
-    harness.add(node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
-    harness.settle()
+    harness.settle(node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
     if what == "node gone":
         harness.delete_node("n1")
     elif what == "contradiction":
@@ -207,8 +198,7 @@ def test_a_conflict_that_arrives_before_the_watch_shows_a_rivals_binding_leaves_
 def test_a_member_relabelled_with_its_binding_on_the_way_does_not_leave_its_new_group_half_bound():
     harness = Harness()
     harness.withhold = lambda _: True
-    harness.add(node("n1", cpu=3), group("a", min_member=3), group("b", min_member=2), *pods("a", 3, owner=SET))
-    harness.settle()
+    harness.settle(node("n1", cpu=3), group("a", min_member=3), group("b", min_member=2), *pods("a", 3, owner=SET))
     harness.change("default/a-0", declaration=Declaration("b"))
     harness.settle()
     harness.withhold = lambda _: False
@@ -267,8 +257,7 @@ def test_an_undo_long_ago_is_not_told_of_a_later_time_out():
     harness.wait(10)
     harness.end_terminating()
     harness.refuse_bind = lambda _: None
-    harness.add(node("n1", cpu=1), *pods("a", 2, first=7, owner=SET))
-    harness.wait(70)
+    harness.wait(70, node("n1", cpu=1), *pods("a", 2, first=7, owner=SET))
     assert harness.status("default/a").phase == "TimedOut"
     assert harness.condition("default/a").reason == "NeverFits"
 
@@ -281,8 +270,7 @@ def test_a_job_that_is_resumed_is_asked_about_again():
     for found in list(harness.pods.values()):
         harness.add(replace(found, owner=JOB))
     harness.jobs["job-a"] = OwnerSeen("job-a", why="Job default/a is suspended: resume it")
-    harness.add(node("n1", cpu=2))
-    harness.wait(60)
+    harness.wait(60, node("n1", cpu=2))
     assert harness.evicted == []
     harness.jobs["job-a"] = OwnerSeen("job-a")
     harness.wait(70)
@@ -299,8 +287,7 @@ def test_a_group_without_a_podgroup_is_known_to_have_been_scheduled_after_a_fail
     harness.change("default/a-2", phase=PodPhase.SUCCEEDED)
     harness.delete("default/a-1")
     harness.restart()
-    harness.add(pod("a-3", declaration=said, owner=JOB, created=harness.now))
-    harness.wait(5)
+    harness.wait(5, pod("a-3", declaration=said, owner=JOB, created=harness.now))
     assert harness.bound() == ["default/a-0", "default/a-3"]
     assert harness.evicted == []
 
@@ -312,7 +299,6 @@ def test_a_group_that_nothing_declares_is_not_taken_for_scheduled_after_a_failov
     harness.delete_group("default/a")
     harness.restart()
     harness.wait(5)
-    harness.add(group("a", min_member=3, uid="again", created=harness.now))
-    harness.wait(60)
+    harness.wait(60, group("a", min_member=3, uid="again", created=harness.now))
     assert harness.status("default/a").phase == "Pending"
     assert harness.evicted == []

@@ -64,13 +64,11 @@ def test_members_that_finish_one_by_one_do_not_degrade_the_group():
 def test_a_new_run_is_bound_whole_and_past_pods_never_count_in_it():
     harness = running()
     end(harness, *[PodPhase.SUCCEEDED] * 3)
-    harness.add(*pods("a", 2, first=3))
-    harness.wait(5)
+    harness.wait(5, *pods("a", 2, first=3))
     status = harness.status("default/a")
     assert (status.phase, status.succeeded, status.attempts, status.scheduled_time) == ("Pending", 0, 0, 0.0)
     assert len(harness.bound()) == 0
-    harness.add(*pods("a", 1, first=5))
-    harness.wait(2)
+    harness.wait(2, *pods("a", 1, first=5))
     assert len(harness.bound()) == 3
     assert harness.status("default/a").phase == "Scheduled"
     assert len(harness.events("Scheduled")) == 2
@@ -103,8 +101,7 @@ def test_a_quorum_that_is_bound_and_done_before_the_machine_looks_again_has_succ
 
 def test_a_deleted_statefulset_frees_its_room_at_once():
     harness = running()
-    harness.add(group("b", min_member=14), *pods("b", 14))
-    harness.wait(2)
+    harness.wait(2, group("b", min_member=14), *pods("b", 14))
     assert harness.bound("default/b-") == []
     harness.delete("default/a-0")
     harness.settle()
@@ -134,8 +131,7 @@ def test_a_member_bound_in_the_second_in_which_its_run_began_counts_though_its_t
     """The API server writes a pod's times in whole seconds; rounded down, the pod was bound before the run began."""
     harness = Harness()
     harness.wait(0.75)
-    harness.add(node(), group("a", min_member=2), *pods("a", 2, created=harness.server_time))
-    harness.wait(2)
+    harness.wait(2, node(), group("a", min_member=2), *pods("a", 2, created=harness.server_time))
     harness.run_pods()
     harness.wait(2)
     for number in range(2):
@@ -162,7 +158,6 @@ def test_members_that_exist_no_longer_are_forgotten_however_often_a_group_is_res
         harness.delete("default/a-2")
         harness.wait(2)
         assert gang.roster.past <= gang.observed.pods.keys(), f"after restart {number + 1}"
-        harness.add(*pods("a", 3))
-        harness.settle()
+        harness.settle(*pods("a", 3))
         harness.run_pods()
         harness.wait(2)

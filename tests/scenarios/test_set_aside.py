@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from gangsched.core.objects.workload import Workload
 from tests.builders import claim, group, node, pod, pods, shape, volume
 from tests.harness import Harness
 from tests.scenarios.test_containment import EvilError, Injector, in_reconcile
-from tests.scenarios.test_crowds import JOB
+from tests.served import served_workload
 
 pytestmark = [
     pytest.mark.faults,
@@ -86,12 +85,10 @@ def test_a_node_that_is_set_aside_is_tried_again_when_it_changes_and_not_before(
     harness.inbox = harness.lists()
     harness.wait(100)
     assert injector.times == times
-    harness.add(node("evil", cpu=8, labels=EVIL))
-    harness.wait(2)
+    harness.wait(2, node("evil", cpu=8, labels=EVIL))
     assert injector.times == times + 1
     assert harness.machine.stats().set_aside == {"Node": 1}
-    harness.add(node("evil", cpu=4))
-    harness.wait(2)
+    harness.wait(2, node("evil", cpu=4))
     assert harness.machine.set_aside() == []
     assert len(harness.bound("default/a")) == 4
 
@@ -101,8 +98,7 @@ def test_a_node_whose_removal_fails_is_gone_all_the_same(injector, fails, faults
     harness = Harness.settled(node("evil", cpu=64), node("good", cpu=2))
     injector.into(TaintToleration, "remove_node", when=lambda *_: injector.times < fails)
     harness.delete_node("evil")
-    harness.add(group("a", min_member=2), *pods("a", 2))
-    harness.wait(2)
+    harness.wait(2, group("a", min_member=2), *pods("a", 2))
     assert {each.node for each in harness.pods.values()} == {"good"}
     assert harness.machine.cluster.nodes.keys() == {"good"}
     assert harness.machine.set_aside() == []
@@ -128,8 +124,7 @@ def test_of_many_objects_that_fail_in_one_call_all_are_set_aside_and_none_that_i
 
     monkeypatch.setattr(TaintToleration, "set_node", set_node)
     harness.add(*(node(f"evil-{at}", labels=EVIL) for at in range(5)), node("good"), *pods("a", 2))
-    harness.add(group("a", min_member=2))
-    harness.wait(2)
+    harness.wait(2, group("a", min_member=2))
     assert harness.machine.stats().set_aside == {"Node": 5}
     assert len(harness.bound("default/a")) == 2
 
@@ -137,17 +132,14 @@ def test_of_many_objects_that_fail_in_one_call_all_are_set_aside_and_none_that_i
 def test_a_bug_over_a_node_does_not_stop_a_new_leader(injector):
     amid_the_constraints(injector)
     harness = Harness()
-    harness.add(node("evil", cpu=64, labels=EVIL), node("good", cpu=4), group("a", min_member=2), *pods("a", 2))
-    harness.wait(2)
+    harness.wait(2, node("evil", cpu=64, labels=EVIL), node("good", cpu=4), group("a", min_member=2), *pods("a", 2))
     harness.restart()
-    harness.add(group("b", min_member=2), *pods("b", 2))
-    harness.wait(2)
+    harness.wait(2, group("b", min_member=2), *pods("b", 2))
     assert len(harness.bound()) == 4
     harness.lead_again()
     harness.wait(2)
     assert harness.machine.set_aside() == ["Node evil (EvilError)"]
-    harness.add(node("evil"))
-    harness.settle()
+    harness.settle(node("evil"))
     assert harness.machine.set_aside() == []
 
 
@@ -162,8 +154,7 @@ def test_a_node_over_which_every_snapshot_fails_is_found_and_set_aside(injector)
         return real(constraint, emptied=emptied)
 
     injector.monkeypatch.setattr(NodeResources, "plan", plan)
-    harness.add(node("n3", labels=EVIL), group("b", min_member=2), *pods("b", 2))
-    harness.wait(2)
+    harness.wait(2, node("n3", labels=EVIL), group("b", min_member=2), *pods("b", 2))
     assert harness.machine.set_aside() == ["Node n3 (EvilError)"]
     assert len(harness.bound()) == 4
     assert not [found for found in harness.machine.take_faults() if isinstance(found, Fault | Rebuilt)]
@@ -196,16 +187,14 @@ def test_a_volume_or_claim_that_cannot_be_digested_counts_as_not_there(injector,
     harness.add(
         group("b", min_member=2), *pods("b", 2), group("c", min_member=1), pod("c-0", group="c", volume_claims=["c1"])
     )
-    harness.provide(claim("c1", volume="v1"), volume("v1"))
-    harness.provide(claim("evil-claim", volume="evil") if kind is StorageKind.CLAIM else volume("evil"))
-    harness.wait(2)
+    harness.add(claim("c1", volume="v1"), volume("v1"))
+    harness.wait(2, claim("evil-claim", volume="evil") if kind is StorageKind.CLAIM else volume("evil"))
     assert harness.bound() == ["default/b-0", "default/b-1", "default/c-0"]
     assert len(harness.machine.set_aside()) == 1
     assert harness.machine.set_aside()[0].startswith(f"{kind.value} ")
     assert harness.machine.validate() == []
     injector.armed = False
-    harness.provide(claim("evil-claim", volume="v1"))
-    harness.wait(2)
+    harness.wait(2, claim("evil-claim", volume="v1"))
     assert "default/a-0" in harness.bound()
 
 
@@ -216,8 +205,7 @@ def test_a_device_slice_over_which_every_snapshot_fails_is_found_and_set_aside(i
         when=lambda constraint, **_: bool(constraint._world.devices.pools()),  # noqa: SLF001
     )
     harness = Harness.of(node(cpu=8), node("n2"), group("b", min_member=2), *pods("b", 2))
-    harness.offer(SLICE)
-    harness.wait(2)
+    harness.wait(2, SLICE)
     assert harness.bound() == ["default/b-0", "default/b-1"]
     assert harness.machine.set_aside() == ["ResourceSlice evil (EvilError)"]
 
@@ -239,13 +227,11 @@ def test_a_pod_over_which_a_constraint_fails_still_takes_what_it_requests(inject
     harness = Harness.of(node(cpu=4), group("a", min_member=2), *pods("a", 2), group("x", min_member=1))
     scheduler = "gangsched" if mine else "default-scheduler"
     there = pod("x", group="x" if mine else "", cpu=3, scheduler=scheduler, node="n1", labels=EVIL)
-    harness.add(there)
-    harness.wait(2)
+    harness.wait(2, there)
     assert harness.bound("default/a") == []
     assert harness.machine.set_aside() == ["Pod default/x (EvilError)"]
     assert harness.machine.validate() == []
-    harness.add(replace(there, labels=(("evil", "no"),)))
-    harness.wait(2)
+    harness.wait(2, replace(there, labels=(("evil", "no"),)))
     assert harness.machine.set_aside() == []
     harness.delete("default/x")
     harness.wait(2)
@@ -257,11 +243,9 @@ def test_a_pod_that_is_sound_again_and_is_now_what_counted_instead_of_it_is_set_
     injector.into(InterPodAffinity, "add", when=lambda _constraint, pod, _row: ("evil", "yes") in pod.labels)
     harness = Harness.settled(node("n1", cpu=4))
     other = pod("other", group="", scheduler="default-scheduler", node="n1", cpu=1)
-    harness.add(replace(other, labels=tuple(EVIL.items())))
-    harness.settle()
+    harness.settle(replace(other, labels=tuple(EVIL.items())))
     assert harness.machine.set_aside() == ["Pod default/other (EvilError)"]
-    harness.add(other)
-    harness.settle()
+    harness.settle(other)
     assert harness.machine.set_aside() == []
 
 
@@ -280,12 +264,10 @@ def test_a_group_of_another_installation_over_which_its_owner_cannot_be_told_is_
 def test_a_fault_in_a_group_with_a_template_and_kept_places_leaves_no_contradiction(injector):
     """Its members are bound, one is lost, and its place is kept when the group's logic fails."""
     harness = Harness()
-    body = {"metadata": {"name": "a", "namespace": "default", "uid": "uid-a"}, "spec": {"parallelism": 3}, "status": {}}
     roles = (Role("w", 3, template=shape(1)),)
-    harness.add(node(cpu=8), JOB.read(json.dumps(body).encode())[1], group("a", min_member=3, roles=roles))
+    harness.add(node(cpu=8), served_workload("job", "a", {"parallelism": 3}), group("a", min_member=3, roles=roles))
     owner, workload = Owner("Job", "a", "uid-a", "batch"), Workload("job", "a", None, "uid-a")
-    harness.add(*(pod(f"a-{at}", role="w", owner=owner, workload=workload) for at in range(3)))
-    harness.wait(3)
+    harness.wait(3, *(pod(f"a-{at}", role="w", owner=owner, workload=workload) for at in range(3)))
     assert len(harness.bound()) == 3
     harness.delete("default/a-0")
     harness.step()

@@ -7,7 +7,6 @@ line of the case is in the name of its row.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -24,6 +23,7 @@ from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import group, node, pod
 from tests.gadgets import DRIVER, GPUS, device_claim, gpu, gpus
 from tests.harness import Course, Harness
+from tests.served import served_group
 
 GROUP = Consumer("g", "uid-g", group=True)
 NAMED = {"name": "shared", "resourceClaimName": "c"}
@@ -38,9 +38,8 @@ def harness(course: Course) -> Harness:  # noqa: ARG001 - the course is set befo
 def native(*claims: dict[str, Any], least: int | None = None, uid: str = "uid-g", name: str = "g") -> ForeignGroup:
     """The PodGroup of the policy gang with this minimum, else basic."""
     policy: dict[str, Any] = {"basic": {}} if least is None else {"gang": {"minCount": least}}
-    meta = {"name": name, "namespace": "default", "uid": uid, "creationTimestamp": "1970-01-12T13:46:40Z"}
-    body = {"metadata": meta, "spec": {"schedulingPolicy": policy, "resourceClaims": list(claims)}}
-    return DEFAULT.kinds["native"].read("native", json.dumps(body).encode())[1]
+    spec = {"schedulingPolicy": policy, "resourceClaims": list(claims)}
+    return served_group("native", name, spec, uid=uid, creationTimestamp="1970-01-12T13:46:40Z")
 
 
 def shared(claim: str = "c", template: str = "", group: str = "g", name: str = "shared") -> DeviceUse:
@@ -77,7 +76,7 @@ def controller(harness: Harness) -> None:
         if left != claim.reserved:
             sharing = tuple(each for each in claim.sharing if each.uid in there)
             allocation = claim.allocation if left else None
-            harness.offer(replace(claim, reserved=left, sharing=sharing, allocation=allocation))
+            harness.add(replace(claim, reserved=left, sharing=sharing, allocation=allocation))
 
 
 def claims_without_their_group(harness: Harness) -> list[str]:
@@ -108,16 +107,14 @@ def test_workload_resource_claims_38_from_the_first_pod_to_the_end_of_the_group(
     """A basic group; each pod uses the group's claim, and an ordinary one that both pods name."""
     own = shared("own", name="own")
     harness.add(node("n", cpu="8"), native(NAMED))
-    harness.offer(GPUS, gpus("n", 2), device_claim("c"), device_claim("own"))
-    harness.add(member("p-1", shared(), own))
-    harness.settle()
+    harness.add(GPUS, gpus("n", 2), device_claim("c"), device_claim("own"))
+    harness.settle(member("p-1", shared(), own))
     assert harness.bound() == ["default/p-1"]
     assert harness.gadgets.claim("own").reserved == ("uid-default/p-1",)
     assert harness.gadgets.claim("c").reserved == ("uid-g",)
     assert harness.gadgets.claim("c").sharing == (GROUP,)
 
-    harness.add(member("p-2", shared(), own))
-    harness.settle()
+    harness.settle(member("p-2", shared(), own))
     assert harness.gadgets.claim("own").reserved == ("uid-default/p-1", "uid-default/p-2")
     assert harness.gadgets.claim("c").reserved == ("uid-g",)
 
@@ -144,9 +141,8 @@ def test_with_the_gate_off_the_api_server_drops_the_groups_claims_and_pods_reser
     harness: Harness,
 ) -> None:
     harness.add(node("n", cpu="8"), native(least=2))
-    harness.offer(GPUS, gpus("n", 2), device_claim("c"))
-    harness.add(*members(2))
-    harness.settle()
+    harness.add(GPUS, gpus("n", 2), device_claim("c"))
+    harness.settle(*members(2))
     assert len(harness.bound()) == 2
     assert set(harness.gadgets.claim("c").reserved) == {"uid-default/p-0", "uid-default/p-1"}
 
@@ -168,9 +164,8 @@ def test_pod_group_all_pods_of_the_group_share_one_claim_on_the_node_of_its_devi
     claims, use = KINDS[kind]
     owner = "uid-g" if kind == "by template" else ""
     harness.add(*(node(name, cpu="32") for name in ("n0", "n1")), native(*claims, least=least))
-    harness.offer(GPUS, gpus("n1", 1), device_claim("c", owner=owner, group="g" if owner else ""))
-    harness.add(*members(number, use))
-    harness.settle()
+    harness.add(GPUS, gpus("n1", 1), device_claim("c", owner=owner, group="g" if owner else ""))
+    harness.settle(*members(number, use))
     assert len(harness.bound()) == number
     assert {harness.pod(name).node for name in harness.bound()} == {"n1"}
     assert len(harness.gadgets.claim("c").reserved) == (1 if claims else number)
@@ -183,9 +178,8 @@ def test_pod_group_incompatible_node_selectors(harness: Harness, kind: str) -> N
     claims, use = KINDS[kind]
     owner = "uid-g" if kind == "by template" else ""
     harness.add(*(node(name, cpu="8", labels={"n": name}) for name in ("n0", "n1")), native(*claims, least=2))
-    harness.offer(GPUS, gpus("n0", 1), gpus("n1", 1), device_claim("c", owner=owner, group="g" if owner else ""))
-    harness.add(*(member(f"p-{at}", use, node_selector={"n": f"n{at}"}) for at in range(2)))
-    harness.wait(10)
+    harness.add(GPUS, gpus("n0", 1), gpus("n1", 1), device_claim("c", owner=owner, group="g" if owner else ""))
+    harness.wait(10, *(member(f"p-{at}", use, node_selector={"n": f"n{at}"}) for at in range(2)))
     assert harness.bound() == []
     assert harness.gadgets.allocated() == {}
     assert told(harness)[0] == told(harness, "p-1")[0] == "Unschedulable"
@@ -206,9 +200,8 @@ def test_pod_group_incompatible_node_selectors(harness: Harness, kind: str) -> N
 )
 def test_it_is_allocated_and_reserved_once_for_the_group(harness: Harness, claim: ResourceClaim) -> None:
     harness.add(node("n", cpu="8"), native(NAMED, least=3))
-    harness.offer(GPUS, gpus("n", 1), claim)
-    harness.add(*members(3))
-    harness.settle()
+    harness.add(GPUS, gpus("n", 1), claim)
+    harness.settle(*members(3))
     assert len(harness.bound()) == 3
     assert harness.gadgets.claim("c").reserved == tuple(dict.fromkeys((*claim.reserved, "uid-g")))
     assert harness.gadgets.allocated() == {"c": [(DRIVER, "n", "gpu-0")]}
@@ -217,9 +210,8 @@ def test_it_is_allocated_and_reserved_once_for_the_group(harness: Harness, claim
 @pytest.mark.without("all", why="a new leader asks again for what the watch does not show yet")
 def test_only_one_member_writes_it(harness: Harness) -> None:
     harness.add(node("n", cpu="32"), native(NAMED, least=20))
-    harness.offer(GPUS, gpus("n", 1), device_claim("c"))
-    harness.add(*members(25))
-    harness.settle()
+    harness.add(GPUS, gpus("n", 1), device_claim("c"))
+    harness.settle(*members(25))
     assert len(harness.bound()) == 25
     assert writes(harness) == 1
 
@@ -233,9 +225,8 @@ def test_2210_a_failed_binding_leaves_the_claim_with_the_group_while_it_is_tried
 
     harness.refuse_bind = refuse
     harness.add(node("n", cpu="8"), native(NAMED, least=2))
-    harness.offer(GPUS, gpus("n", 1), device_claim("c"))
-    harness.add(*members(2))
-    harness.wait(10)
+    harness.add(GPUS, gpus("n", 1), device_claim("c"))
+    harness.wait(10, *members(2))
     assert harness.bound() == ["default/p-0"]
     assert harness.gadgets.claim("c").reserved == ("uid-g",)
     busy.clear()
@@ -254,9 +245,8 @@ def test_a_group_that_cannot_use_its_claim_gives_it_back_unless_a_member_is_boun
 ) -> None:
     """Its pods of an earlier run are gone; those of this run fit only elsewhere."""
     harness.add(node("n", cpu="1"), native(NAMED, least=3))
-    harness.offer(GPUS, gpus("n", 1), device_claim("c", allocation=on("n"), ours=True, **reserved_for(GROUP)))
-    harness.add(*members(bound, node="n", first=10), *members(3), member("p-x", scheduler=scheduler))
-    harness.wait(10)
+    harness.add(GPUS, gpus("n", 1), device_claim("c", allocation=on("n"), ours=True, **reserved_for(GROUP)))
+    harness.wait(10, *members(bound, node="n", first=10), *members(3), member("p-x", scheduler=scheduler))
     claim, released = harness.gadgets.claim("c"), not bound and scheduler == "gangsched"
     assert (claim.allocation is None, claim.reserved == (), not claim.ours) == (released,) * 3
 
@@ -264,9 +254,8 @@ def test_a_group_that_cannot_use_its_claim_gives_it_back_unless_a_member_is_boun
 def test_2284_a_group_that_can_use_its_claim_only_elsewhere_gets_it_there(harness: Harness) -> None:
     harness.add(node("small", cpu="1"), node("big", cpu="8"), native(NAMED, least=3))
     old = device_claim("c", allocation=on("small"), ours=True, **reserved_for(GROUP))
-    harness.offer(GPUS, gpus("small", 1), gpus("big", 1), old)
-    harness.add(*members(3))
-    harness.wait(60)
+    harness.add(GPUS, gpus("small", 1), gpus("big", 1), old)
+    harness.wait(60, *members(3))
     assert {harness.pod(name).node for name in harness.bound()} == {"big"}
     assert len(harness.bound()) == 3
     assert harness.gadgets.allocated() == {"c": [(DRIVER, "big", "gpu-0")]}
@@ -274,9 +263,8 @@ def test_2284_a_group_that_can_use_its_claim_only_elsewhere_gets_it_there(harnes
 
 def test_a_claim_that_another_has_allocated_for_the_group_stays_as_it_is(harness: Harness) -> None:
     harness.add(node("small", cpu="1"), node("big", cpu="8"), native(NAMED, least=3))
-    harness.offer(GPUS, gpus("small", 1), device_claim("c", allocation=on("small"), **reserved_for(GROUP)))
-    harness.add(*members(3))
-    harness.wait(10)
+    harness.add(GPUS, gpus("small", 1), device_claim("c", allocation=on("small"), **reserved_for(GROUP)))
+    harness.wait(10, *members(3))
     assert harness.bound() == []
     assert harness.gadgets.claim("c").reserved == ("uid-g",)
     assert "devices of the ResourceClaim c" in told(harness)[1] or "node affinity" in told(harness)[1]
@@ -290,17 +278,15 @@ def test_a_claim_that_another_has_allocated_for_the_group_stays_as_it_is(harness
 
 def test_members_wait_until_the_controller_has_made_the_groups_claim(harness: Harness) -> None:
     harness.add(node("n", cpu="8"), native(MADE, least=2))
-    harness.offer(GPUS, gpus("n", 1))
-    harness.add(*members(2, shared("", "t")))
-    harness.wait(3)
+    harness.add(GPUS, gpus("n", 1))
+    harness.wait(3, *members(2, shared("", "t")))
     assert harness.bound() == []
     reason, message = told(harness)
     assert reason == "ResourceClaimNotReady"
     assert "kube-controller-manager has yet to create" in message
     assert "the PodGroup g" in message
-    harness.offer(device_claim("c", owner="uid-g", group="g"))
-    harness.add(*members(2, shared("c", "t")))
-    harness.settle()
+    harness.add(device_claim("c", owner="uid-g", group="g"))
+    harness.settle(*members(2, shared("c", "t")))
     assert len(harness.bound()) == 2
     assert harness.gadgets.claim("c").sharing == (GROUP,)
 
@@ -317,14 +303,12 @@ def test_members_wait_until_the_controller_has_made_the_groups_claim(harness: Ha
 )
 def test_what_is_wrong_with_a_groups_claim_is_said(harness: Harness, claim: ResourceClaim, said: str) -> None:
     harness.add(node("n", cpu="8"), native(MADE, least=2))
-    harness.offer(GPUS, gpus("n", 1), claim)
-    harness.add(*members(2, shared("c", "t")))
-    harness.wait(3)
+    harness.add(GPUS, gpus("n", 1), claim)
+    harness.wait(3, *members(2, shared("c", "t")))
     assert harness.bound() == []
     assert told(harness)[0] == "ResourceClaimNotReady"
     assert said in told(harness)[1]
-    harness.offer(device_claim("c", owner="uid-g", group="g"))
-    harness.wait(31)
+    harness.wait(31, device_claim("c", owner="uid-g", group="g"))
     assert len(harness.bound()) == 2
 
 
@@ -338,9 +322,8 @@ def test_a_pods_claim_is_the_groups_only_if_name_claim_and_template_are_the_same
 ) -> None:
     harness.add(node("n", cpu="8"), native(NAMED), native(name="h", uid="uid-h"))
     claims = [device_claim(name, owner="uid-default/p-0" if use.template else "") for name in ("c", "d")]
-    harness.offer(GPUS, gpus("n", 2), *claims)
-    harness.add(member("p-0", use, group=use.group))
-    harness.settle()
+    harness.add(GPUS, gpus("n", 2), *claims)
+    harness.settle(member("p-0", use, group=use.group))
     assert harness.gadgets.claim(use.claim).reserved == ("uid-default/p-0",)
 
 
@@ -349,14 +332,12 @@ def test_a_pod_that_is_grouped_by_another_dialect_shares_the_claims_of_the_nativ
 ) -> None:
     """Its gang is that of its label; the claim is the PodGroup's, because kubelet and controller go by that."""
     harness.add(node("n", cpu="8"), group("default/own", min_member=2))
-    harness.offer(GPUS, gpus("n", 1), device_claim("c"))
-    harness.add(*(pod(f"default/p-{at}", group="own", device_claims=[shared()]) for at in range(2)))
-    harness.wait(3)
+    harness.add(GPUS, gpus("n", 1), device_claim("c"))
+    harness.wait(3, *(pod(f"default/p-{at}", group="own", device_claims=[shared()]) for at in range(2)))
     assert harness.bound() == []
     assert told(harness)[0] == "ResourceClaimNotReady"
     assert "the PodGroup g of scheduling.k8s.io" in told(harness)[1]
-    harness.add(native(NAMED))
-    harness.settle()
+    harness.settle(native(NAMED))
     assert len(harness.bound()) == 2
     assert harness.gadgets.claim("c").reserved == ("uid-g",)
 
@@ -366,9 +347,8 @@ def test_a_pod_that_is_grouped_by_another_dialect_shares_the_claims_of_the_nativ
 
 def test_more_than_256_members_share_it_because_only_the_group_reserves_it(harness: Harness) -> None:
     harness.add(node("n", cpu=1000, pods=1000), native(NAMED, least=300))
-    harness.offer(GPUS, gpus("n", 1), device_claim("c", reserved=tuple(map(str, range(255)))))
-    harness.add(*members(300))
-    harness.wait(10)
+    harness.add(GPUS, gpus("n", 1), device_claim("c", reserved=tuple(map(str, range(255)))))
+    harness.wait(10, *members(300))
     assert len(harness.bound()) == 300
 
 
@@ -376,9 +356,8 @@ def test_more_than_256_members_share_it_because_only_the_group_reserves_it(harne
 def test_of_two_groups_only_one_gets_the_last_reservation(harness: Harness, room: int, bound: int) -> None:
     harness.add(node("n", cpu="8"), native(NAMED, least=3), native(NAMED, least=2, name="h", uid="uid-h"))
     others = tuple(map(str, range(room)))
-    harness.offer(GPUS, gpus("n", 1), device_claim("c", allocation=on("n"), reserved=others))
-    harness.add(*members(3), *(member(f"z-{at}", shared(group="h"), group="h", created=9.0) for at in range(2)))
-    harness.wait(10)
+    harness.add(GPUS, gpus("n", 1), device_claim("c", allocation=on("n"), reserved=others))
+    harness.wait(10, *members(3), *(member(f"z-{at}", shared(group="h"), group="h", created=9.0) for at in range(2)))
     assert len(harness.bound()) == bound
     assert len(harness.gadgets.claim("c").reserved) == 256
 
@@ -396,11 +375,10 @@ def test_no_member_is_bound_before_the_claim_is_allocated_and_it_is_taken_back_w
     """A second claim of the group is never written."""
     second = {"name": "second", "resourceClaimName": "d"}
     harness.add(node("n", cpu="8"), native(NAMED, second, least=2))
-    harness.offer(GPUS, gpus("n", 2), device_claim("c"), device_claim("d"))
+    harness.add(GPUS, gpus("n", 2), device_claim("c"), device_claim("d"))
     harness.lose_prebinding = lambda effect: getattr(effect.what, "claim", "") == "d"
     uses = shared(), shared("d", name="second")
-    harness.add(*members(2, *uses))
-    harness.wait(3)
+    harness.wait(3, *members(2, *uses))
     assert list(harness.gadgets.allocated()) == ["c"]
     assert harness.bound() == []
     harness.delete("default/p-1")
@@ -408,8 +386,7 @@ def test_no_member_is_bound_before_the_claim_is_allocated_and_it_is_taken_back_w
     assert harness.gadgets.allocated() == {}
     assert not harness.gadgets.claim("c").ours
     harness.lose_prebinding = lambda _: False
-    harness.add(member("p-1", *uses))
-    harness.wait(31)
+    harness.wait(31, member("p-1", *uses))
     assert len(harness.bound()) == 2
 
 
@@ -418,10 +395,9 @@ def test_a_group_that_is_deleted_before_it_is_bound_leaves_nothing(harness: Harn
     """Its pods stay; the PodGroup may come back under its name."""
     second = {"name": "second", "resourceClaimName": "d"}
     harness.add(node("n", cpu="8"), native(NAMED, second, least=2))
-    harness.offer(GPUS, gpus("n", 2), device_claim("c"), device_claim("d"))
+    harness.add(GPUS, gpus("n", 2), device_claim("c"), device_claim("d"))
     harness.lose_prebinding = lambda effect: getattr(effect.what, "claim", "") == "d"
-    harness.add(*members(2, shared(), shared("d", name="second")))
-    harness.wait(3)
+    harness.wait(3, *members(2, shared(), shared("d", name="second")))
     assert list(harness.gadgets.allocated()) == ["c"]
     harness.delete_foreign("native", "default/g")
     if again:
@@ -440,12 +416,11 @@ def test_a_group_that_is_deleted_before_it_is_bound_leaves_nothing(harness: Harn
 def test_a_device_that_another_scheduler_has_allocated_too_withdraws_the_groups(harness: Harness) -> None:
     second = {"name": "second", "resourceClaimName": "d"}
     harness.add(node("n", cpu="8"), native(NAMED, second, least=2))
-    harness.offer(GPUS, gpus("n", 2), device_claim("c"), device_claim("d"))
+    harness.add(GPUS, gpus("n", 2), device_claim("c"), device_claim("d"))
     harness.lose_prebinding = lambda effect: getattr(effect.what, "claim", "") == "d"
-    harness.add(*members(2, shared(), shared("d", name="second")))
-    harness.wait(3)
+    harness.wait(3, *members(2, shared(), shared("d", name="second")))
     [(_, pool, device)] = harness.gadgets.allocated()["c"]
-    harness.offer(device_claim("else", allocation=on(pool, device), reserved=("somebody",)))
+    harness.add(device_claim("else", allocation=on(pool, device), reserved=("somebody",)))
     harness.lose_prebinding = lambda _: False
     harness.wait(30)
     assert harness.bound() == []
@@ -455,16 +430,14 @@ def test_a_device_that_another_scheduler_has_allocated_too_withdraws_the_groups(
 def test_a_group_keeps_its_claim_between_two_runs(harness: Harness) -> None:
     """As with kube-scheduler: a claim is released when the group ends, not when its pods do."""
     harness.add(*(node(name, cpu="2") for name in ("n0", "n1")), native(NAMED, least=2))
-    harness.offer(GPUS, gpus("n0", 1), gpus("n1", 1), device_claim("c"))
-    harness.add(*members(2))
-    harness.settle()
+    harness.add(GPUS, gpus("n0", 1), gpus("n1", 1), device_claim("c"))
+    harness.settle(*members(2))
     before = harness.gadgets.allocated()
     for name in harness.bound():
         harness.delete(name)
     harness.wait(30)
     assert harness.gadgets.allocated() == before
-    harness.add(*members(2, first=2))
-    harness.settle()
+    harness.settle(*members(2, first=2))
     assert len(harness.bound("default/p")) == 2
     assert harness.gadgets.allocated() == before
     assert undone(harness) == 0

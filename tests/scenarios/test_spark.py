@@ -47,8 +47,7 @@ def plain(count: int, **fields: Any) -> list[Pod]:
 def running(*, cpu: int = 9, least: int = 4, most: int = 0) -> Harness:
     """An application whose whole minimum is running."""
     harness = Harness.settled(node("n1", cpu=cpu), driver(executors=least, most=most))
-    harness.add(*executors(count=least))
-    harness.settle()
+    harness.settle(*executors(count=least))
     harness.run_pods()
     harness.wait(2)
     assert harness.status("default/app").phase == "Running"
@@ -59,8 +58,7 @@ def running(*, cpu: int = 9, least: int = 4, most: int = 0) -> Harness:
 def test_of_two_drivers_that_are_larger_together_than_the_cluster_exactly_one_application_runs():
     harness = Harness.waited(5, node("n1", cpu=9), driver("one", created=1.0), driver("two", created=2.0))
     assert harness.bound() == ["default/one-driver"]
-    harness.add(*executors("one"))
-    harness.wait(5)
+    harness.wait(5, *executors("one"))
     assert len(harness.bound("default/one")) == 5
     assert not harness.bound("default/two")
 
@@ -84,8 +82,7 @@ def test_a_group_is_made_for_the_driver_before_it_is_bound_and_says_what_the_dri
 def test_nothing_is_bound_while_the_group_cannot_be_made_and_people_are_told():
     harness = Harness()
     harness.refuse_making = lambda effect: GroupNotMade(effect.key, "the PodGroup app was not created: 403 no")
-    harness.add(node("n1", cpu=9), driver())
-    harness.wait(4)
+    harness.wait(4, node("n1", cpu=9), driver())
     assert not harness.bound()
     (event,) = harness.events("BindingRefused")
     assert (event.kind, event.name) == ("Pod", "app-driver")
@@ -107,10 +104,8 @@ def test_executors_without_a_driver_wait_and_say_so():
 
 def test_places_that_nobody_has_taken_are_released_when_the_driver_has_completed_not_when_it_is_deleted():
     harness = Harness.settled(node("n1", cpu=9), driver())
-    harness.add(*executors(count=2))
-    harness.settle()
-    harness.add(*plain(20))
-    harness.settle()
+    harness.settle(*executors(count=2))
+    harness.settle(*plain(20))
     assert not harness.bound("default/plain")
     harness.change("default/app-driver", phase=PodPhase.SUCCEEDED)
     harness.settle()
@@ -132,8 +127,7 @@ def test_the_end_of_the_driver_is_that_of_the_application(end):
 
 def test_executors_above_the_minimum_are_bound_when_there_is_room_up_to_the_maximum():
     harness = running(cpu=7, least=1, most=3)
-    harness.add(*executors(count=3, first=1))
-    harness.wait(2)
+    harness.wait(2, *executors(count=3, first=1))
     assert len(harness.bound("default/app-exec")) == 3
     assert harness.pod("default/app-exec-3").condition_reason == "AboveMaxMember"
 
@@ -141,8 +135,7 @@ def test_executors_above_the_minimum_are_bound_when_there_is_room_up_to_the_maxi
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 def test_an_executor_above_the_maximum_is_told_who_says_how_many_there_are():
     harness = running(cpu=20, most=5)
-    harness.add(*executors(count=2, first=4))
-    harness.wait(2)
+    harness.wait(2, *executors(count=2, first=4))
     executor = harness.pod("default/app-exec-5")
     assert executor.condition_reason == "AboveMaxMember"
     assert executor.condition_message == (
@@ -155,10 +148,8 @@ def test_places_are_held_where_the_driver_prefers_nodes_and_need_none_of_its_fea
     harness = Harness()
     spot = {"pool": "spot"}
     harness.add(node("busy", cpu=64, features=["F"]), node("spot", cpu=64, labels=spot))
-    harness.add(pod("old", group="", cpu=9, node="busy"))
-    harness.settle()
-    harness.add(driver(executors=1, features=["F"], likes={1: NodeTerm((Requirement("pool", "In", ("spot",)),))}))
-    harness.wait(2)
+    harness.settle(pod("old", group="", cpu=9, node="busy"))
+    harness.wait(2, driver(executors=1, features=["F"], likes={1: NodeTerm((Requirement("pool", "In", ("spot",)),))}))
     assert harness.pod("default/app-driver").node == "busy"
     reservation = harness.status("default/app").reservation
     assert reservation is not None
@@ -177,8 +168,7 @@ def test_drivers_and_executors_go_to_the_nodes_that_the_configuration_prefers():
     dialects = chosen(Settings(spark=spark))
     harness = Harness()
     harness.add(node("a", cpu=64, labels={label: "steady"}), node("b", cpu=64, labels={label: "spot"}), node("c"))
-    harness.add(driver(dialects=dialects))
-    harness.wait(2)
+    harness.wait(2, driver(dialects=dialects))
     reservation = harness.status("default/app").reservation
     assert harness.pod("default/app-driver").node == "a"
     assert reservation is not None
@@ -194,10 +184,8 @@ def test_drivers_and_executors_go_to_the_nodes_that_the_configuration_prefers():
 )
 def test_the_packer_of_the_configuration_is_that_of_all_applications(binpack, nodes):
     harness = Harness.of(*(node(f"n{number}", cpu=16) for number in (1, 2, 3)))
-    harness.add(driver(dialects=chosen(Settings(spark=Spark(binpack=binpack)))))
-    harness.settle()
-    harness.add(*executors())
-    harness.settle()
+    harness.settle(driver(dialects=chosen(Settings(spark=Spark(binpack=binpack)))))
+    harness.settle(*executors())
     on = [harness.pod(name).node for name in harness.bound()]
     assert sorted(on.count(name) for name in set(on)) == sorted(nodes.values())
 
@@ -217,12 +205,10 @@ def cosmin_executors(count: int, *, owner: str = "job-driver") -> list[Pod]:
 def test_cosmins_driver_is_deducted_before_its_executors():
     harness = Harness.waited(2, node("n1", cpu=3), cosmin_driver())
     assert not harness.bound()
-    harness.add(node("n2", cpu=1))
-    harness.settle()
+    harness.settle(node("n2", cpu=1))
     assert harness.bound() == ["default/job-driver"]
     harness.add(*plain(5))
-    harness.add(*cosmin_executors(2))
-    harness.settle()
+    harness.settle(*cosmin_executors(2))
     assert len(harness.bound("default/job")) == 3
     assert not harness.bound("default/plain")
 
@@ -244,8 +230,7 @@ def queueing(*, cpu: int = 10, policy: Policy | None = None) -> Harness:
 
 def test_a_small_application_does_not_overtake_an_earlier_one_of_its_instance_group():
     harness = queueing()
-    harness.add(in_pool("large", 4, 1.0), in_pool("small", 1, 2.0))
-    harness.wait(3)
+    harness.wait(3, in_pool("large", 4, 1.0), in_pool("small", 1, 2.0))
     assert not harness.bound("default/large")
     assert not harness.bound("default/small")
     told = harness.pod("default/small-driver")
@@ -256,15 +241,13 @@ def test_a_small_application_does_not_overtake_an_earlier_one_of_its_instance_gr
     harness.settle()
     assert harness.bound() == ["default/large-driver"]
     harness.add(*executors("large"))
-    harness.add(node("n2", cpu=3, labels=POOL))
-    harness.wait(2)
+    harness.wait(2, node("n2", cpu=3, labels=POOL))
     assert "default/small-driver" in harness.bound(), "its turn has come"
 
 
 def test_an_application_that_can_never_fit_is_flagged_at_once_and_holds_nobody_up():
     harness = queueing()
-    harness.add(in_pool("huge", 40, 1.0), in_pool("small", 1, 2.0))
-    harness.wait(2)
+    harness.wait(2, in_pool("huge", 40, 1.0), in_pool("small", 1, 2.0))
     assert harness.bound("default/small") == ["default/small-driver"]
     assert harness.pod("default/huge-driver").condition_reason == "Unschedulable"
     assert "could not take them even if they were empty" in harness.pod("default/huge-driver").condition_message
@@ -280,20 +263,17 @@ def test_an_application_that_can_never_fit_is_flagged_at_once_and_holds_nobody_u
 def test_applications_of_another_instance_group_or_of_none_wait_for_nobody(other):
     harness = queueing()
     harness.add(node("n2", cpu=3, labels={"resource_channel": "other"}))
-    harness.add(in_pool("large", 4, 1.0), driver("small", 1, created=2.0, **other))
-    harness.wait(2)
+    harness.wait(2, in_pool("large", 4, 1.0), driver("small", 1, created=2.0, **other))
     assert harness.bound("default/small") == ["default/small-driver"]
 
 
 def test_a_younger_application_than_the_age_of_enforcement_is_overtaken():
     rules = FifoRules(after_s=60.0)
     harness = queueing(policy=Policy(fifo=rules))
-    harness.add(in_pool("large", 4, harness.now - 10), in_pool("small", 1, harness.now - 5))
-    harness.settle()
+    harness.settle(in_pool("large", 4, harness.now - 10), in_pool("small", 1, harness.now - 5))
     assert harness.bound("default/small") == ["default/small-driver"]
     harness.wait(60)
-    harness.add(in_pool("later", 0, harness.now))
-    harness.wait(2)
+    harness.wait(2, in_pool("later", 0, harness.now))
     assert not harness.bound("default/later")
     assert harness.pod("default/later-driver").condition_reason == "NotItsTurn"
 
@@ -304,8 +284,7 @@ def test_executors_of_earlier_applications_count_each_however_many_share_a_node(
     harness = Harness()
     harness.now = 1_000_100.0
     harness.add(node("n1", cpu=20, labels=POOL), pod("old", group="", cpu=6, node="n1"))
-    harness.add(in_pool("one", 3, 1.0), in_pool("two", 3, 2.0), in_pool("three", 1, 3.0))
-    harness.wait(2)
+    harness.wait(2, in_pool("one", 3, 1.0), in_pool("two", 3, 2.0), in_pool("three", 1, 3.0))
     assert harness.bound("default/one") + harness.bound("default/two") == ["default/one-driver", "default/two-driver"]
     assert not harness.bound("default/three")
     assert harness.pod("default/three-driver").condition_reason == "Unschedulable"
@@ -317,13 +296,10 @@ def test_an_application_that_a_move_of_its_own_node_takes_to_a_zone_with_room_is
     harness = Harness.of(node("n1", cpu=3, labels={zone: "a"}))
     harness.add(driver(executors=1, most=3, dialects=chosen(Settings(spark=Spark(binpack="single-az-tightly-pack")))))
     harness.settle()
-    harness.add(*executors(count=1))
-    harness.settle()
-    harness.add(node("n2", cpu=8, labels={zone: "b"}), *executors(count=1, first=1))
-    harness.wait(2)
+    harness.settle(*executors(count=1))
+    harness.wait(2, node("n2", cpu=8, labels={zone: "b"}), *executors(count=1, first=1))
     assert "default/app-exec-1" not in harness.bound()
-    harness.add(node("n1", cpu=3, labels={zone: "b"}))
-    harness.settle()
+    harness.settle(node("n1", cpu=3, labels={zone: "b"}))
     assert harness.pod("default/app-exec-1").node == "n2"
 
 
@@ -355,8 +331,7 @@ def test_an_application_whose_group_is_gone_after_a_restart_waits_again_for_the_
     harness.wait(60)
     assert harness.status("default/app").reservation is None
     assert "the others were not created within 1m" in harness.condition("default/app").message
-    harness.add(*executors(count=2, first=1))
-    harness.wait(3)
+    harness.wait(3, *executors(count=2, first=1))
     assert harness.condition("default/app").status
     assert harness.status("default/app").phase == "Scheduled"
     assert not harness.evicted
@@ -376,8 +351,7 @@ def test_an_application_whose_group_is_gone_after_a_restart_is_scheduled_if_all_
 def test_executors_for_which_there_is_no_room_after_a_restart_without_the_group_leave_the_others_alone():
     harness = taken_over_without_its_group()
     bound = harness.bound()
-    harness.add(node("n1", cpu=3))
-    harness.wait(40)
+    harness.wait(40, node("n1", cpu=3))
     condition = harness.condition("default/app")
     assert (condition.status, condition.reason) == (False, "MembersMissing")
     assert "the others are bound first, as soon as they exist and fit" in condition.message

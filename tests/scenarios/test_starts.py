@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from gangsched.core.objects.pod import Pod, PodPhase
@@ -11,6 +9,7 @@ from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import GPU, foreign_group, group, node, pod, pods
 from tests.harness import Harness
+from tests.served import served_group
 
 NAMES = {
     "volcano": "scheduling.k8s.io/group-name",
@@ -23,8 +22,7 @@ NAMES = {
 def app(name: str = "app", dialect: str = "volcano", **resources: str) -> ForeignGroup:
     """The object of an application of which one member must exist."""
     spec = {"minMember": 1, "minResources": resources or {"cpu": "5"}}
-    body = {"metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}"}, "spec": spec}
-    return DEFAULT.kinds[dialect].read(dialect, json.dumps(body).encode())[1]
+    return served_group(dialect, name, spec)
 
 
 def member(name: str, dialect: str = "volcano", **fields) -> Pod:
@@ -54,15 +52,13 @@ class TestTheCheck:
     def test_with_room_for_all_the_driver_is_bound_and_its_executors_when_they_come(self, dialect):
         harness = Harness.waited(5, node(cpu=8), app(dialect=dialect), member("app-0", dialect))
         assert harness.bound() == ["default/app-0"]
-        harness.add(*(member(f"app-{at}", dialect) for at in range(1, 5)))
-        harness.wait(5)
+        harness.wait(5, *(member(f"app-{at}", dialect) for at in range(1, 5)))
         assert len(harness.bound()) == 5
         assert harness.gang("default/app").record.phase == "Scheduled"
 
     def test_without_it_the_driver_waits_names_the_amount_and_starts_once_it_is_free(self, dialect):
         harness = Harness.waited(5, node(cpu=8), *pods("", 6))
-        harness.add(app(dialect=dialect), member("app-0", dialect))
-        harness.wait(5)
+        harness.wait(5, app(dialect=dialect), member("app-0", dialect))
         assert not harness.bound("default/app-0")
         assert harness.pod("default/app-0").condition_reason == "Unschedulable"
         assert "its minResources (cpu 5) are free: missing cpu 3" in told(harness)
@@ -77,38 +73,32 @@ class TestTheCheck:
 def test_more_than_the_present_nodes_have_is_never_free():
     harness = Harness.waited(5, node(cpu=2), node("n2", cpu=2), app(), member("app-0"))
     assert reason(harness) == "NeverFits"
-    harness.add(node("n3", cpu=1))
-    harness.wait(20)
+    harness.wait(20, node("n3", cpu=1))
     assert harness.bound("default/app-0")
 
 
 def test_what_is_free_on_nodes_that_take_no_new_pod_does_not_count_but_may_come():
     harness = Harness.waited(5, node(cpu=2), node("n2", cpu=4, unschedulable=True))
-    harness.add(app(), member("app-0"))
-    harness.wait(5)
+    harness.wait(5, app(), member("app-0"))
     assert not harness.bound()
     assert reason(harness) == "Unschedulable"
-    harness.add(node("n2", cpu=4, taints=["node.kubernetes.io/not-ready:NoSchedule"]))
-    harness.wait(20)
+    harness.wait(20, node("n2", cpu=4, taints=["node.kubernetes.io/not-ready:NoSchedule"]))
     assert not harness.bound()
-    harness.add(node("n2", cpu=4, taints=["team=a:NoSchedule"]))
-    harness.wait(20)
+    harness.wait(20, node("n2", cpu=4, taints=["team=a:NoSchedule"]))
     assert harness.bound("default/app-0")
 
 
 def test_each_resource_counts_and_a_resource_that_no_node_has_is_missing():
     harness = Harness.waited(5, node(cpu=9), app(**{"cpu": "5", GPU: "1"}), member("app-0"))
     assert f"missing {GPU} 1" in told(harness)
-    harness.add(node("n2", cpu=1, gpu=1))
-    harness.wait(20)
+    harness.wait(20, node("n2", cpu=1, gpu=1))
     assert harness.bound("default/app-0")
 
 
 def started() -> Harness:
     """The application one has started, and two waits because the rest of one's five CPUs is promised to it."""
     harness = Harness.waited(5, node(cpu=8), app("one"), member("one-0"))
-    harness.add(app("two"), member("two-0"))
-    harness.wait(20)
+    harness.wait(20, app("two"), member("two-0"))
     return harness
 
 
@@ -119,8 +109,7 @@ class TestPromises:
         harness = started()
         assert harness.bound() == ["default/one-0"]
         assert "cpu 4 of what is free is needed by groups that have started" in told(harness, "two-0")
-        harness.add(*executors(4, "one"))
-        harness.wait(20)
+        harness.wait(20, *executors(4, "one"))
         assert len(harness.bound()) == 5
         assert "missing cpu 2" in told(harness, "two-0")
         harness.run_pods()
@@ -134,14 +123,12 @@ class TestPromises:
         harness.run_pods()
         for at in range(1, 5):
             harness.change(f"default/one-{at}", phase=PodPhase.SUCCEEDED)
-        harness.add(app("two"), member("two-0"))
-        harness.wait(20)
+        harness.wait(20, app("two"), member("two-0"))
         assert harness.bound("default/two-0")
 
     def test_a_promise_that_shrinks_lets_another_group_start(self):
         harness = started()
-        harness.add(app("one", cpu="2"))
-        harness.wait(5)
+        harness.wait(5, app("one", cpu="2"))
         assert harness.bound("default/two-0")
 
     @pytest.mark.parametrize("how", ["delete the object", "delete the driver"])
@@ -156,16 +143,14 @@ class TestPromises:
 
     def test_groups_without_minresources_may_take_what_is_promised(self):
         harness = Harness.waited(5, node(cpu=8), app("one"), member("one-0"))
-        harness.add(*pods("", 7))
-        harness.wait(5)
+        harness.wait(5, *pods("", 7))
         assert len(harness.bound()) == 8
 
 
 def test_a_podgroup_of_gangscheds_is_completed_by_the_objects_minresources():
     harness = Harness.waited(5, node(cpu=4), group("app", min_member=1), app(), member("app-0"))
     assert not harness.bound()
-    harness.add(node("n2", cpu=1))
-    harness.wait(20)
+    harness.wait(20, node("n2", cpu=1))
     assert harness.bound("default/app-0")
 
 
@@ -174,8 +159,7 @@ def test_objects_of_two_systems_with_different_minresources_contradict_each_othe
     says = DEFAULT.declaration({}, {"scheduling.k8s.io/group-name": "g", "pod-group-name": "g"})
     cpu, more = (("cpu", 1000),), (("cpu", 2000),)
     harness.add(node(), foreign_group("volcano", "g", min_member=1, min_resources=cpu))
-    harness.add(foreign_group("kai", "g", min_member=1, min_resources=more), pod("g-0", declaration=says))
-    harness.wait(5)
+    harness.wait(5, foreign_group("kai", "g", min_member=1, min_resources=more), pod("g-0", declaration=says))
     assert harness.pod("default/g-0").condition_reason == "Contradiction"
 
 

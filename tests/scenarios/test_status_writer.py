@@ -25,8 +25,7 @@ def conditions(harness: Harness, name: str) -> list[PatchPodCondition]:
 def refused(**spec) -> Harness:
     """A group of three with room for two."""
     harness = Harness.of(group("a", min_member=3, max_schedule_time_s=3600.0, **spec), *pods("a", 3))
-    harness.add(node(cpu=3), pod("busy", group="", node="n1"))
-    harness.settle()
+    harness.settle(node(cpu=3), pod("busy", group="", node="n1"))
     return harness
 
 
@@ -67,8 +66,7 @@ def test_a_members_condition_says_since_when_only_as_it_becomes_false():
 def test_the_scheduled_event_names_at_most_thirty_nodes():
     harness = Harness()
     names = [f"n{number:02}" for number in range(32)]
-    harness.add(group("a", min_member=32), *pods("a", 32), *(node(name, cpu=1) for name in names))
-    harness.settle()
+    harness.settle(group("a", min_member=32), *pods("a", 32), *(node(name, cpu=1) for name in names))
     (event,) = harness.events("Scheduled")
     assert event.note.startswith("Bound 32 members to n00 (1), n01 (1), ")
     assert event.note.endswith("n29 (1) and 2 more nodes.")
@@ -79,8 +77,7 @@ def test_the_scheduled_event_names_at_most_thirty_nodes():
 def test_a_group_of_one_is_told_in_the_singular_all_along():
     harness = Harness()
     harness.withhold = lambda _: True
-    harness.add(group("a", min_member=1), *pods("a", 1), node())
-    harness.wait(2)
+    harness.wait(2, group("a", min_member=1), *pods("a", 1), node())
     said = [harness.condition("default/a").message]
     harness.send_withheld()
     harness.wait(2)
@@ -100,8 +97,7 @@ def test_a_group_of_one_is_told_in_the_singular_all_along():
 def test_a_refusal_lifted_within_a_second_is_never_written():
     harness = refused()
     harness.wait(0.99)
-    harness.add(node("n2"))
-    harness.wait(60)
+    harness.wait(60, node("n2"))
     assert [patch.status.phase for patch in statuses(harness)] == ["Scheduled"]
     assert [event.reason for event in harness.emitted] == ["Scheduled"]
     assert conditions(harness, "a-0") == []
@@ -111,8 +107,7 @@ def test_a_refusal_that_begins_late_lasts_its_own_second_before_it_is_written():
     harness = Harness.waited(
         0.9, group("a", min_member=3), *pods("a", 2), node(cpu=3), pod("busy", group="", node="n1")
     )
-    harness.add(*pods("a", 1, first=2))
-    harness.wait(0.5)
+    harness.wait(0.5, *pods("a", 1, first=2))
     assert statuses(harness) == []
     harness.wait(0.5)
     assert [patch.status.conditions[0].reason for patch in statuses(harness)] == ["Unschedulable"]
@@ -122,8 +117,7 @@ def test_a_members_condition_changes_with_its_reason_and_never_with_a_number():
     harness = refused()
     harness.wait(2)
     for number in range(5):
-        harness.add(node(f"m{number}", cpu="500m"))
-        harness.wait(31)
+        harness.wait(31, node(f"m{number}", cpu="500m"))
     assert len(conditions(harness, "a-0")) == 1
     harness.delete("default/a-2")
     harness.wait(2)
@@ -153,8 +147,7 @@ def test_a_groups_message_changes_at_most_every_thirty_seconds():
 def test_counts_are_written_while_the_message_keeps_its_number():
     harness = Harness.waited(2, group("a", min_member=2), *pods("a", 2), node())
     message = harness.condition("default/a").message
-    harness.add(*pods("a", 1, first=2))
-    harness.wait(2)
+    harness.wait(2, *pods("a", 1, first=2))
     assert harness.status("default/a").bound == 3
     assert harness.condition("default/a").message == message
     harness.wait(30)
@@ -169,8 +162,7 @@ def test_transitions_keep_their_time_while_only_the_reason_changes():
     harness.wait(2)
     assert harness.condition("default/a").reason == "GangIncomplete"
     assert harness.condition("default/a").since == since
-    harness.add(node("n2"), pod("a-2"))
-    harness.settle()
+    harness.settle(node("n2"), pod("a-2"))
     assert harness.condition("default/a").since == harness.now
 
 
@@ -188,10 +180,8 @@ def test_holders_are_named_at_most_three_of_the_own_namespace_and_others_counted
     harness = Harness.of(node(cpu=8))
     for name in ("v", "w", "x", "y"):
         harness.add(group(name, min_member=1), *pods(name, 1))
-    harness.add(group("other/secret", min_member=1), *pods("secret", 1, namespace="other"))
-    harness.settle()
-    harness.add(group("a", min_member=8), *pods("a", 8))
-    harness.wait(2)
+    harness.settle(group("other/secret", min_member=1), *pods("secret", 1, namespace="other"))
+    harness.wait(2, group("a", min_member=8), *pods("a", 8))
     message = harness.condition("default/a").message
     assert "Held by default/v (cpu 1), default/w (cpu 1), default/x (cpu 1) and 2 others" in message
     assert "secret" not in message
@@ -235,8 +225,7 @@ def test_a_status_that_was_refused_is_written_again_after_a_while_and_not_sooner
         return StatusRefused(effect.key, stale=False)
 
     harness.refuse_status = refuse
-    harness.add(group("a", min_member=2), *pods("a", 2), node())
-    harness.wait(20)
+    harness.wait(20, group("a", min_member=2), *pods("a", 2), node())
     assert [at - refusals[0] for at in refusals] == [0, 5, 10, 15, 20]
     harness.refuse_status = lambda _: None
     harness.wait(5)
@@ -250,8 +239,7 @@ def test_a_status_that_was_refused_is_written_again_after_a_while_and_not_sooner
 def test_a_refused_status_keeps_its_times_of_transition():
     harness = Harness()
     harness.refuse_status = lambda effect: StatusRefused(effect.key, stale=False)
-    harness.add(group("a", min_member=2), *pods("a", 2), node())
-    harness.settle()
+    harness.settle(group("a", min_member=2), *pods("a", 2), node())
     begun = harness.now
     harness.refuse_status = lambda _: None
     harness.wait(10)
@@ -261,8 +249,7 @@ def test_a_refused_status_keeps_its_times_of_transition():
 def test_a_restart_repeats_no_event_no_condition_and_no_status():
     harness = Harness.of(group("b", min_member=1), *pods("b", 1), group("c", min_member=5), *pods("c", 1), node(cpu=3))
     harness.settle()
-    harness.add(group("a", min_member=3, max_schedule_time_s=3600.0), *pods("a", 3))
-    harness.wait(40)
+    harness.wait(40, group("a", min_member=3, max_schedule_time_s=3600.0), *pods("a", 3))
     effects, emitted = len(harness.effects), len(harness.emitted)
     harness.restart()
     harness.wait(5)
@@ -285,12 +272,10 @@ def test_a_members_condition_that_never_arrived_is_written_again_when_something_
 
 def test_a_changed_hindrance_of_the_same_reason_is_told_within_thirty_seconds():
     harness = Harness(Policy())
-    harness.add(group("a", min_member=2), pod("a-0", role="x"), pod("a-1"), node())
-    harness.wait(2)
+    harness.wait(2, group("a", min_member=2), pod("a-0", role="x"), pod("a-1"), node())
     assert "names the role x" in harness.condition("default/a").message
     harness.delete("default/a-0")
-    harness.add(pod("a-0", role="y"))
-    harness.wait(31)
+    harness.wait(31, pod("a-0", role="y"))
     assert "names the role y" in harness.condition("default/a").message
 
 
@@ -311,8 +296,7 @@ def test_of_two_equal_groups_each_is_told_how_many_of_its_own_members_fit():
     harness = Harness.settled(node(cpu=3), pod("busy", group="", node="n1"))
     harness.add(group("a", min_member=3, created=1.0), *pods("a", 3))
     harness.add(group("b", min_member=1, created=2.0), *pods("b", 1))
-    harness.add(group("c", min_member=3, created=3.0), *pods("c", 3))
-    harness.wait(2)
+    harness.wait(2, group("c", min_member=3, created=3.0), *pods("c", 3))
     assert "Only 2 of 3 members fit" in harness.condition("default/a").message
     assert "Only 1 of 3 members fit" in harness.condition("default/c").message
 
@@ -322,8 +306,7 @@ def test_a_message_about_a_terminating_pod_is_renewed_when_that_pod_is_overdue_t
     """A pod terminates and a finalizer keeps it. No event says so: the message went on saying "coming free"."""
     harness = Harness()
     old = pod("old", cpu=4, group="", node="n1", terminating=True, gone_by=harness.now + 30)
-    harness.add(node("n1", cpu=4), old, group("a", min_member=4, max_schedule_time_s=3600.0), *pods("a", 4))
-    harness.wait(100)
+    harness.wait(100, node("n1", cpu=4), old, group("a", min_member=4, max_schedule_time_s=3600.0), *pods("a", 4))
     assert "cpu 4 of terminating pods is coming free" in harness.condition("default/a").message
     harness.wait(100)
     assert "default/old is stuck terminating" in harness.condition("default/a").message
@@ -340,8 +323,7 @@ def test_a_refused_group_says_where_members_fit_and_what_would_help_without_a_na
     harness = Harness.of(group("a", min_member=5, max_schedule_time_s=3600.0), *pods("a", 5))
     harness.add(*(node(f"secret-{at}", cpu=2 - at // 2, labels={ZONE: "ab"[at // 2]}) for at in range(3)))
     harness.add(node("secret-3", cpu=2, labels={ZONE: "b"}, taints=["only=gpu:NoSchedule"]))
-    harness.add(pod("busy", group="", node="secret-0"))
-    harness.wait(60)
+    harness.wait(60, pod("busy", group="", node="secret-0"))
     status = harness.group("default/a").status
     assert status.fitting == (
         Fitting(members=3, nodes=2, shared=(("allocatable", "cpu 2"), (ZONE, "a"))),
@@ -356,16 +338,14 @@ def test_they_are_gone_once_the_group_is_bound():
     harness = refused()
     harness.wait(3)
     assert harness.group("default/a").status.helps
-    harness.add(node("n2"))
-    harness.wait(3)
+    harness.wait(3, node("n2"))
     status = harness.group("default/a").status
     assert (status.phase, status.fitting, status.helps) == ("Scheduled", (), ())
 
 
 def test_at_most_eight_kinds_of_nodes_are_listed_and_the_others_are_summed():
     harness = Harness.of(group("a", min_member=13, max_schedule_time_s=3600.0), *pods("a", 13))
-    harness.add(*(node(f"n{at:02}", cpu=1, labels={ZONE: f"zone-{at:02}"}) for at in range(12)))
-    harness.wait(3)
+    harness.wait(3, *(node(f"n{at:02}", cpu=1, labels={ZONE: f"zone-{at:02}"}) for at in range(12)))
     fitting = harness.group("default/a").status.fitting
     assert len(fitting) == MOST_FITTING
     assert fitting[-1] == Fitting(members=5, nodes=5)
@@ -378,8 +358,7 @@ def test_where_members_fit_causes_no_write_of_its_own():
     """Steps: the pod on one node ends and another one starts on the other, so that members fit elsewhere."""
     harness = Harness.of(group("a", min_member=3, max_schedule_time_s=3600.0), *pods("a", 3))
     harness.add(*(node(f"n{at}", cpu=1, labels={ZONE: f"zone-{at}"}) for at in range(2)))
-    harness.add(pod("others/busy", group="", node="n0"))
-    harness.wait(60)
+    harness.wait(60, pod("others/busy", group="", node="n0"))
     before = len(statuses(harness))
     harness.add(pod("others/next", group="", node="n1"))
     harness.delete("others/busy")

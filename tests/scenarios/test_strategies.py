@@ -27,8 +27,7 @@ def tight_and_busy(policy: Policy | None = None) -> Harness:
 @pytest.mark.parametrize(("strategy", "chosen"), [("BestFit", "tight"), ("MostUsed", "busy")])
 def test_a_gpu_pod_without_a_group_goes_where_the_setting_says(strategy, chosen):
     harness = tight_and_busy(Policy(gpu_strategy=strategy))
-    harness.add(pod("plain", group="", gpu=1))
-    harness.settle()
+    harness.settle(pod("plain", group="", gpu=1))
     assert harness.pod("default/plain").node == chosen
 
 
@@ -36,20 +35,17 @@ def test_a_gpu_pod_without_a_group_goes_where_the_setting_says(strategy, chosen)
 @pytest.mark.without("disorder", why="asserts what one order of events leads to")
 def test_a_gang_goes_where_its_strategy_says(strategy, chosen):
     harness = tight_and_busy()
-    harness.add(group("a", min_member=1, strategy=strategy), *pods("a", 1, gpu=1))
-    harness.settle()
+    harness.settle(group("a", min_member=1, strategy=strategy), *pods("a", 1, gpu=1))
     assert harness.pod("default/a-0").node == chosen
 
 
 def test_quorum_further_members_and_a_replacement_all_go_to_preferred_nodes():
     harness = Harness.of(node("dear", cpu=8, labels={"cost": "9"}), pod("old", group="", cpu=4, node="dear"))
     harness.add(node("cheap", cpu=8, labels={"cost": "1"}))
-    harness.add(group("a", min_member=2, prefer=CHEAP), *pods("a", 3))
-    harness.settle()
+    harness.settle(group("a", min_member=2, prefer=CHEAP), *pods("a", 3))
     assert [harness.pod(f"default/a-{number}").node for number in range(3)] == ["cheap"] * 3
     harness.delete("default/a-0", "default/a-1")
-    harness.add(*pods("a", 2, first=3))
-    harness.settle()
+    harness.settle(*pods("a", 2, first=3))
     assert [harness.pod(f"default/a-{number}").node for number in (3, 4)] == ["cheap"] * 2
 
 
@@ -58,8 +54,7 @@ def test_quorum_further_members_and_a_replacement_all_go_to_preferred_nodes():
 
 def test_spread_gives_each_node_its_turn_before_preferences_count():
     harness = Harness.settled(node("n1"), node("n2", labels={"disk": "ssd"}), node("n3"))
-    harness.add(group("a", min_member=4, strategy="Spread"), *pods("a", 4, likes={1: SSD}))
-    harness.settle()
+    harness.settle(group("a", min_member=4, strategy="Spread"), *pods("a", 4, likes={1: SSD}))
     assert Counter(harness.pod(name).node for name in harness.bound()) == {"n1": 1, "n2": 2, "n3": 1}
 
 
@@ -69,8 +64,7 @@ def test_the_wishes_of_the_group_come_before_those_of_its_pods():
         node("cheap-fast", labels={"cost": "1", "disk": "ssd"}, cpu=1),
         node("dear-fast", labels={"cost": "9", "disk": "ssd"}),
     )
-    harness.add(group("a", min_member=2, prefer=CHEAP), *pods("a", 2, likes={100: SSD}))
-    harness.settle()
+    harness.settle(group("a", min_member=2, prefer=CHEAP), *pods("a", 2, likes={100: SSD}))
     assert sorted([harness.pod("default/a-0").node, harness.pod("default/a-1").node]) == ["cheap", "cheap-fast"]
 
 
@@ -82,6 +76,5 @@ def test_the_domain_is_chosen_before_preferences_count():
     )
     harness.add(node("b-0", cpu=4, labels={"zone": "b", "disk": "ssd"}))
     harness.add(node("a-1", cpu=4, labels={"zone": "a", "disk": "ssd"}))
-    harness.add(group("a", min_member=1, topology=Topology("zone")), *pods("a", 1, likes={1: SSD}))
-    harness.settle()
+    harness.settle(group("a", min_member=1, topology=Topology("zone")), *pods("a", 1, likes={1: SSD}))
     assert harness.pod("default/a-0").node == "a-1"

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.podgroup import OnDegraded, TimeoutPolicy
 from gangsched.core.objects.results import EvictionRefused, Spared
 from gangsched.core.objects.workload import Workload
-from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import group, key, node, pod, pods
 from tests.harness import Harness
+from tests.served import served_workload
 
-KINDS = chosen(Settings()).kinds
 SIZE = 3
 NAME, UID = "t", "uid-t"
 
@@ -53,11 +50,9 @@ class Story:
         """The watch shows the workload's object."""
         if not self.known:
             return
-        meta: Json = {"name": NAME, "namespace": "default", "uid": UID}
-        if deleted:
-            meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-        body = {"metadata": meta, "spec": WANTS[self.kind] | spec, "status": status or {}}
-        self.harness.add(KINDS[self.kind].read(json.dumps(body).encode())[1])
+        leaving = {"deletionTimestamp": "2026-01-01T00:00:00Z"} if deleted else {}
+        found = served_workload(self.kind, NAME, WANTS[self.kind] | spec, status=status, uid=UID, **leaving)
+        self.harness.add(found)
 
     def make(self, number: int = SIZE) -> None:
         """The controller creates this many pods."""
@@ -266,8 +261,7 @@ def test_a_workload_that_is_suspended_while_its_quorum_is_bound_holds_nothing():
     """The bindings of two members are in flight when the pods are deleted."""
     story = Story(cpu=0)
     story.harness.withhold = lambda _: True
-    story.harness.add(node(cpu=str(SIZE)))
-    story.harness.wait(1)
+    story.harness.wait(1, node(cpu=str(SIZE)))
     story.tell(suspend=True)
     story.drop()
     story.harness.add(group("b", min_member=SIZE), *pods("b", SIZE))
@@ -279,13 +273,11 @@ def test_a_workload_that_is_suspended_while_its_quorum_is_bound_holds_nothing():
 def test_the_workload_of_the_last_run_counts_though_pods_of_an_earlier_one_are_left():
     story = running("job")
     story.end(PodPhase.SUCCEEDED, SIZE)
-    body = {"metadata": {"name": "u", "namespace": "default", "uid": "uid-u"}, "spec": WANTS["job"]}
-    story.harness.add(KINDS["job"].read(json.dumps(body).encode())[1])
+    story.harness.add(served_workload("job", "u", WANTS["job"]))
     story.harness.add(*(pod(f"a-u{number}", workload=Workload("job", "u", None, "uid-u")) for number in range(SIZE)))
     story.harness.wait(2)
     before = story.phase
-    body["spec"] = WANTS["job"] | {"suspend": True}
-    story.harness.add(KINDS["job"].read(json.dumps(body).encode())[1])
+    story.harness.add(served_workload("job", "u", WANTS["job"] | {"suspend": True}))
     story.drop()
     assert (before, story.phase) == ("Scheduled", "Suspended")
     assert story.message.startswith("No member is left, because the Job u is suspended")
@@ -308,8 +300,7 @@ def test_a_group_that_is_gone_is_remembered_of_no_workload():
 @pytest.mark.without("disorder", why="the workload of the last member counts")
 def test_a_group_of_two_workloads_is_suspended_with_neither():
     story = Story(cpu=SIZE + 1)
-    story.harness.add(pod("a-other", workload=Workload("job", "other", None, "uid-other")))
-    story.harness.wait(2)
+    story.harness.wait(2, pod("a-other", workload=Workload("job", "other", None, "uid-other")))
     story.tell(suspend=True)
     story.drop()
     assert story.phase == "Pending"
@@ -383,8 +374,7 @@ def test_a_run_of_which_a_member_has_succeeded_is_followed_by_one_of_the_rest(kn
 @pytest.mark.without("all", why="a process that begins knows of no lost members")
 def test_the_rest_has_its_room_before_a_group_that_waits():
     story = Rest()
-    story.harness.add(group("b", min_member=SIZE - 1), *pods("b", SIZE - 1))
-    story.harness.wait(1)
+    story.harness.wait(1, group("b", min_member=SIZE - 1), *pods("b", SIZE - 1))
     names = [f"default/{each.name}" for each in story.alive]
     story.harness.delete(*names)
     story.harness.wait(5)
@@ -404,6 +394,5 @@ def test_no_room_is_held_for_what_has_succeeded():
     story.make(1)
     story.harness.wait(1)
     assert (waiting, len(story.harness.bound("default/a-"))) == ([], SIZE - 1)
-    story.harness.add(group("c", min_member=1), *pods("c", 1))
-    story.harness.wait(1)
+    story.harness.wait(1, group("c", min_member=1), *pods("c", 1))
     assert len(story.harness.bound("default/c-")) == 1

@@ -40,8 +40,7 @@ def plain(count: int, **fields: Any) -> list[Pod]:
 def holding(**nodes: int) -> Harness:
     """The application with its driver bound and all four places reserved."""
     harness = Harness.of(*(node(name, cpu=cpu) for name, cpu in (nodes or {"n1": 5, "n2": 4}).items()))
-    harness.add(app(), driver())
-    harness.settle()
+    harness.settle(app(), driver())
     assert harness.bound() == ["default/driver"]
     return harness
 
@@ -78,8 +77,7 @@ def test_driver_and_executors_that_fit_one_by_one_but_not_together_are_refused_w
     assert "Only 4 of 5 members fit" in harness.condition("default/a").message
     harness.wait(10 * TIME_S)
     assert harness.status("default/a").phase == "Queued", "the clock runs only while places are held"
-    harness.add(node("n3", cpu=2))
-    harness.settle()
+    harness.settle(node("n3", cpu=2))
     assert harness.bound() == ["default/driver"]
 
 
@@ -87,23 +85,19 @@ def test_an_executor_takes_a_place_whose_host_port_it_needs_itself():
     """Each node has the port once: the place holds it, and the member that takes the place requests it again."""
     harness = Harness()
     roles = (Role("driver", 1), Role("executor", 2, template=shape(2, host_ports=[7078])))
-    harness.add(node("n1", cpu=3), node("n2", cpu=2), group("a", min_member=3, roles=roles), driver())
-    harness.settle()
+    harness.settle(node("n1", cpu=3), node("n2", cpu=2), group("a", min_member=3, roles=roles), driver())
     assert places(harness) == {"n1": 1, "n2": 1}
-    harness.add(*executors(2, host_ports=[7078], created=harness.now))
-    harness.settle()
+    harness.settle(*executors(2, host_ports=[7078], created=harness.now))
     assert {harness.pod(name).node for name in harness.bound("default/exec-")} == {"n1", "n2"}
     assert harness.events("TemplateMismatch") == []
 
 
 def test_executors_take_their_places_although_others_wait_for_the_room():
     harness = holding()
-    harness.add(*plain(20, priority=1000))
-    harness.wait(10)
+    harness.wait(10, *plain(20, priority=1000))
     assert harness.bound() == ["default/driver"]
     held = places(harness)
-    harness.add(*executors(4, created=harness.now))
-    harness.settle()
+    harness.settle(*executors(4, created=harness.now))
     assert len(harness.bound("default/exec-")) == 4
     on = [harness.pod(name).node for name in harness.bound("default/exec-")]
     assert {name: on.count(name) for name in held} == held
@@ -113,8 +107,7 @@ def test_executors_take_their_places_although_others_wait_for_the_room():
 
 def test_places_that_nobody_takes_are_released_at_expiry_and_the_group_is_degraded():
     harness = holding()
-    harness.add(*executors(1))
-    harness.wait(TIME_S + 1)
+    harness.wait(TIME_S + 1, *executors(1))
     status = harness.status("default/a")
     assert (status.phase, status.reservation, status.scheduled_time) == ("Degraded", None, 0.0)
     assert harness.condition("default/a", "Degraded").reason == "MembersMissing"
@@ -122,13 +115,11 @@ def test_places_that_nobody_takes_are_released_at_expiry_and_the_group_is_degrad
     assert (told.status, told.reason) == (False, "MembersMissing")
     assert "2 of 5 members are bound; the others were not created within 2m" in told.message
     assert len(harness.events("MembersMissing")) == 1
-    harness.add(*plain(1, cpu=4))
-    harness.settle()
+    harness.settle(*plain(1, cpu=4))
     assert "default/plain-0" in harness.bound(), "the room is free for others"
     assert not harness.evicted
     harness.delete("default/plain-0")
-    harness.add(*executors(3, first=1))
-    harness.settle()
+    harness.settle(*executors(3, first=1))
     assert len(harness.bound()) == 5
     assert (harness.status("default/a").phase, harness.condition("default/a").status) == ("Scheduled", True)
 
@@ -140,8 +131,7 @@ def test_under_fail_the_group_has_failed_at_expiry_and_who_is_bound_stays():
     assert (harness.status("default/a").phase, places(harness)) == ("Failed", {})
     assert harness.bound() == ["default/driver"]
     assert not harness.evicted
-    harness.add(*executors(1))
-    harness.wait(5)
+    harness.wait(5, *executors(1))
     assert harness.bound() == ["default/driver"]
     assert harness.pod("default/exec-0").condition_reason == "GangFailed"
     harness.restart()
@@ -153,8 +143,7 @@ def test_under_fail_the_group_has_failed_at_expiry_and_who_is_bound_stays():
 def test_a_member_that_does_not_fit_its_place_is_placed_elsewhere_and_an_event_says_so():
     harness = holding()
     harness.add(node("big", cpu=16))
-    harness.add(pod("exec-0", role="executor", cpu=8), *executors(3, first=1))
-    harness.settle()
+    harness.settle(pod("exec-0", role="executor", cpu=8), *executors(3, first=1))
     assert len(harness.bound()) == 5
     assert harness.pod("default/exec-0").node == "big"
     (event,) = harness.events("TemplateMismatch")
@@ -165,8 +154,7 @@ def test_a_member_that_does_not_fit_its_place_is_placed_elsewhere_and_an_event_s
 def test_a_restart_does_not_hold_a_place_for_a_member_that_came_while_nobody_looked():
     harness = holding()
     (first,) = executors(1)
-    harness.add(first)
-    harness.settle()
+    harness.settle(first)
     # The status from before the member took its place.
     reserved = next(
         effect.status
@@ -200,8 +188,7 @@ def test_places_that_ran_out_while_nobody_led_are_not_held_again_and_nobody_is_e
 def test_places_beside_one_that_is_lost_are_held_after_a_restart_too():
     """A node with two of four places is gone; the operator is restarted before the status says so."""
     harness = holding(n1=5, n2=4)
-    harness.add(*plain(20, priority=1000))
-    harness.settle()
+    harness.settle(*plain(20, priority=1000))
     harness.delete_node("n2" if harness.pod("default/driver").node == "n1" else "n1")
     harness.settle()
     harness.restart()
@@ -212,8 +199,7 @@ def test_places_beside_one_that_is_lost_are_held_after_a_restart_too():
 @pytest.mark.parametrize("loss", ["gone", "cordoned", "taken by another scheduler"])
 def test_a_place_whose_node_is_no_longer_good_is_held_on_another_first_of_all(loss):
     harness = holding(n1=5, n2=4)
-    harness.add(*plain(20, priority=1000))
-    harness.settle()
+    harness.settle(*plain(20, priority=1000))
     free = "n2" if harness.pod("default/driver").node == "n1" else "n1"
     if loss == "gone":
         harness.delete_node(free)
@@ -222,8 +208,7 @@ def test_a_place_whose_node_is_no_longer_good_is_held_on_another_first_of_all(lo
     else:
         harness.add(pod("other", group="", scheduler="default-scheduler", cpu=4, node=free))
     harness.settle()
-    harness.add(node("n3", cpu=4))
-    harness.settle()
+    harness.settle(node("n3", cpu=4))
     assert sum(places(harness).values()) == 4
     assert "n3" in places(harness)
     assert free not in places(harness)
@@ -241,8 +226,7 @@ def test_a_lowered_minimum_gives_places_back():
 
 def test_one_role_with_a_template_stands_for_the_rest_of_min_member_too():
     harness = Harness.of(node("n1", cpu=5))
-    harness.add(group("a", min_member=5, roles=(Role("worker", template=shape(1)),)), pod("w-0", role="worker"))
-    harness.wait(2)
+    harness.wait(2, group("a", min_member=5, roles=(Role("worker", template=shape(1)),)), pod("w-0", role="worker"))
     assert harness.bound() == ["default/w-0"]
     reservation = harness.status("default/a").reservation
     assert reservation is not None
@@ -258,8 +242,7 @@ def test_a_role_without_a_template_must_exist_before_anything_is_held():
 
 def scheduled() -> Harness:
     harness = holding()
-    harness.add(*executors(4))
-    harness.settle()
+    harness.settle(*executors(4))
     assert harness.status("default/a").phase == "Scheduled"
     harness.run_pods()
     harness.settle()
@@ -269,8 +252,7 @@ def scheduled() -> Harness:
 @pytest.mark.parametrize("end", ["failed", "deleted"])
 def test_the_place_of_a_lost_executor_is_held_for_its_replacement(end):
     harness = scheduled()
-    harness.add(*plain(20, priority=1000))
-    harness.settle()
+    harness.settle(*plain(20, priority=1000))
     if end == "failed":
         harness.change("default/exec-2", phase=PodPhase.FAILED)
     else:
@@ -278,8 +260,7 @@ def test_the_place_of_a_lost_executor_is_held_for_its_replacement(end):
     harness.wait(10)
     assert not harness.bound("default/plain-")
     assert sum(places(harness).values()) == 1
-    harness.add(*executors(1, first=4))
-    harness.settle()
+    harness.settle(*executors(1, first=4))
     assert "default/exec-4" in harness.bound()
     assert harness.status("default/a").reservation is None
 
@@ -296,8 +277,7 @@ def test_no_place_is_held_for_a_lost_member_of_a_group_that_does_not_repair(poli
 def test_more_places_than_can_be_remembered_are_refused_by_name():
     harness = Harness()
     roles = (Role("executor", 2**31 - 1, template=shape(1)),)
-    harness.add(node("n1"), group("a", min_member=1, roles=roles), pod("exec-0", role="executor"))
-    harness.wait(2)
+    harness.wait(2, node("n1"), group("a", min_member=1, roles=roles), pod("exec-0", role="executor"))
     assert harness.condition("default/a").reason == "NotSupported"
     assert "lower the minimum, or remove the templates" in harness.condition("default/a").message
 
@@ -307,8 +287,7 @@ def test_a_member_that_excludes_another_does_not_take_a_place_beside_the_one_tha
     app = PodTerm("kubernetes.io/hostname", (Requirement("app", "NotIn", ("z",)),), ("default",))
     roles = (Role("driver", 1), Role("worker", 1, template=shape(2)), Role("tail", 1, template=shape(1)))
     harness = Harness.of(node("n1", labels={"kubernetes.io/hostname": "n1"}), group("a", min_member=3, roles=roles))
-    harness.add(pod("driver", role="driver", labels={"app": "z"}))
-    harness.settle()
+    harness.settle(pod("driver", role="driver", labels={"app": "z"}))
     harness.add(
         pod("worker-0", role="worker", cpu=2, labels={"app": "a"}),
         pod("x-tail", role="tail", labels={"app": "z"}, anti_affinity=[app]),

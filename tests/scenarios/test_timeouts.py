@@ -15,8 +15,7 @@ def full(*, policy: Policy | None = None, **spec) -> Harness:
     harness = Harness(policy)
     harness.add(node("n1", cpu=2), pod("busy", group="", node="n1"))
     spec = {"max_schedule_time_s": 2.0, "min_member": 2} | spec
-    harness.add(group("a", **spec), *pods("a", 2))
-    harness.settle()
+    harness.settle(group("a", **spec), *pods("a", 2))
     return harness
 
 
@@ -43,8 +42,7 @@ def test_capacity_ends_the_back_off_at_once():
     harness = full()
     harness.wait(2.5)
     assert harness.status("default/a").phase == "TimedOut"
-    harness.add(node("n2", cpu=1))
-    harness.settle()
+    harness.settle(node("n2", cpu=1))
     assert len(harness.bound("default/a-")) == 2
     assert harness.status("default/a").phase == "Scheduled"
 
@@ -53,8 +51,7 @@ def test_capacity_ends_the_back_off_at_once():
 def test_capacity_that_does_not_help_leaves_the_back_off():
     harness = full()
     harness.wait(2.5)
-    harness.add(node("n2", cpu="500m"))
-    harness.settle()
+    harness.settle(node("n2", cpu="500m"))
     assert harness.gang("default/a").record.phase == "TimedOut"
 
 
@@ -89,15 +86,13 @@ def test_fail_ends_as_failed_and_members_say_gang_failed():
     assert "change the PodGroup's spec or delete all members" in harness.condition("default/a").message
     assert harness.pod("default/a-0").condition_reason == "GangFailed"
     assert len(harness.events("GangFailed")) == 1
-    harness.add(node("n2"))
-    harness.wait(1000)
+    harness.wait(1000, node("n2"))
     assert harness.bound("default/a-") == []
 
 
 def test_a_spec_change_revives_a_failed_group():
     harness = full(timeout_policy=TimeoutPolicy.FAIL)
-    harness.add(*pods("a", 1, first=2))
-    harness.wait(3)
+    harness.wait(3, *pods("a", 1, first=2))
     assert harness.status("default/a").phase == "Failed"
     harness.change_spec("default/a", min_member=1)
     harness.settle()
@@ -114,8 +109,7 @@ def test_a_failed_group_begins_anew_once_all_its_members_are_gone(restarted):
     harness.wait(2)
     assert harness.status("default/a").phase == "Pending"
     assert harness.status("default/a").attempts == 0
-    harness.add(node("n2"), *pods("a", 2, first=5))
-    harness.settle()
+    harness.settle(node("n2"), *pods("a", 2, first=5))
     assert len(harness.bound("default/a-")) == 2
 
 
@@ -123,8 +117,7 @@ def test_a_new_member_alone_does_not_revive_a_failed_group():
     harness = full(timeout_policy=TimeoutPolicy.FAIL)
     harness.wait(3)
     harness.delete("default/a-0")
-    harness.add(node("n2"), *pods("a", 1, first=5))
-    harness.wait(100)
+    harness.wait(100, node("n2"), *pods("a", 1, first=5))
     assert harness.bound("default/a-") == []
 
 
@@ -133,8 +126,7 @@ def test_an_incomplete_group_never_times_out_and_its_clock_starts_when_it_is_com
     harness = Harness.waited(1000, node(cpu=1), group("a", min_member=2, max_schedule_time_s=5.0), *pods("a", 1))
     assert harness.status("default/a").phase == "Pending"
     assert harness.status("default/a").schedule_start_time == 0
-    harness.add(*pods("a", 1, first=1))
-    harness.wait(4.9)
+    harness.wait(4.9, *pods("a", 1, first=1))
     assert harness.status("default/a").schedule_start_time == START + 1000
     assert harness.gang("default/a").record.phase == "Queued"
     harness.wait(0.1)
@@ -147,8 +139,7 @@ def test_the_clock_is_cleared_when_the_group_becomes_incomplete_and_starts_anew(
     harness.delete("default/a-1")
     harness.wait(2)
     assert harness.status("default/a").schedule_start_time == 0
-    harness.add(*pods("a", 1, first=1))
-    harness.wait(9.9)
+    harness.wait(9.9, *pods("a", 1, first=1))
     assert harness.gang("default/a").record.phase == "Queued"
     harness.wait(0.1)
     assert harness.gang("default/a").record.phase == "TimedOut"
@@ -204,8 +195,7 @@ def test_a_time_out_counts_over_a_restart_and_the_next_back_off_is_longer():
 def test_after_a_time_out_the_group_keeps_its_place_in_the_order():
     harness = Harness.of(node("n1", cpu=2), pod("busy", cpu=2, group="", node="n1"))
     harness.add(group("old", min_member=2, created=1.0, max_schedule_time_s=2.0), *pods("old", 2))
-    harness.add(group("new", min_member=2, created=2.0), *pods("new", 2))
-    harness.wait(3)
+    harness.wait(3, group("new", min_member=2, created=2.0), *pods("new", 2))
     assert harness.gang("default/old").record.phase == "TimedOut"
     harness.delete("default/busy")
     harness.settle()

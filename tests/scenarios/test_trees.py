@@ -7,7 +7,6 @@ API server refuses.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -23,6 +22,7 @@ from gangsched.core.planning import budget as units
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import node, pod
 from tests.harness import Harness
+from tests.served import served_group
 from tests.trees import inner, leaf, members_of, under
 
 ROOT = GroupKey("default", "root")
@@ -59,15 +59,12 @@ class TestTheCasesOfKubeScheduler:
     def test_520_a_tree_grows_by_a_group_and_by_a_tree(self):
         harness = Harness.waited(3, node(cpu=20), inner("root", least=None), leaf("pg1", "root"), *members_of("pg1", 3))
         assert bound(harness) == {"pg1": 3}
-        harness.add(leaf("pg2", "root"), *members_of("pg2", 3))
-        harness.wait(3)
+        harness.wait(3, leaf("pg2", "root"), *members_of("pg2", 3))
         assert bound(harness) == {"pg1": 3, "pg2": 3}
-        harness.add(inner("sub", "root"), leaf("pg3", "sub"), *members_of("pg3", 3))
-        harness.wait(3)
+        harness.wait(3, inner("sub", "root"), leaf("pg3", "sub"), *members_of("pg3", 3))
         assert bound(harness) == {"pg1": 3, "pg2": 3}
         assert told(harness, "pg3-0")[0] == "GangIncomplete"
-        harness.add(leaf("pg4", "sub"), *members_of("pg4", 3))
-        harness.wait(3)
+        harness.wait(3, leaf("pg4", "sub"), *members_of("pg4", 3))
         assert bound(harness) == {"pg1": 3, "pg2": 3, "pg3": 3, "pg4": 3}
 
 
@@ -111,8 +108,7 @@ def test_a_tree_waits_for(there, comes, reasons):
     harness = Harness.waited(3, *there)
     assert bound(harness) == {}
     assert {name: told(harness, name)[0] for name in reasons} == reasons
-    harness.add(comes)
-    harness.wait(3)
+    harness.wait(3, comes)
     assert set(bound(harness).values()) == {2}
 
 
@@ -122,15 +118,13 @@ class TestTheTree:
         harness.wait(3)
         _, message = told(harness, "pg1-0")
         assert message.startswith("CompositePodGroup mid: There is no CompositePodGroup mid in namespace default: ")
-        harness.add(inner("mid", "root", least=1))
-        harness.wait(3)
+        harness.wait(3, inner("mid", "root", least=1))
         assert bound(harness) == {"pg1": 2}
         assert [str(key) for key in harness.machine.assessments] == ["default/root"]
 
     def test_a_cycle_is_an_invalid_declaration_until_it_is_cut(self):
         harness = Harness.of(node(cpu=8), inner("a", "b", least=1), inner("b", "a", least=1), leaf("pg1", "a", least=2))
-        harness.add(*members_of("pg1", 2))
-        harness.wait(3)
+        harness.wait(3, *members_of("pg1", 2))
         assert bound(harness) == {}
         assert told(harness, "pg1-0") == (
             "InvalidDeclaration",
@@ -139,16 +133,14 @@ class TestTheTree:
                 "in between."
             ),
         )
-        harness.add(inner("a", least=1, uid="another"))
-        harness.wait(3)
+        harness.wait(3, inner("a", least=1, uid="another"))
         assert bound(harness) == {"pg1": 2}
 
     @pytest.mark.parametrize(("composites", "fits"), [(3, True), (4, False), (5, False)])
     def test_a_tree_has_at_most_four_levels(self, composites, fits):
         harness = Harness.of(node(cpu=8), inner("c0", least=1))
         harness.add(*(inner(f"c{number}", f"c{number - 1}", least=1) for number in range(1, composites)))
-        harness.add(leaf("pg1", f"c{composites - 1}", least=2), *members_of("pg1", 2))
-        harness.wait(3)
+        harness.wait(3, leaf("pg1", f"c{composites - 1}", least=2), *members_of("pg1", 2))
         assert bound(harness) == ({"pg1": 2} if fits else {})
         if not fits:
             reason, message = told(harness, "pg1-0")
@@ -156,30 +148,25 @@ class TestTheTree:
 
     def test_a_part_above_the_minimum_is_bound_whole_or_not_at_all(self):
         harness = Harness.of(node(cpu=8), inner("root"), *(leaf(f"pg{number}", "root") for number in (1, 2, 3)))
-        harness.add(*(pod for number in (1, 2, 3) for pod in members_of(f"pg{number}", 3)))
-        harness.wait(3)
+        harness.wait(3, *(pod for number in (1, 2, 3) for pod in members_of(f"pg{number}", 3)))
         assert bound(harness) == {"pg1": 3, "pg2": 3}
         assert told(harness, "pg3-0")[0] == "Unschedulable"
-        harness.add(node("n2", cpu=1))
-        harness.wait(3)
+        harness.wait(3, node("n2", cpu=1))
         assert bound(harness) == {"pg1": 3, "pg2": 3, "pg3": 3}
 
     def test_a_part_of_which_a_member_is_bound_is_chosen_before_others(self):
         harness = Harness.of(node(cpu=4), inner("root", least=1), *(leaf(f"pg{number}", "root") for number in (1, 2)))
-        harness.add(*members_of("pg1", 3), *members_of("pg2", 1, node="n1"), *members_of("pg2", 2, first=1))
-        harness.wait(3)
+        harness.wait(3, *members_of("pg1", 3), *members_of("pg2", 1, node="n1"), *members_of("pg2", 2, first=1))
         assert bound(harness) == {"pg2": 3}
 
     def test_a_replacement_in_a_part_is_bound_alone(self):
         harness = Harness.of(node(cpu=9), inner("root"), *(leaf(f"pg{number}", "root") for number in (1, 2, 3)))
-        harness.add(*(pod for number in (1, 2, 3) for pod in members_of(f"pg{number}", 3)))
-        harness.wait(3)
+        harness.wait(3, *(pod for number in (1, 2, 3) for pod in members_of(f"pg{number}", 3)))
         harness.run_pods()
         harness.delete("default/pg1-0")
         harness.wait(5)
         assert harness.machine.assessments[ROOT].facts.degraded is False
-        harness.add(*members_of("pg1", 1, first=7))
-        harness.wait(3)
+        harness.wait(3, *members_of("pg1", 1, first=7))
         assert bound(harness) == {"pg1": 3, "pg2": 3, "pg3": 3}
 
     def test_another_part_that_is_whole_is_enough_if_that_of_the_quorum_cannot_be_bound(self):
@@ -189,8 +176,7 @@ class TestTheTree:
         harness.refuse_bind = lambda effect: (
             BindRefused(effect.uid, effect.node, Refused.DENIED, "no") if effect.name.startswith("a-") else None
         )
-        harness.add(*members_of("a", 2, owner=OWNER), *members_of("b", 2, owner=OWNER))
-        harness.wait(60)
+        harness.wait(60, *members_of("a", 2, owner=OWNER), *members_of("b", 2, owner=OWNER))
         assert bound(harness) == {"b": 2}
         assert harness.evicted == []
         assert harness.machine.gangs[ROOT].record.phase is Phase.SCHEDULED
@@ -204,8 +190,7 @@ class TestTheTree:
             BindRefused(effect.uid, effect.node, refused[effect.name], "no") if effect.name in refused else None
         )
         harness.refuse_eviction = lambda effect: EvictionRefused(effect.uid, Spared.BUDGET, "not now")
-        harness.add(*members_of("a", 1, owner=OWNER), *members_of("b", 2, owner=OWNER))
-        harness.wait(25)
+        harness.wait(25, *members_of("a", 1, owner=OWNER), *members_of("b", 2, owner=OWNER))
         del refused["a-0"]
         harness.wait(30)
         assert bound(harness) == {"a": 1, "b": 1}
@@ -224,14 +209,11 @@ class TestTheTree:
         harness.refuse_bind = lambda effect: (
             BindRefused(effect.uid, effect.node, refused[effect.name], "no") if effect.name in refused else None
         )
-        harness.add(*members_of("a", 2, owner=OWNER), *members_of("b", 1, owner=OWNER))
-        harness.wait(30)
+        harness.wait(30, *members_of("a", 2, owner=OWNER), *members_of("b", 1, owner=OWNER))
         harness.end_terminating()
-        harness.add(*members_of("a", 1, first=2, owner=OWNER), *members_of("b", 1, first=2, owner=OWNER))
-        harness.wait(3)
+        harness.wait(3, *members_of("a", 1, first=2, owner=OWNER), *members_of("b", 1, first=2, owner=OWNER))
         refused["a-0"] = Refused.UNAVAILABLE
-        harness.add(inner("root", least=2), *members_of("b", 1, first=8, owner=OWNER))
-        harness.wait(30)
+        harness.wait(30, inner("root", least=2), *members_of("b", 1, first=8, owner=OWNER))
         harness.delete("default/b-0")
         harness.wait(5)
         refused.clear()
@@ -242,17 +224,14 @@ class TestTheTree:
     def test_a_part_that_a_raised_minimum_asks_for_is_bound_whole_or_not_at_all_after_a_restart_too(self):
         """Regression: what was never bound counted as lost, and lost members are replaced one by one."""
         harness = Harness.of(node(cpu=4), inner("root", least=1), leaf("a", "root", age=5), leaf("b", "root", least=2))
-        harness.add(*members_of("a", 3))
-        harness.wait(400)
+        harness.wait(400, *members_of("a", 3))
         harness.run_pods()
         harness.wait(400)
-        harness.add(inner("root", least=2), *members_of("b", 2, created=harness.now))
-        harness.wait(60)
+        harness.wait(60, inner("root", least=2), *members_of("b", 2, created=harness.now))
         harness.restart()
         harness.wait(120)
         assert bound(harness) == {"a": 3}
-        harness.add(node("n2", cpu=1))
-        harness.wait(30)
+        harness.wait(30, node("n2", cpu=1))
         assert bound(harness) == {"a": 3, "b": 2}
 
     @pytest.mark.without("all", why="a call that ends before it has looked at every part")
@@ -262,27 +241,23 @@ class TestTheTree:
         harness = Harness.of(*(node(f"n{number}", cpu=1) for number in range(40)), node("big", cpu=6))
         large = {name: leaf(name, "root", age=age, least=40) for name, age in (("p1", 5), ("p2", 4))}
         harness.add(inner("root", least=1), leaf("a", "root", age=9, least=1), *large.values(), leaf("p3", "root"))
-        harness.add(*members_of("a", 1))
-        harness.wait(2)
+        harness.wait(2, *members_of("a", 1))
         for first, name in enumerate(large):
             sizes = ["7", *(f"{140 * first + number}m" for number in range(1, 40))]
             harness.add(
                 *(member for at, size in enumerate(sizes) for member in members_of(name, 1, first=at, cpu=size))
             )
-        harness.add(*members_of("p3", 3, cpu=2), pod("other", group="", cpu=1, node="big"))
-        harness.wait(30)
+        harness.wait(30, *members_of("p3", 3, cpu=2), pod("other", group="", cpu=1, node="big"))
         assert bound(harness) == {"a": 1, "other": 1}
 
     def test_a_tree_without_enough_whole_parts_is_degraded(self):
         harness = Harness.of(node(cpu=9), inner("root"), leaf("pg1", "root"), leaf("pg2", "root"))
-        harness.add(*members_of("pg1", 3), *members_of("pg2", 3))
-        harness.wait(3)
+        harness.wait(3, *members_of("pg1", 3), *members_of("pg2", 3))
         harness.run_pods()
         harness.delete("default/pg1-0")
         harness.wait(5)
         assert harness.machine.assessments[ROOT].facts.degraded
-        harness.add(leaf("pg3", "root"), *members_of("pg3", 3))
-        harness.wait(5)
+        harness.wait(5, leaf("pg3", "root"), *members_of("pg3", 3))
         assert bound(harness) == {"pg1": 2, "pg2": 3, "pg3": 3}
         assert not harness.machine.assessments[ROOT].facts.degraded
 
@@ -290,26 +265,22 @@ class TestTheTree:
         harness = Harness()
         harness.add(inner("low", least=1, priority=1), leaf("a", "low", least=2, priority=9), *members_of("a", 2))
         harness.add(inner("high", least=1, priority=5), leaf("b", "high", least=2, priority=0), *members_of("b", 2))
-        harness.add(node(cpu=3))
-        harness.wait(3)
+        harness.wait(3, node(cpu=3))
         assert bound(harness) == {"b": 2}
 
     def test_the_root_says_the_topology(self):
         harness = Harness.of(*(node(f"n{number}", cpu=3, labels={"rack": f"r{number}"}) for number in (1, 2)))
         harness.add(inner("root", **under("rack")), leaf("a", "root", least=2), leaf("b", "root", least=2))
-        harness.add(*members_of("a", 2), *members_of("b", 2))
-        harness.wait(3)
+        harness.wait(3, *members_of("a", 2), *members_of("b", 2))
         assert bound(harness) == {}
-        harness.add(*(node(f"m{number}", cpu=1, labels={"rack": "r1"}) for number in (1, 2)))
-        harness.wait(3)
+        harness.wait(3, *(node(f"m{number}", cpu=1, labels={"rack": "r1"}) for number in (1, 2)))
         assert bound(harness) == {"a": 2, "b": 2}
         assert {harness.pod(name).node for name in harness.bound()} <= {"n1", "m1", "m2"}
 
     def test_a_tree_whose_objects_may_not_be_read_waits_and_says_so(self):
         harness = Harness()
         harness.hide(COMPOSITE, "gangsched may not read compositepodgroups.", denied=True)
-        harness.add(node(cpu=8), leaf("pg1", "root", least=2), *members_of("pg1", 2))
-        harness.wait(3)
+        harness.wait(3, node(cpu=8), leaf("pg1", "root", least=2), *members_of("pg1", 2))
         assert told(harness, "pg1-0")[0] == "PodGroupUnreadable"
         harness.add(inner("root", least=1))
         harness.show(COMPOSITE)
@@ -318,8 +289,7 @@ class TestTheTree:
 
     def test_a_group_of_the_roots_name_is_told_from_the_tree(self):
         harness = Harness.of(node(cpu=8), inner("x", least=1), leaf("pg1", "x", least=2), leaf("x", least=1))
-        harness.add(*members_of("pg1", 2), *members_of("x", 1))
-        harness.wait(3)
+        harness.wait(3, *members_of("pg1", 2), *members_of("x", 1))
         assert told(harness, "x-0")[0] == told(harness, "pg1-0")[0] == "Contradiction"
 
     def test_the_source_names_the_kind_of_the_root(self):
@@ -363,10 +333,8 @@ class TestTheCasesOfKubeSchedulerWithTopology:
         """kube-scheduler gives up there; other groups of the tree are not concerned."""
         harness = Harness.of(*racks(z1_r1=9, z1_r2=9), inner("root", **under("zone")))
         harness.add(leaf("pg1", "root", least=4, **under("rack")), *two("pg2", "root", **under("rack")))
-        harness.add(*members_of("pg1", 2, node="z1_r1"), *members_of("pg1", 1, first=2, node="z1_r2"))
-        harness.settle()
-        harness.add(*members_of("pg1", 1, first=3))
-        harness.wait(3)
+        harness.settle(*members_of("pg1", 2, node="z1_r1"), *members_of("pg1", 1, first=2, node="z1_r2"))
+        harness.wait(3, *members_of("pg1", 1, first=3))
         assert harness.pod("default/pg1-3").node == "z1_r1"
         notes = {event.note.split(" and are")[0] for event in harness.events(Reason.TOPOLOGY_BROKEN)}
         assert notes == {"Members must be in one domain of the node label rack"}
@@ -388,8 +356,7 @@ class TestTheCasesOfKubeSchedulerWithTopology:
         harness.add(inner("root", **levels[0]))
         harness.add(*(inner(sub, "root", **levels[1]) for sub in ("sub1", "sub2")))
         groups = {"pg1": "sub1", "pg2": "sub1", "pg3": "sub2", "pg4": "sub2"}
-        harness.add(*(thing for name, sub in groups.items() for thing in two(name, sub, **levels[2])))
-        harness.wait(3)
+        harness.wait(3, *(thing for name, sub in groups.items() for thing in two(name, sub, **levels[2])))
         found = where(harness)
         assert found.keys() == groups.keys()
         parts = {
@@ -408,16 +375,14 @@ class TestTheCasesOfKubeSchedulerWithTopology:
         harness = Harness.of(*racks(z1_r1=4, z1_r2=4, z2_r3=4, z2_r4=4), inner("root", **under("zone")))
         harness.add(inner("sub1", "root", **under("rack")), inner("sub2", "root", **under("rack")))
         harness.add(leaf("pg1", "sub1", least=2), *two("pg2", "sub1"), *two("pg3", "sub2"), *two("pg4", "sub2"))
-        harness.add(*members_of("pg1", 1, node="z2_r3"), *members_of("pg1", 1, first=1))
-        harness.wait(3)
+        harness.wait(3, *members_of("pg1", 1, node="z2_r3"), *members_of("pg1", 1, first=1))
         assert where(harness) == {"pg1": {"z2_r3"}, "pg2": {"z2_r3"}, "pg3": {"z2_r4"}, "pg4": {"z2_r4"}}
 
 
 class TestTopologyBelowTheRoot:
     def test_members_above_the_minimum_stay_in_the_domain_of_their_group(self):
         harness = Harness.of(*racks(z1_r1=3, z1_r2=9), pod("blocker", group="", cpu=7, node="z1_r2"))
-        harness.add(inner("root", least=1), leaf("pg1", "root", least=3, **under("rack")), *members_of("pg1", 5))
-        harness.wait(3)
+        harness.wait(3, inner("root", least=1), leaf("pg1", "root", least=3, **under("rack")), *members_of("pg1", 5))
         assert bound(harness)["pg1"] == 3
         assert where(harness)["pg1"] == {"z1_r1"}
         assert told(harness, "pg1-4")[0] == "Unschedulable"
@@ -425,22 +390,18 @@ class TestTopologyBelowTheRoot:
     def test_a_part_above_the_minimum_has_a_domain_of_its_own_inside_that_of_the_tree(self):
         harness = Harness.of(*racks(z1_r1=2, z1_r2=2, z2_r3=2), inner("root", least=2, **under("zone")))
         names = ("pg1", "pg2", "pg3")
-        harness.add(*(thing for name in names for thing in two(name, "root", **under("rack"))))
-        harness.wait(3)
+        harness.wait(3, *(thing for name in names for thing in two(name, "root", **under("rack"))))
         assert sorted(where(harness).values(), key=str) == [{"z1_r1"}, {"z1_r2"}]
-        harness.add(*racks(z1_r9=2))
-        harness.wait(3)
+        harness.wait(3, *racks(z1_r9=2))
         assert sorted(where(harness).values(), key=str) == [{"z1_r1"}, {"z1_r2"}, {"z1_r9"}]
 
     def test_a_group_whose_members_were_all_lost_gets_one_domain_again(self):
         harness = Harness.of(*racks(z1_r1=2, z1_r2=2, z1_r3=1, z1_r4=1), inner("root", least=2))
-        harness.add(*two("pg1", "root", **under("rack")), *two("pg2", "root", **under("rack")))
-        harness.wait(3)
+        harness.wait(3, *two("pg1", "root", **under("rack")), *two("pg2", "root", **under("rack")))
         harness.run_pods()
         harness.delete("default/pg1-0", "default/pg1-1")
         harness.wait(5)
-        harness.add(*members_of("pg1", 2, first=5))
-        harness.wait(5)
+        harness.wait(5, *members_of("pg1", 2, first=5))
         assert len(where(harness)["pg1"]) == 1
 
 
@@ -450,13 +411,10 @@ class TestPodsOfAnotherScheduler:
         harness = Harness()
         theirs = members_of("pg2", 1, first=2, scheduler="default-scheduler")
         if theirs_first:
-            harness.add(*theirs)
-            harness.settle()
+            harness.settle(*theirs)
         harness.add(node(cpu=20), inner("root"), leaf("pg1", "root"), leaf("pg2", "root"))
-        harness.add(*members_of("pg1", 3), *members_of("pg2", 2))
-        harness.settle()
-        harness.add(*theirs)
-        harness.wait(60)
+        harness.settle(*members_of("pg1", 3), *members_of("pg2", 2))
+        harness.wait(60, *theirs)
         notes = {event.name: event.note for event in harness.emitted if event.reason == "ForeignMember"}
         assert notes.keys() == {"pg2-2", "pg1-0"}
         assert notes["pg2-2"].startswith("The pod names the group pg2, which is a part of the group root, but its ")
@@ -470,26 +428,21 @@ class TestKai:
 
     def test_some_of_the_subgroups_are_enough_and_the_others_are_bound_whole(self):
         harness = Harness.of(node(cpu=5), subgroups({"a": 2, "b": 2, "c": 2}, least=2))
-        harness.add(*(each for name in "abc" for each in in_subgroup(name, 2)))
-        harness.wait(3)
+        harness.wait(3, *(each for name in "abc" for each in in_subgroup(name, 2)))
         assert bound(harness) == {"a": 2, "b": 2}
-        harness.add(node("n2", cpu=1))
-        harness.wait(3)
+        harness.wait(3, node("n2", cpu=1))
         assert bound(harness) == {"a": 2, "b": 2, "c": 2}
 
     def test_a_pod_without_a_subgroup_comes_after_what_is_needed(self):
         harness = Harness()
-        harness.add(node(cpu=3), subgroups({"a": 2, "b": 2}, least=1), *in_subgroup("", 1), *in_subgroup("b", 2))
-        harness.wait(3)
+        harness.wait(3, node(cpu=3), subgroups({"a": 2, "b": 2}, least=1), *in_subgroup("", 1), *in_subgroup("b", 2))
         assert bound(harness) == {"b": 2, "g": 1}
 
 
 def subgroups(minima: dict[str, int], *, least: int, key: str = "") -> ForeignGroup:
     constraint = {"topologyConstraint": {"requiredTopologyLevel": key}} if key else {}
     parts = [{"name": name, "minMember": number} | constraint for name, number in minima.items()]
-    meta = {"name": "g", "namespace": "default", "uid": "u"}
-    body = {"metadata": meta, "spec": {"minSubGroup": least, "subGroups": parts}}
-    return DEFAULT.kinds["kai"].read("kai", json.dumps(body).encode())[1]
+    return served_group("kai", "g", {"minSubGroup": least, "subGroups": parts}, uid="u")
 
 
 def in_subgroup(name: str, count: int) -> list[Pod]:
@@ -526,8 +479,7 @@ def test_a_tree_is_tried_again_once_its_groups_can_be_read_again(hidden: tuple[s
     harness = Harness.settled(node(cpu=8), inner("root", least=1), leaf("a", "root", least=2))
     for dialect in hidden:
         harness.hide(dialect, "the server says 503")
-    harness.add(*members_of("a", 2))
-    harness.wait(5)
+    harness.wait(5, *members_of("a", 2))
     assert harness.pod("default/a-0").condition_reason == "PodGroupUnreadable"
     for dialect in hidden:
         harness.show(dialect)
@@ -542,6 +494,5 @@ def test_the_podgroup_that_records_a_basic_tree_can_be_read() -> None:
     harness.refuse_bind = lambda each: (
         BindRefused(each.uid, each.node, Refused.UNAVAILABLE, "no") if each.name == "a-2" else None
     )
-    harness.add(*members_of("a", 3))
-    harness.wait(1)
+    harness.wait(1, *members_of("a", 3))
     assert harness.group("default/root").error == ""

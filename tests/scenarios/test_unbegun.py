@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from gangsched.core.objects.declaration import Role, Topology
 from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.events import Event
-from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Phase
@@ -35,7 +35,7 @@ def awaiting(*pods: Pod, declared: ForeignGroup | None = None) -> Harness:
     harness = Harness.of(*nodes, declared or group("a", min_member=2))
     harness.label_namespace("default", AUTO)
     harness.disks.busy = True
-    harness.provide(StorageClass("fast", "csi", waits=True, provisions=True))
+    harness.add(StorageClass("fast", "csi", waits=True, provisions=True))
     for each in pods or pods_of("a", 2):
         add_with_volume(harness, each)
     harness.wait(3)
@@ -45,7 +45,7 @@ def awaiting(*pods: Pod, declared: ForeignGroup | None = None) -> Harness:
 def add_with_volume(harness: Harness, member: Pod) -> None:
     """A member whose volume is provisioned once its node is chosen."""
     name = f"volume-{member.name}"
-    harness.provide(claim(f"default/{name}", storage_class="fast", uid=f"uid-{name}"))
+    harness.add(claim(f"default/{name}", storage_class="fast", uid=f"uid-{name}"))
     harness.add(replace(member, volume_claims=(name,)))
 
 
@@ -61,8 +61,7 @@ def make_again(harness: Harness, *, least: int, at_once: bool) -> None:
     harness.delete_group("default/a")
     if not at_once:
         harness.wait(1)
-    harness.add(group("a", min_member=least, uid="uid-2", created=harness.now))
-    harness.wait(3)
+    harness.wait(3, group("a", min_member=least, uid="uid-2", created=harness.now))
 
 
 @pytest.mark.parametrize(
@@ -92,8 +91,7 @@ def test_a_minimum_that_another_object_raises_applies_at_once(
 ) -> None:
     """Regression: both were bound, though their Job or their group asked for three by then."""
     harness = awaiting(*members, declared=declare(2))
-    harness.add(declare(3))
-    harness.wait(30)
+    harness.wait(30, declare(3))
     provision(harness)
     assert harness.bound() == []
 
@@ -121,7 +119,7 @@ def test_what_is_reserved_beside_a_bound_quorum_is_given_up_with_the_group(*, at
     harness = Harness.settled(
         node("n", cpu=2), group("a", min_member=2 if lost else 1), *pods_of("a", 2 if lost else 1)
     )
-    harness.provide(StorageClass("fast", "csi", waits=True, provisions=True))
+    harness.add(StorageClass("fast", "csi", waits=True, provisions=True))
     if lost:
         harness.delete("default/a-1")
     harness.disks.busy = True
@@ -140,7 +138,7 @@ def test_a_minimum_that_is_raised_around_a_change_of_leader_applies_to_held_plac
         return (Role("w", number, template=shape(1)),)
 
     harness = Harness.of(node(cpu=9), group("a", min_member=2, roles=roles(2)))
-    harness.provide(StorageClass("fast", "csi", waits=True, provisions=True))
+    harness.add(StorageClass("fast", "csi", waits=True, provisions=True))
     harness.disks.busy = True
     add_with_volume(harness, pod("a-0", role="w"))
     harness.wait(5)
@@ -162,12 +160,11 @@ def test_places_held_for_members_to_come_stay_where_no_more_is_asked_for(change:
     """Regression: they were given up for a new label of the first member, and whoever was ahead took the room."""
     harness = labelled(Harness())
     harness.add(node("n", cpu=4), stateful_set(replicas=4))
-    harness.provide(StorageClass("fast", "csi", waits=True, provisions=True))
+    harness.add(StorageClass("fast", "csi", waits=True, provisions=True))
     harness.disks.busy = True
     add_with_volume(harness, replica(0))
     harness.wait(5)
-    harness.add(group("b", min_member=3, priority=9, created=harness.now), *pods_of("b", 3, created=harness.now))
-    harness.wait(3)
+    harness.wait(3, group("b", min_member=3, priority=9, created=harness.now), *pods_of("b", 3, created=harness.now))
     if change == "labels":
         harness.change("default/web-0", labels=(("app", "web"), ("controller-revision-hash", "1"), ("x", "y")))
     else:
@@ -194,7 +191,7 @@ def test_places_for_members_to_come_follow_a_changed_spec(change: dict[str, Any]
     roles = (Role("d", 1, template=shape(1)), Role("w", 2, template=shape(1)))
     nodes = [node(f"n{zone}", cpu=2, labels={"zone": zone}) for zone in "xy"]
     harness = Harness.of(*nodes, group("a", min_member=3, roles=roles))
-    harness.provide(StorageClass("fast", "csi", waits=True, provisions=True))
+    harness.add(StorageClass("fast", "csi", waits=True, provisions=True))
     harness.disks.busy = True
     add_with_volume(harness, pod("a-0", role="d"))
     harness.wait(5)
@@ -204,6 +201,26 @@ def test_places_for_members_to_come_follow_a_changed_spec(change: dict[str, Any]
     harness.wait(5)
     provision(harness)
     assert (harness.bound(), harness.condition("default/a").reason) == ([], why)
+
+
+@pytest.mark.without("all", why="the story has its own change of leader")
+def test_a_quorum_of_which_a_member_has_ended_well_is_begun() -> None:
+    """Regression: if the spec was changed while nobody led, a place was held for a successor of that member."""
+    roles = (Role("d", 1, template=shape(1)), Role("w", 2, template=shape(1)))
+    harness = Harness.of(node("n", cpu=3), group("a", min_member=3, roles=roles))
+    harness.withhold = lambda effect: effect.name == "a-1"
+    harness.add(pod("a-0", role="d"), pod("a-1", role="w"))
+    harness.wait(5)
+    harness.run_pods(PodPhase.SUCCEEDED)
+    harness.wait(5)
+    harness.withhold = lambda _: False
+    harness.change_spec("default/a", priority=7)
+    harness.restart()
+    harness.wait(2)
+    harness.add(pod("a-2", role="w"))
+    harness.wait(2)
+    assert harness.bound() == ["default/a-1", "default/a-2"]
+    assert harness.condition("default/a").reason == Reason.SCHEDULED
 
 
 @pytest.mark.without("all", why="the answers are lost in one order of events")

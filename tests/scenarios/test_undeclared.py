@@ -4,22 +4,19 @@ workload says so.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.record import Minima
 from gangsched.kube.workloads.workload_kind import Mark
-from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import node, pod
 from tests.harness import Harness
+from tests.served import KINDS, served_workload
 
-KINDS = chosen(Settings()).kinds
 AUTO = {"gangsched.io/gang": "auto"}
 
 
@@ -27,9 +24,8 @@ def job(
     name: str = "train", *, size: int = 3, uid: str = "", annotations: dict[str, str] | None = None
 ) -> ForeignGroup:
     """The Job, in the namespace default."""
-    meta: dict[str, Any] = {"name": name, "namespace": "default", "uid": uid or f"uid-{name}"}
-    body = {"metadata": meta | {"annotations": annotations or {}}, "spec": {"parallelism": size, "completions": size}}
-    return KINDS["job"].read(json.dumps(body).encode())[1]
+    spec = {"parallelism": size, "completions": size}
+    return served_workload("job", name, spec, uid=uid or f"uid-{name}", annotations=annotations or {})
 
 
 def of_job(number: int, name: str = "train", *, uid: str = "", **fields: Any) -> Pod:
@@ -69,12 +65,10 @@ def told(harness: Harness, name: str = "train-0") -> tuple[str, str]:
 
 class TestInALabelledNamespace:
     def test_a_job_is_bound_whole_once_all_its_pods_are_there(self, auto):
-        auto.add(node(cpu="8"), job(), *pods_of_job(2))
-        auto.wait(5)
+        auto.wait(5, node(cpu="8"), job(), *pods_of_job(2))
         before = bound(auto)
         reason, message = told(auto)
-        auto.add(of_job(2))
-        auto.settle()
+        auto.settle(of_job(2))
 
         assert before == 0
         assert (reason, message.partition(":")[0]) == ("GangIncomplete", "Group job.train")
@@ -83,26 +77,22 @@ class TestInALabelledNamespace:
     @pytest.mark.parametrize("said", [{"gangsched.io/gang": "false"}, {"gangsched.io/min-member": "2"}])
     def test_a_job_may_decline_or_say_its_minimum(self, auto, said):
         """Regression: who had declined was told to ask for a gang, by the label that the namespace had."""
-        auto.add(node(cpu="2"), job(annotations=said), *pods_of_job(3))
-        auto.settle()
+        auto.settle(node(cpu="2"), job(annotations=said), *pods_of_job(3))
         assert bound(auto) == 2
         assert [event.note for event in auto.emitted if event.reason == "NoGang"] == []
 
 
 class TestElsewhere:
     def test_a_job_without_an_annotation_is_bound_pod_by_pod(self, usual):
-        usual.add(node(cpu="2"), job(), *pods_of_job(3))
-        usual.wait(3)
+        usual.wait(3, node(cpu="2"), job(), *pods_of_job(3))
         assert bound(usual) == 2
         assert told(usual, next(each.name for each in usual.pods.values() if not each.node))[0] == "Unschedulable"
 
     @pytest.mark.without("all", why="a process that begins tells it again")
     def test_one_event_for_each_job_says_how_to_have_gangs(self, usual):
         usual.add(node(cpu="8"), job(), *pods_of_job(3), job("other"), *pods_of_job(2, "other"), job("one", size=1))
-        usual.add(of_job(0, "one"))
-        usual.settle()
-        usual.add(*(of_job(number) for number in (3, 4)))
-        usual.settle()
+        usual.settle(of_job(0, "one"))
+        usual.settle(*(of_job(number) for number in (3, 4)))
         notes = [event.note for event in usual.emitted if event.reason == "NoGang"]
         assert len(notes) == 2
         assert notes[0] == (
@@ -113,21 +103,18 @@ class TestElsewhere:
     @pytest.mark.without("all", why="it is about the order of events")
     def test_a_wrong_value_of_the_label_is_named(self, usual):
         usual.label_namespace("default", {"gangsched.io/gang": "true"})
-        usual.add(node(cpu="8"), job(), *pods_of_job(3))
-        usual.settle()
+        usual.settle(node(cpu="8"), job(), *pods_of_job(3))
         [note] = [event.note for event in usual.emitted if event.reason == "NoGang"]
         assert "label the namespace default gangsched.io/gang=auto (it is 'true')" in note
 
 
 class TestWhatIsNotKnownYet:
     def test_pods_wait_for_their_job(self, usual):
-        usual.add(node(cpu="8"), *pods_of_job(3))
-        usual.wait(1.5)
+        usual.wait(1.5, node(cpu="8"), *pods_of_job(3))
         soon = told(usual)
         usual.wait(2)
         later = told(usual)
-        usual.add(job())
-        usual.settle()
+        usual.settle(job())
 
         assert soon == ("", "")
         assert later[0] == "OwnerUnknown"
@@ -135,18 +122,15 @@ class TestWhatIsNotKnownYet:
         assert bound(usual) == 3
 
     def test_pods_of_a_new_job_do_not_follow_the_former_one_of_that_name(self, auto):
-        auto.add(node(cpu="8"), job(size=1, uid="former"), *pods_of_job(2, uid="latter"))
-        auto.wait(3)
+        auto.wait(3, node(cpu="8"), job(size=1, uid="former"), *pods_of_job(2, uid="latter"))
         before = bound(auto), told(auto)[0]
-        auto.add(job(size=3, uid="latter"))
-        auto.wait(3)
+        auto.wait(3, job(size=3, uid="latter"))
         assert before == (0, "OwnerUnknown")
         assert (bound(auto), told(auto)[0]) == (0, "GangIncomplete")
 
     def test_a_kind_that_may_not_be_read_makes_gangs_wait_and_no_others(self, auto):
         auto.hide("job", "gangsched may not read jobs.batch: grant it.", denied=True)
-        auto.add(node(cpu="8"), *pods_of_job(3))
-        auto.wait(3)
+        auto.wait(3, node(cpu="8"), *pods_of_job(3))
         reason, message = told(auto)
         auto.label_namespace("default", {})
         auto.settle()
@@ -162,8 +146,7 @@ class TestWhatIsNotKnownYet:
         harness = Harness()
         harness.label_namespace("default", labels)
         harness.hide("job", "gangsched has not been able to list jobs.batch yet.")
-        harness.add(node(cpu="8"), *pods_of_job(3))
-        harness.wait(1.5)
+        harness.wait(1.5, node(cpu="8"), *pods_of_job(3))
         soon = told(harness)
         harness.wait(2)
         later = told(harness)
@@ -178,8 +161,7 @@ class TestWhatIsNotKnownYet:
     @pytest.mark.without("all", why="it is about one order of events, in which a list comes after the decision")
     def test_a_gang_that_ran_before_a_restart_is_known_to_have_run_once_its_kind_is_listed(self, auto):
         """A Job of 3 was scheduled. A member is lost without a leader, and Jobs cannot be listed at the start."""
-        auto.add(node(cpu="3"), job(), *pods_of_job(3))
-        auto.wait(600)
+        auto.wait(600, node(cpu="3"), job(), *pods_of_job(3))
         auto.delete("default/train-2")
         auto.hide("job", "not listed yet")
         auto.restart()
@@ -193,8 +175,7 @@ class TestWhatIsNotKnownYet:
 
 class TestAChange:
     def test_a_label_that_goes_frees_pods_that_wait_for_others(self, auto):
-        auto.add(node(cpu="2"), job(), *pods_of_job(3))
-        auto.wait(2)
+        auto.wait(2, node(cpu="2"), job(), *pods_of_job(3))
         before = bound(auto)
         auto.label_namespace("default", {})
         auto.settle()
@@ -202,21 +183,17 @@ class TestAChange:
 
     def test_a_replicas_own_size_counts_until_its_set_says_a_minimum(self, auto):
         replica = [of_set(number, size=3) for number in range(2)]
-        auto.add(node(cpu="8"), lws(size=5), *replica)
-        auto.wait(3)
+        auto.wait(3, node(cpu="8"), lws(size=5), *replica)
         before = bound(auto, "serve"), told(auto, "serve-0")[1]
-        auto.add(lws(size=5, annotations={"gangsched.io/min-member": "2"}))
-        auto.settle()
+        auto.settle(lws(size=5, annotations={"gangsched.io/min-member": "2"}))
         assert before[0] == 0
         assert "1 more member is needed" in before[1]
         assert bound(auto, "serve") == 2
 
     def test_a_minimum_that_cannot_be_read_stops_a_replica_that_says_its_size(self, auto):
         wish = {"gangsched.io/gang": "true"}
-        auto.add(node(cpu="1"), lws(size=2, annotations=wish), *(of_set(number, size=2) for number in range(2)))
-        auto.settle()
-        auto.add(lws(size=2, annotations=wish | {"gangsched.io/min-member": "x"}), node("n2", cpu="1"))
-        auto.wait(3)
+        auto.settle(node(cpu="1"), lws(size=2, annotations=wish), *(of_set(number, size=2) for number in range(2)))
+        auto.wait(3, lws(size=2, annotations=wish | {"gangsched.io/min-member": "x"}), node("n2", cpu="1"))
         assert bound(auto, "serve") == 0
         assert told(auto, "serve-0")[0] == "InvalidDeclaration"
 
@@ -228,18 +205,15 @@ class TestAResize:
     def test_a_replica_that_restarts_at_its_old_revision_is_as_large_as_its_workers_say(self, auto, leader, now):
         """Regression: with a partition, or amid the rollout, its members were said to contradict each other."""
         auto.add(node(cpu="8"), lws(size=now), of_set(0, size=leader, role="leader"))
-        auto.add(*(of_set(number, size=now, role="worker") for number in range(1, now - 1)))
-        auto.wait(5)
+        auto.wait(5, *(of_set(number, size=now, role="worker") for number in range(1, now - 1)))
         before = bound(auto, "serve"), told(auto, "serve-0")[0]
-        auto.add(of_set(now - 1, size=now, role="worker"))
-        auto.settle()
+        auto.settle(of_set(now - 1, size=now, role="worker"))
         assert before == (0, "GangIncomplete")
         assert bound(auto, "serve") == now
 
     @pytest.mark.parametrize(("leader", "now", "expected"), [(3, 1, 1), (1, 3, 0), (3, 3, 0)])
     def test_a_leader_without_workers_has_as_many_as_the_object_says(self, auto, leader, now, expected):
-        auto.add(node(cpu="8"), lws(size=now), of_set(0, size=leader, role="leader"))
-        auto.wait(5)
+        auto.wait(5, node(cpu="8"), lws(size=now), of_set(0, size=leader, role="leader"))
         assert bound(auto, "serve") == expected
 
     @pytest.mark.parametrize("now", [2, 5])
@@ -248,31 +222,25 @@ class TestAResize:
         auto.add(lws(size=3))
         auto.add(of_set(0, size=3, role="leader"), of_set(1, size=3, role="worker"))
         if first == "the resize":
-            auto.add(lws(size=now), node(cpu="8"))
-            auto.wait(5)
+            auto.wait(5, lws(size=now), node(cpu="8"))
             assert bound(auto, "serve") == 0
-        auto.add(node(cpu="8"), of_set(2, size=3, role="worker"))
-        auto.wait(5)
-        auto.add(lws(size=now))
-        auto.wait(5)
+        auto.wait(5, node(cpu="8"), of_set(2, size=3, role="worker"))
+        auto.wait(5, lws(size=now))
         gang = auto.gang("default/lws.serve.0")
         assert bound(auto, "serve") == 3
         assert (gang.record.phase, gang.record.satisfied) == ("Scheduled", Minima(3))
 
     def test_a_minimum_that_is_larger_than_an_old_replica_does_not_stop_it(self, auto):
         auto.add(node(cpu="8"), lws(size=5, annotations={"gangsched.io/min-member": "4"}))
-        auto.add(of_set(0, size=3, role="leader"), *(of_set(number, size=3, role="worker") for number in (1, 2)))
-        auto.settle()
+        auto.settle(of_set(0, size=3, role="leader"), *(of_set(number, size=3, role="worker") for number in (1, 2)))
         assert bound(auto, "serve") == 3
 
     def test_workers_tell_the_size_also_where_their_object_may_not_be_read(self, auto):
         auto.hide("lws", "gangsched may not read it.", denied=True)
         auto.add(node(cpu="8"), of_set(0, size=3, role="leader"))
-        auto.add(*(of_set(number, size=5, role="worker") for number in range(1, 4)))
-        auto.wait(5)
+        auto.wait(5, *(of_set(number, size=5, role="worker") for number in range(1, 4)))
         before = bound(auto, "serve")
-        auto.add(of_set(4, size=5, role="worker"))
-        auto.settle()
+        auto.settle(of_set(4, size=5, role="worker"))
         assert (before, bound(auto, "serve")) == (0, 5)
 
 
@@ -282,15 +250,13 @@ TRAIN_JOB = [{"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
 def jobset(*, annotations: dict[str, str] | None = None, top: str = "top", **spec: Any) -> ForeignGroup:
     """The JobSet train of 1 + 2 pods, created by the TrainJob of that name and this UID."""
     owners = [{**TRAIN_JOB[0], "uid": top}]
-    meta = {"name": "train", "namespace": "default", "uid": "uid-train", "ownerReferences": owners}
     jobs = [{"name": name, "template": {"spec": {"parallelism": size}}} for name, size in (("lead", 1), ("work", 2))]
-    body = {"metadata": meta | {"annotations": annotations or {}}, "spec": {"replicatedJobs": jobs, **spec}}
-    return KINDS["jobset"].read(json.dumps(body).encode())[1]
+    spec = {"replicatedJobs": jobs, **spec}
+    return served_workload("jobset", "train", spec, ownerReferences=owners, annotations=annotations or {})
 
 
 def train_job(*, annotations: dict[str, str] | None = None, uid: str = "top", **spec: Any) -> ForeignGroup:
-    meta = {"name": "train", "namespace": "default", "uid": uid, "annotations": annotations or {}}
-    return KINDS["trainjob"].read(json.dumps({"metadata": meta, "spec": spec}).encode())[1]
+    return served_workload("trainjob", "train", spec, uid=uid, annotations=annotations or {})
 
 
 def pods_of_jobset() -> list[Pod]:
@@ -305,8 +271,7 @@ GANG = {"gangsched.io/gang": "true"}
 class TestAnObjectAboveTheWorkload:
     @pytest.mark.without("all", why="a process that begins tells it again")
     def test_the_event_names_the_object_to_annotate(self, usual):
-        usual.add(node(cpu="2"), train_job(), jobset(), *pods_of_jobset())
-        usual.settle()
+        usual.settle(node(cpu="2"), train_job(), jobset(), *pods_of_jobset())
         [note] = [event.note for event in usual.emitted if event.reason == "NoGang"]
         assert note.startswith("The pods of JobSet train are scheduled one by one.")
         assert note.endswith('or annotate TrainJob train gangsched.io/gang: "true".')
@@ -323,27 +288,23 @@ class TestAnObjectAboveTheWorkload:
         ],
     )
     def test_its_annotations_come_before_those_of_what_it_has_made(self, usual, above, own, expected):
-        usual.add(node(cpu="2"), train_job(annotations=above), jobset(annotations=own), *pods_of_jobset())
-        usual.wait(3)
+        usual.wait(3, node(cpu="2"), train_job(annotations=above), jobset(annotations=own), *pods_of_jobset())
         assert bound(usual) == expected
 
     @pytest.mark.parametrize("first", ["above", "below"])
     def test_pods_wait_until_both_are_seen(self, usual, first):
         objects = [train_job(annotations=GANG), jobset()]
         early, late = objects if first == "above" else reversed(objects)
-        usual.add(node(cpu="3"), early, *pods_of_jobset())
-        usual.wait(3)
+        usual.wait(3, node(cpu="3"), early, *pods_of_jobset())
         before = bound(usual), *told(usual)
-        usual.add(late)
-        usual.settle()
+        usual.settle(late)
         assert before[:2] == (0, "OwnerUnknown")
         what = "The JobSet train in" if first == "above" else "The TrainJob train in"
         assert before[2].startswith(f"Group jobset.train: {what} namespace default, to which the ")
         assert bound(usual) == 3
 
     def test_another_one_of_that_name_does_not_count(self, usual):
-        usual.add(node(cpu="3"), train_job(uid="former"), jobset(), *pods_of_jobset())
-        usual.wait(3)
+        usual.wait(3, node(cpu="3"), train_job(uid="former"), jobset(), *pods_of_jobset())
         assert (bound(usual), told(usual)[0]) == (0, "OwnerUnknown")
 
     def test_an_annotation_that_cannot_be_read_is_named_as_its_own(self, usual):
@@ -355,14 +316,12 @@ class TestAnObjectAboveTheWorkload:
 
     def test_one_that_may_not_be_read_says_nothing(self, usual):
         usual.hide("trainjob", "gangsched may not read it.", denied=True)
-        usual.add(node(cpu="2"), jobset(annotations=GANG | {"gangsched.io/min-member": "2"}), *pods_of_jobset())
-        usual.settle()
+        usual.settle(node(cpu="2"), jobset(annotations=GANG | {"gangsched.io/min-member": "2"}), *pods_of_jobset())
         assert bound(usual) == 2
 
     def test_while_its_kind_is_not_listed_yet_the_pods_wait_also_without_a_label(self, usual):
         usual.hide("trainjob", "trainjobs are not listed yet.")
-        usual.add(node(cpu="3"), jobset(), *pods_of_jobset())
-        usual.wait(3)
+        usual.wait(3, node(cpu="3"), jobset(), *pods_of_jobset())
         before = bound(usual), *told(usual)
         usual.foreign["trainjob", GroupKey("default", "train")] = train_job(annotations=GANG)
         usual.show("trainjob")
@@ -373,22 +332,19 @@ class TestAnObjectAboveTheWorkload:
 
     @pytest.mark.without("all", why="it asks the machine itself")
     def test_one_that_goes_and_comes_leaves_a_gang_that_runs_as_it_is(self, usual):
-        usual.add(node(cpu="3"), train_job(annotations=GANG), jobset(), *pods_of_jobset())
-        usual.wait(10)
+        usual.wait(10, node(cpu="3"), train_job(annotations=GANG), jobset(), *pods_of_jobset())
         since = usual.gang("default/jobset.train").record.scheduled_at
         usual.delete_foreign("trainjob", "default/train")
         usual.wait(5)
-        usual.add(train_job(annotations=GANG))
-        usual.wait(5)
+        usual.wait(5, train_job(annotations=GANG))
         assert since
         assert usual.gang("default/jobset.train").record.scheduled_at == since
 
 
 def lws(*, size: int, annotations: dict[str, str] | None = None) -> ForeignGroup:
     """The LeaderWorkerSet serve."""
-    meta = {"name": "serve", "namespace": "default", "uid": "uid-serve", "annotations": annotations or {}}
-    body = {"metadata": meta, "spec": {"replicas": 1, "leaderWorkerTemplate": {"size": size}}}
-    return KINDS["lws"].read(json.dumps(body).encode())[1]
+    spec = {"replicas": 1, "leaderWorkerTemplate": {"size": size}}
+    return served_workload("lws", "serve", spec, annotations=annotations or {})
 
 
 def of_set(number: int, *, size: int, role: str = "") -> Pod:
@@ -399,8 +355,7 @@ def of_set(number: int, *, size: int, role: str = "") -> Pod:
 
 @pytest.mark.without("all", why="it asks the machine itself")
 def test_a_pod_that_is_seen_again_as_it_was_is_nothing_new(auto):
-    auto.add(node(), job(), *pods_of_job(2))
-    auto.settle()
+    auto.settle(node(), job(), *pods_of_job(2))
     members = auto.machine._state.members  # noqa: SLF001 - no decision shows it, only its cost
     assert members.is_known(of_job(0))
     assert not members.is_known(of_job(0, node="n1"))
@@ -411,16 +366,12 @@ def test_fields_of_a_workload_that_are_not_honoured_are_told_once_on_its_gang():
     """A queue in the schedulingPolicy would hold the job back in Volcano; gangsched has no queues."""
     harness = Harness()
     policy = {"queue": "research", "minAvailable": 2}
-    body = {
-        "metadata": {"name": "t", "namespace": "default", "uid": "u", "annotations": {"gangsched.io/gang": "true"}},
-        "spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 3}}, "runPolicy": {"schedulingPolicy": policy}},
-    }
-    kind = chosen(Settings()).kinds["pytorchjob"]
-    workload = kind.workload(Mark("t", "u", role="worker"))
+    spec = {"pytorchReplicaSpecs": {"Worker": {"replicas": 3}}, "runPolicy": {"schedulingPolicy": policy}}
+    workload = KINDS["pytorchjob"].workload(Mark("t", "u", role="worker"))
     harness.label_namespace("default", {})
-    harness.add(node(cpu="2"), kind.read(json.dumps(body).encode())[1])
-    harness.add(*(pod(f"t-{number}", group="", workload=workload) for number in range(3)))
-    harness.wait(60)
+    job = served_workload("pytorchjob", "t", spec, uid="u", annotations={"gangsched.io/gang": "true"})
+    harness.add(node(cpu="2"), job)
+    harness.wait(60, *(pod(f"t-{number}", group="", workload=workload) for number in range(3)))
     [event] = harness.events("FieldsIgnored")
     assert "spec.runPolicy.schedulingPolicy.queue" in event.note
     assert len(harness.bound()) == 2

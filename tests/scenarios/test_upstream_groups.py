@@ -7,7 +7,6 @@ none, errors injected into the scheduler's plug-ins, and the order in which its 
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +18,7 @@ from gangsched.core.objects.shape import PodTerm, Requirement
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import node, pod
 from tests.harness import Harness
+from tests.served import served_group
 
 BASIC: dict[str, Any] = {"basic": {}}
 
@@ -30,11 +30,8 @@ def gang(minimum: int) -> dict[str, Any]:
 def declared(name: str, policy: dict[str, Any], key: str = "", *, created: int = 0) -> ForeignGroup:
     moment = f"1970-01-12T13:46:{created:02}Z"
     constraints = {"schedulingConstraints": {"topology": [{"key": key}]}} if key else {}
-    body = {
-        "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}", "creationTimestamp": moment},
-        "spec": {"schedulingPolicy": policy, "priority": 0} | constraints,
-    }
-    return DEFAULT.kinds["native"].read("native", json.dumps(body).encode())[1]
+    spec = {"schedulingPolicy": policy, "priority": 0} | constraints
+    return served_group("native", name, spec, creationTimestamp=moment)
 
 
 def of(group: str, *names: str, **fields: Any) -> list[Pod]:
@@ -68,8 +65,7 @@ def test_pods_wait_for_their_group_and_the_group_for_room(harness):
     harness.add(node("n", cpu=4), alone("blocker", cpu="2", node="n", scheduler="other"), *of("g", "p1", "p2", "p3"))
     harness.wait(2)
     assert reasons(harness, "p1", "p2", "p3") == {"PodGroupNotFound"}
-    harness.add(declared("g", gang(3)))
-    harness.wait(2)
+    harness.wait(2, declared("g", gang(3)))
     assert reasons(harness, "p1", "p2", "p3") == {"Unschedulable"}
     harness.delete("default/blocker")
     harness.wait(2)
@@ -83,11 +79,9 @@ def test_pods_wait_for_their_group_and_the_group_for_room(harness):
 )
 def test_a_changed_minimum_counts_from_then_on(harness, pods, changed, whole):
     """Gang of 5: 4 pods and then 4; 5 pods with room for 4 and then 4; 4 pods and then 6."""
-    harness.add(node("n", cpu=4), declared("g", gang(5)), *of("g", *(f"p{number}" for number in range(pods))))
-    harness.wait(2)
+    harness.wait(2, node("n", cpu=4), declared("g", gang(5)), *of("g", *(f"p{number}" for number in range(pods))))
     assert bound(harness) == {}
-    harness.add(declared("g", gang(changed)))
-    harness.wait(2)
+    harness.wait(2, declared("g", gang(changed)))
     assert len(bound(harness)) == whole
 
 
@@ -98,8 +92,7 @@ def test_a_changed_minimum_counts_from_then_on(harness, pods, changed, whole):
 def test_a_gated_pod_is_not_counted_until_its_gate_is_gone(harness, policy, before):
     """There, a gated pod holds all of a group, also of a basic one, whose other pods here do not wait for it."""
     [gated] = of("g", "p1", gated=True)
-    harness.add(node("n", cpu=4), declared("g", policy), gated, *of("g", "p2", "p3"))
-    harness.wait(2)
+    harness.wait(2, node("n", cpu=4), declared("g", policy), gated, *of("g", "p2", "p3"))
     assert len(bound(harness)) == before
     harness.change("default/p1", gated=False)
     harness.wait(2)
@@ -108,12 +101,10 @@ def test_a_gated_pod_is_not_counted_until_its_gate_is_gone(harness, policy, befo
 
 @pytest.mark.parametrize("policy", [gang(2), BASIC], ids=["gang", "basic"])
 def test_a_new_pod_of_a_group_that_is_gone_waits_for_it(harness, policy):
-    harness.add(node("n", cpu=4), declared("g", policy), *of("g", "p1", "p2"))
-    harness.wait(2)
+    harness.wait(2, node("n", cpu=4), declared("g", policy), *of("g", "p1", "p2"))
     assert len(bound(harness)) == 2
     harness.delete_foreign("native", "default/g")
-    harness.add(*of("g", "p3"))
-    harness.wait(2)
+    harness.wait(2, *of("g", "p3"))
     assert reasons(harness, "p3") == {"PodGroupNotFound"}
 
 
@@ -127,8 +118,7 @@ def test_members_judge_each_others_affinity_within_the_plan(harness, nodes):
     for number in range(nodes):
         harness.add(node(f"n{number + 1}", cpu=4, labels={"kubernetes.io/hostname": f"n{number + 1}"}))
     harness.add(declared("g", gang(2)), *of("g", "p2", labels={"app": "foo"}))
-    harness.add(*of("g", "p1", node_selector={"kubernetes.io/hostname": "n1"}, anti_affinity=[apart]))
-    harness.wait(2)
+    harness.wait(2, *of("g", "p1", node_selector={"kubernetes.io/hostname": "n1"}, anti_affinity=[apart]))
     assert bound(harness) == ({"p1": "n1", "p2": "n2"} if nodes == 2 else {})
 
 
@@ -212,8 +202,7 @@ def test_a_group_is_in_one_rack(harness, choice):
 @PREPARED
 def test_a_rack_of_which_a_node_is_freed_takes_the_gang(harness):
     build(harness, {"r1": (FREE, FULL, FULL)})
-    harness.add(declared("g", gang(3), "rack"), *of("g", "p1", "p2", "p3"))
-    harness.wait(2)
+    harness.wait(2, declared("g", gang(3), "rack"), *of("g", "p1", "p2", "p3"))
     assert bound(harness, "p1", "p2", "p3") == {}
     harness.delete("default/taken-r1-1")
     harness.wait(2)
@@ -223,13 +212,10 @@ def test_a_rack_of_which_a_node_is_freed_takes_the_gang(harness):
 @PREPARED
 def test_later_pods_join_the_rack_of_their_group_or_wait(harness):
     build(harness, {"r1": ((0, 6),), "r2": ((0, 4),), "r3": ((0, 2),)})
-    harness.add(declared("g", gang(3), "rack"), *of("g", "p1", "p2", "p3"))
-    harness.wait(2)
+    harness.wait(2, declared("g", gang(3), "rack"), *of("g", "p1", "p2", "p3"))
     assert racks_of(harness) == {"r2"}
-    harness.add(*of("g", "p4"))
-    harness.wait(2)
-    harness.add(*of("g", "p5"))
-    harness.wait(2)
+    harness.wait(2, *of("g", "p4"))
+    harness.wait(2, *of("g", "p5"))
     assert set(bound(harness).values()) == {"r2-0"}
     assert set(bound(harness)) == {"p1", "p2", "p3", "p4"}
 
@@ -239,18 +225,15 @@ def test_pods_of_a_basic_group_that_come_one_by_one_stay_in_the_rack_of_the_firs
     build(harness, {"r1": ((2, 8),), "r2": ((0, 2),)})
     harness.add(declared("g", BASIC, "rack"))
     for name in ("p1", "p2", "p3"):
-        harness.add(*of("g", name))
-        harness.wait(2)
+        harness.wait(2, *of("g", name))
     assert bound(harness, "p1", "p2", "p3") == {"p1": "r2-0", "p2": "r2-0"}
 
 
 @PREPARED
 def test_a_second_group_takes_the_rack_that_is_left(harness):
     build(harness, {"r1": (FREE,) * 3, "r2": (FREE, FREE)})
-    harness.add(declared("g", gang(3), "rack"), *of("g", "g1", "g2", "g3", cpu="2"))
-    harness.wait(2)
-    harness.add(declared("h", gang(2), "rack", created=1), *of("h", "h1", "h2", cpu="2"))
-    harness.wait(2)
+    harness.wait(2, declared("g", gang(3), "rack"), *of("g", "g1", "g2", "g3", cpu="2"))
+    harness.wait(2, declared("h", gang(2), "rack", created=1), *of("h", "h1", "h2", cpu="2"))
     assert racks_of(harness, "g1", "g2", "g3") == {"r1"}
     assert racks_of(harness, "h1", "h2") == {"r2"}
 
@@ -258,10 +241,8 @@ def test_a_second_group_takes_the_rack_that_is_left(harness):
 @PREPARED
 def test_two_small_groups_share_a_rack(harness):
     build(harness, {"r1": (FREE,) * 3, "r2": (FREE,)})
-    harness.add(declared("g", gang(2), "rack"), *of("g", "g1", cpu="2"), *of("g", "g2"))
-    harness.wait(2)
-    harness.add(declared("h", gang(3), "rack", created=1), *of("h", "h1", "h2", "h3"))
-    harness.wait(2)
+    harness.wait(2, declared("g", gang(2), "rack"), *of("g", "g1", cpu="2"), *of("g", "g2"))
+    harness.wait(2, declared("h", gang(3), "rack", created=1), *of("h", "h1", "h2", "h3"))
     assert racks_of(harness) == {"r1"}
     assert len(bound(harness)) == 5
 
@@ -270,10 +251,8 @@ def test_two_small_groups_share_a_rack(harness):
 def test_groups_with_different_keys_choose_by_their_own(harness):
     """Zones a and b; only a3 has three free nodes, and only b has three others."""
     build(harness, {"a1": (FREE,), "a3": (FREE,) * 3, "b1": (FREE, FREE), "b2": (FREE,)})
-    harness.add(declared("g", gang(3), "rack"), *of("g", "g1", "g2", "g3", cpu="2"))
-    harness.wait(2)
-    harness.add(declared("h", gang(3), "zone", created=1), *of("h", "h1", "h2", "h3", cpu="2"))
-    harness.wait(2)
+    harness.wait(2, declared("g", gang(3), "rack"), *of("g", "g1", "g2", "g3", cpu="2"))
+    harness.wait(2, declared("h", gang(3), "zone", created=1), *of("h", "h1", "h2", "h3", cpu="2"))
     assert racks_of(harness, "g1", "g2", "g3") == {"a3"}
     assert racks_of(harness, "h1", "h2", "h3") == {"b1", "b2"}
 
@@ -282,8 +261,7 @@ def test_groups_with_different_keys_choose_by_their_own(harness):
 @PREPARED
 def test_a_blocked_rack_is_left_until_it_is_free(harness, policy):
     build(harness, {"r1": ((1, 2),)})
-    harness.add(declared("g", policy, "rack"), *of("g", "p1", "p2"))
-    harness.wait(2)
+    harness.wait(2, declared("g", policy, "rack"), *of("g", "p1", "p2"))
     assert len(bound(harness, "p1", "p2")) == (1 if policy == BASIC else 0)
     harness.delete("default/taken-r1-0")
     harness.wait(2)

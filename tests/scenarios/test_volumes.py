@@ -28,18 +28,16 @@ def with_claims(number: int, name: str = "a", **fields):
 
 def test_a_gang_waits_as_a_whole_if_one_zone_is_too_small_for_its_volumes(harness: Harness) -> None:
     harness.add(node("a", cpu="9", labels={"zone": "a"}), node("b", cpu="1", labels={"zone": "b"}))
-    harness.provide(volume("v0", zone="a"), volume("v1", zone="b"), volume("v2", zone="b"))
-    harness.provide(*(claim(f"a-{at}", f"v{at}") for at in range(3)))
-    harness.add(group(min_member=3), *with_claims(3))
-    harness.wait(3)
+    harness.add(volume("v0", zone="a"), volume("v1", zone="b"), volume("v2", zone="b"))
+    harness.add(*(claim(f"a-{at}", f"v{at}") for at in range(3)))
+    harness.wait(3, group(min_member=3), *with_claims(3))
     assert harness.bound() == []
     assert harness.condition("default/a").reason in ("Unschedulable", "NeverFits")
     assert (
         "1 where the PersistentVolume v1 (node affinity zone=b) cannot be used"
         in harness.condition("default/a").message
     )
-    harness.add(node("b2", cpu="1", labels={"zone": "b"}))
-    harness.wait(3)
+    harness.wait(3, node("b2", cpu="1", labels={"zone": "b"}))
     assert nodes_of(harness) in (["a", "b", "b2"], ["a", "b2", "b"])
 
 
@@ -62,45 +60,37 @@ def test_a_claim_that_is_not_ready_is_named_and_wakes_the_gang_once_it_is(
     harness: Harness, waiting, reason, told
 ) -> None:
     harness.add(node(), group(min_member=2), *with_claims(2))
-    harness.provide(volume("v0"), volume("v1"), claim("a-0", "v0"), *waiting)
-    harness.wait(3)
+    harness.wait(3, volume("v0"), volume("v1"), claim("a-0", "v0"), *waiting)
     assert harness.bound() == []
     assert harness.condition("default/a").reason == reason
     assert told in harness.condition("default/a").message
-    harness.provide(claim("a-1", "v1"))
-    harness.wait(3)
+    harness.wait(3, claim("a-1", "v1"))
     assert len(harness.bound()) == 2
 
 
 def test_a_claim_that_no_pod_of_the_quorum_needs_keeps_back_only_its_pod(harness: Harness) -> None:
     harness.add(node(), group(min_member=2), *with_claims(3))
-    harness.provide(volume("v0"), volume("v1"), volume("v2"), claim("a-0", "v0"), claim("a-2", "v2"))
-    harness.wait(3)
+    harness.wait(3, volume("v0"), volume("v1"), volume("v2"), claim("a-0", "v0"), claim("a-2", "v2"))
     assert harness.bound() == ["default/a-0", "default/a-2"]
-    harness.provide(claim("a-1", "v1"))
-    harness.wait(3)
+    harness.wait(3, claim("a-1", "v1"))
     assert len(harness.bound()) == 3
 
 
 def test_an_ephemeral_volume_counts_once_its_claim_is_the_pods_own_and_bound(harness: Harness) -> None:
     harness.add(node("n1", labels={"zone": "a"}), node("n2", labels={"zone": "b"}))
-    harness.add(group(min_member=1), pod("a-0", own_volume_claims=["a-0-scratch"]))
-    harness.wait(3)
+    harness.wait(3, group(min_member=1), pod("a-0", own_volume_claims=["a-0-scratch"]))
     assert "kube-controller-manager has yet to create" in harness.condition("default/a").message
-    harness.provide(volume("v", zone="b"), claim("a-0-scratch", "v", owner="another"))
-    harness.wait(60)
+    harness.wait(60, volume("v", zone="b"), claim("a-0-scratch", "v", owner="another"))
     assert "was not made for the pod's ephemeral volume" in harness.condition("default/a").message
-    harness.provide(claim("a-0-scratch", "v", owner="uid-default/a-0"))
-    harness.wait(3)
+    harness.wait(3, claim("a-0-scratch", "v", owner="uid-default/a-0"))
     assert harness.pod("default/a-0").node == "n2"
 
 
 def test_a_claim_for_a_single_pod_waits_for_its_user_to_end(harness: Harness) -> None:
     harness.add(node(), node("n2", unschedulable=True), pod("user", group="", node="n2", volume_claims=["c"]))
     harness.add(group(min_member=2), *pods("a", 1))
-    harness.provide(volume("v"), claim("c", "v", single_pod=True))
-    harness.add(pod("a-1", volume_claims=["c"]))
-    harness.wait(3)
+    harness.add(volume("v"), claim("c", "v", single_pod=True))
+    harness.wait(3, pod("a-1", volume_claims=["c"]))
     assert harness.bound("default/a") == []
     assert "closed while another pod uses the PersistentVolumeClaim c" in harness.condition("default/a").message
     harness.delete("default/user")
@@ -110,11 +100,9 @@ def test_a_claim_for_a_single_pod_waits_for_its_user_to_end(harness: Harness) ->
 
 def test_what_is_known_of_volumes_outlives_the_lease(harness: Harness) -> None:
     harness.add(node("n1", labels={"zone": "a"}), node("n2", labels={"zone": "b"}))
-    harness.provide(volume("v", zone="b"), claim("a-0", "v"), CsiNode("n1", (("csi", 0),)), LATER)
-    harness.wait(3)
+    harness.wait(3, volume("v", zone="b"), claim("a-0", "v"), CsiNode("n1", (("csi", 0),)), LATER)
     harness.lead_again()
-    harness.add(group(min_member=1), *with_claims(1))
-    harness.wait(3)
+    harness.wait(3, group(min_member=1), *with_claims(1))
     assert nodes_of(harness) == ["n2"]
     harness.withdraw(LATER, CsiNode("n1", (("csi", 0),)))
     harness.wait(3)
@@ -134,6 +122,5 @@ def test_whether_a_gang_with_disks_can_ever_fit_is_found_out_again_when_a_limit_
     harness.add(group(min_member=2, max_schedule_time_s=5000))
     harness.add(*(pod(f"default/a-{at}", group="a", cpu="1", disks=[disks[at]]) for at in range(2)))
     for limit, reason in zip(limits, (before, after), strict=True):
-        harness.provide(CsiNode("n1", (("csi", limit),)))
-        harness.wait(600)
+        harness.wait(600, CsiNode("n1", (("csi", limit),)))
         assert harness.condition("default/a").reason == reason

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import Declaration, Role
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.podgroup import ForeignGroup
@@ -16,12 +14,11 @@ from gangsched.core.objects.results import BindRefused, OwnerSeen, Refused
 from gangsched.core.objects.workload import Workload
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from gangsched.kube.workloads.workload_kind import Mark
-from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
+from tests.served import KINDS, served_workload
 from tests.trees import inner, leaf
 
-JOB = chosen(Settings()).kinds["job"]
 COMPLETIONS, PARALLELISM = 10, 5
 UID = "uid-train"
 
@@ -76,12 +73,9 @@ class Job:
 
     def object(self) -> ForeignGroup:
         conditions = [{"type": name, "status": status} for name, status in self.ended.items()]
-        body = {
-            "metadata": {"name": "train", "namespace": "default", "uid": self.uid},
-            "spec": {"parallelism": PARALLELISM, "completions": COMPLETIONS, **self.idle},
-            "status": {"succeeded": self.counted, "conditions": conditions},
-        }
-        return JOB.read(json.dumps(body).encode())[1]
+        spec = {"parallelism": PARALLELISM, "completions": COMPLETIONS, **self.idle}
+        status = {"succeeded": self.counted, "conditions": conditions}
+        return served_workload("job", "train", spec, status=status, uid=self.uid)
 
     @property
     def members(self) -> list[Pod]:
@@ -102,7 +96,7 @@ class Job:
     def replace(self) -> None:
         """Create pods until as many are alive as can run at a time, or as completions remain."""
         while len(self.alive) < min(PARALLELISM, COMPLETIONS - self.succeeded):
-            workload = Workload("job", "train", None, UID) if self.said else JOB.workload(Mark("train", UID))
+            workload = Workload("job", "train", None, UID) if self.said else KINDS["job"].workload(Mark("train", UID))
             owner = Owner("Job", "train", UID, "batch")
             fields: dict[str, Any] = {"declaration": self.said} if self.said else {"group": ""}
             self.harness.add(
@@ -131,8 +125,7 @@ def test_at_each_of_ten_completions_the_replacement_goes_before_a_group_that_wai
     """A waiting group of 2 needs no more than each completion frees, so it would be bound at once without this rule."""
     job = Job(declare)
     job.harness.settle()
-    job.harness.add(group("default/b", min_member=2), *pods("b", 2, cpu="500m"))
-    job.harness.settle()
+    job.harness.settle(group("default/b", min_member=2), *pods("b", 2, cpu="500m"))
     seen = []
     for _ in range(COMPLETIONS):
         job.succeed()
@@ -291,14 +284,11 @@ def by_roles(harness: Harness) -> Declaration:
 def test_a_group_of_two_jobs_waits_for_both_though_one_alone_comes_in_waves():
     """After a suspension the pods of one Job come first; no more than 3 of them are alive at a time."""
     harness = Harness.of(node(cpu="4"), group("a", min_member=4))
-    kinds = chosen(Settings()).kinds
     specs = {"w": {"parallelism": 3, "completions": 4}, "l": {"parallelism": 1, "completions": 1}}
 
     def show(name: str, *, suspend: bool = False, succeeded: int = 0) -> None:
-        spec = {**specs[name], "suspend": suspend}
-        meta = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
-        body = {"metadata": meta, "spec": spec, "status": {"succeeded": succeeded}}
-        harness.add(kinds["job"].read(json.dumps(body).encode())[1])
+        status = {"succeeded": succeeded}
+        harness.add(served_workload("job", name, {**specs[name], "suspend": suspend}, status=status))
 
     def make(job: str, *numbers: int) -> None:
         for number in numbers:
@@ -316,8 +306,7 @@ def test_a_group_of_two_jobs_waits_for_both_though_one_alone_comes_in_waves():
         show(name, suspend=True, succeeded=succeeded)
     harness.delete(*(f"default/{each.name}" for each in list(harness.pods.values()) if not each.terminal))
     harness.wait(40)
-    harness.add(group("x", min_member=1), *pods("x", 1, cpu="1"))
-    harness.wait(1)
+    harness.wait(1, group("x", min_member=1), *pods("x", 1, cpu="1"))
     show("w", succeeded=1)
     make("w", 4, 5, 6)
     harness.wait(1)
@@ -338,7 +327,7 @@ def bound_but_for_one(
     harness = Harness.of(node("n1", cpu=str(size - 1)), node("n2", cpu="1"))
     harness.jobs[UID] = owner_seen
     said, owner = declare(harness), Owner("Job", "train", UID, "batch")
-    workload = Workload("job", "train", None, UID) if said else JOB.workload(Mark("train", UID))
+    workload = Workload("job", "train", None, UID) if said else KINDS["job"].workload(Mark("train", UID))
     fields: dict[str, Any] = {"declaration": said} if said else {"group": ""}
     harness.add(job_with(spec, active=size))
     harness.add(*(pod(f"train-{at}", owner=owner, workload=workload, **fields) for at in range(size)))
@@ -350,8 +339,7 @@ def bound_but_for_one(
 
 
 def job_with(spec: dict[str, Any], **status: int) -> ForeignGroup:
-    meta = {"name": "train", "namespace": "default", "uid": UID}
-    return JOB.read(json.dumps({"metadata": meta, "spec": spec, "status": status}).encode())[1]
+    return served_workload("job", "train", spec, status=status, uid=UID)
 
 
 @pytest.mark.without("disorder", why="two are bound before the node is gone")
@@ -374,8 +362,7 @@ def test_what_has_succeeded_before_the_gang_was_whole_is_not_waited_for_again(
     for name in early:
         harness.change(f"default/{name}", phase=PodPhase.SUCCEEDED)
     harness.wait(2)
-    harness.add(job_with(spec, active=1, succeeded=2))
-    harness.wait(60)
+    harness.wait(60, job_with(spec, active=1, succeeded=2))
     assert all(each.node for each in harness.pods.values())
 
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.workload import Workload
 from gangsched.kube.workloads.workload_kind import Mark
-from gangsched.kube.workloads.workload_table import chosen
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
+from tests.served import KINDS, served_workload
 
-KINDS = chosen(Settings()).kinds
 JOBS = {"train-lead-0": ("lead", 1, 1), "train-work-0": ("work", 2, 4), "train-work-1": ("work", 2, 4)}
 """Role, number of pods at a time and completions of each Job."""
 WHOLE, OWED = 5, 9
@@ -56,19 +53,12 @@ class JobSet:
             {"name": "work", "replicas": 2, "template": {"spec": work}},
         ]
         status = {"conditions": [{"type": each, "status": "True"} for each in self.ended]}
-        meta: dict[str, Any] = {"name": "train", "namespace": "default", "uid": "uid-train"}
-        self._show("jobset", {"metadata": meta, "spec": {"replicatedJobs": jobs}, "status": status})
+        self.harness.add(served_workload("jobset", "train", {"replicatedJobs": jobs}, status=status))
         for name, (_, parallelism, completions) in JOBS.items():
             complete = [{"type": "Complete", "status": "True"}] if self.counted[name] == completions else []
-            body = {
-                "metadata": {"name": name, "namespace": "default", "uid": self.uid(name)},
-                "spec": {"parallelism": parallelism, "completions": completions},
-                "status": {"succeeded": self.counted[name], "conditions": complete},
-            }
-            self._show("job", body)
-
-    def _show(self, kind: str, body: object) -> None:
-        self.harness.add(KINDS[kind].read(json.dumps(body).encode())[1])
+            spec = {"parallelism": parallelism, "completions": completions}
+            counted = {"succeeded": self.counted[name], "conditions": complete}
+            self.harness.add(served_workload("job", name, spec, status=counted, uid=self.uid(name)))
 
     def uid(self, job: str) -> str:
         return f"{job}-{self.generation}"
@@ -121,8 +111,7 @@ def test_at_each_completion_the_replacement_goes_before_a_group_that_waits(decla
     """A waiting group of 2 needs no more than each completion frees, so it would be bound at once without this rule."""
     train = JobSet(declare)
     train.harness.settle()
-    train.harness.add(group("default/b", min_member=2), *pods("b", 2, cpu="500m"))
-    train.harness.settle()
+    train.harness.settle(group("default/b", min_member=2), *pods("b", 2, cpu="500m"))
     seen = []
     for job in ORDER:
         train.succeed(job)
@@ -253,8 +242,7 @@ def make_again(train: JobSet, *, ended: bool) -> None:
     gone = [each for each in train.harness.pods.values() if each not in left]
     train.harness.delete(*(f"default/{each.name}" for each in gone))
     train.harness.wait(40)
-    train.harness.add(group("x", min_member=1), *pods("x", 1, cpu="2"))
-    train.harness.wait(1)
+    train.harness.wait(1, group("x", min_member=1), *pods("x", 1, cpu="2"))
     train.generation, train.counted = 1, dict.fromkeys(JOBS, 0)
     train.replace()
     train.harness.wait(1)

@@ -18,7 +18,7 @@ from tests.trees import inner, leaf, members_of
 def add_waiting(harness: Harness, *members: Pod) -> None:
     """Members whose volumes are not provisioned yet."""
     harness.disks.busy = True
-    harness.provide(StorageClass("fast", "csi", waits=True, provisions=True))
+    harness.add(StorageClass("fast", "csi", waits=True, provisions=True))
     for each in members:
         add_with_volume(harness, each)
 
@@ -63,11 +63,9 @@ def test_a_lost_part_of_a_tree_with_a_success_is_replaced(least: int | None) -> 
 def test_a_member_is_bound_beside_those_whose_places_a_cap_has_released(*, ready: bool) -> None:
     """Regression: it kept its place for ever and was never bound, as the rest of the quorum had no places."""
     harness = labelled(Harness(Policy(max_hold_s=15.0)))
-    harness.add(node("n", cpu=4), stateful_set(replicas=4), replica(0))
-    harness.wait(20)
+    harness.wait(20, node("n", cpu=4), stateful_set(replicas=4), replica(0))
     assert harness.bound("default/web-") == ["default/web-0"]
-    harness.add(*(pod(f"rival-{at}", group="", node="n", scheduler="other") for at in range(2)))
-    harness.wait(60)
+    harness.wait(60, *(pod(f"rival-{at}", group="", node="n", scheduler="other") for at in range(2)))
     add_waiting(harness, replica(1, created=harness.now))
     if not ready:
         harness.wait(30)

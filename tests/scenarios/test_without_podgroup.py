@@ -48,8 +48,7 @@ def test_a_plain_pod_that_finds_no_room_is_told_once_and_never_times_out():
     harness.restart()
     harness.wait(100)
     assert len(harness.emitted) == 1
-    harness.add(node("n2", cpu=16))
-    harness.settle()
+    harness.settle(node("n2", cpu=16))
     assert harness.bound() == ["default/p"]
 
 
@@ -63,8 +62,7 @@ def test_a_plain_pod_with_an_unsupported_constraint_waits_and_is_told():
 def test_a_plain_pod_whose_binding_is_refused_for_good_backs_off_and_is_tried_again():
     harness = Harness()
     harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "the webhook says no")
-    harness.add(pod("p", group=""), node())
-    harness.wait(2)
+    harness.wait(2, pod("p", group=""), node())
     assert harness.pod("default/p").condition_reason == "BindingRefused"
     assert "the webhook says no" in harness.pod("default/p").condition_message
     harness.wait(300)
@@ -94,8 +92,7 @@ def test_annotations_make_a_group_that_is_bound_whole():
     assert harness.pod("default/x-0").condition_message == (
         "Group x: 1 of 2 members exist; 1 more member is needed, or a lower minimum."
     )
-    harness.add(*annotated(2)[1:])
-    harness.wait(2)
+    harness.wait(2, *annotated(2)[1:])
     assert len(harness.bound()) == 2
     assert [event.reason for event in harness.emitted] == ["GangIncomplete", "Scheduled"]
     assert {(event.kind, event.name) for event in harness.emitted} == {("Pod", "x-0")}
@@ -108,7 +105,7 @@ def test_a_new_leader_does_not_say_again_that_a_group_is_scheduled():
     harness = Harness.waited(400, *annotated(2), node(cpu=2))
     assert [event.reason for event in harness.emitted] == ["Scheduled"]
     harness.restart()
-    harness.add(*(replace(each, name="x-2", uid="uid-x-2") for each in annotated(1)))
+    harness.add(*annotated(3)[2:])
     harness.wait(60)
     assert harness.pod("default/x-2").condition_reason == "Unschedulable"
     harness.restart()
@@ -141,11 +138,9 @@ def test_an_annotated_group_is_not_told_again_after_a_restart():
 
 def test_an_annotated_group_that_gets_a_podgroup_goes_on_under_it():
     harness = Harness.waited(2, *annotated(1), node())
-    harness.add(group("x", min_member=2))
-    harness.wait(2)
+    harness.wait(2, group("x", min_member=2))
     assert harness.condition("default/x").reason == "GangIncomplete"
-    harness.add(*annotated(2)[1:])
-    harness.wait(2)
+    harness.wait(2, *annotated(2)[1:])
     assert harness.status("default/x").phase == "Scheduled"
 
 
@@ -174,8 +169,7 @@ def refusing_once(harness: Harness, name: str) -> None:
 def test_a_group_of_which_a_part_is_bound_and_a_place_held_gets_a_podgroup_to_remember_it_in():
     harness = Harness()
     refusing_once(harness, "x-1")
-    harness.add(*annotated(2), node(cpu=2))
-    harness.wait(0.1)
+    harness.wait(0.1, *annotated(2), node(cpu=2))
     (group_,) = harness.groups.values()
     assert group_.made
     assert (group_.key.name, group_.spec.min_member if group_.spec else 0) == ("x", 2)
@@ -191,13 +185,11 @@ def test_a_group_of_which_a_part_is_bound_and_a_place_held_gets_a_podgroup_to_re
 def test_a_restart_in_between_finishes_the_group_on_the_places_that_were_held():
     harness = Harness()
     refusing_once(harness, "x-1")
-    harness.add(*annotated(2), node("n1", cpu=1), node("n2", cpu=1))
-    harness.wait(0.1)
+    harness.wait(0.1, *annotated(2), node("n1", cpu=1), node("n2", cpu=1))
     (first,) = harness.bound()
     assert first == "default/x-0"
     harness.restart()
-    harness.add(pod("other", group="", priority=1000))
-    harness.wait(30)
+    harness.wait(30, pod("other", group="", priority=1000))
     assert harness.bound("default/x") == ["default/x-0", "default/x-1"]
     assert not harness.bound("default/other")
 
@@ -206,8 +198,7 @@ def test_a_group_that_can_have_no_podgroup_is_tried_again_without():
     harness = Harness()
     harness.refuse_making = lambda effect: GroupNotMade(effect.key, "forbidden")
     refusing_once(harness, "x-1")
-    harness.add(*annotated(2), node(cpu=2))
-    harness.wait(20)
+    harness.wait(20, *annotated(2), node(cpu=2))
     assert len(harness.bound()) == 2
     assert not harness.groups
 
@@ -219,8 +210,7 @@ def test_no_podgroup_is_asked_for_by_a_name_that_none_can_have(name):
     harness.refuse_bind = lambda effect: (
         BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "overloaded") if effect.name == "y-1" else None
     )
-    harness.add(pod("y-0", declaration=says), pod("y-1", declaration=says), node(cpu=2))
-    harness.wait(3)
+    harness.wait(3, pod("y-0", declaration=says), pod("y-1", declaration=says), node(cpu=2))
     assert not any(isinstance(effect, MakeGroup) for effect in harness.effects)
     harness.refuse_bind = lambda _: None
     harness.wait(10)
@@ -230,8 +220,7 @@ def test_no_podgroup_is_asked_for_by_a_name_that_none_can_have(name):
 def test_nothing_is_made_while_nobody_is_bound():
     harness = Harness()
     harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "down")
-    harness.add(*annotated(2), node(cpu=2))
-    harness.wait(20)
+    harness.wait(20, *annotated(2), node(cpu=2))
     assert not harness.groups
     harness.refuse_bind = lambda _: None
     harness.wait(600)
@@ -241,16 +230,14 @@ def test_nothing_is_made_while_nobody_is_bound():
 def test_the_made_podgroup_goes_with_its_pod_and_the_group_stays_bound():
     harness = Harness()
     refusing_once(harness, "x-1")
-    harness.add(*annotated(2), node(cpu=8))
-    harness.wait(30)
+    harness.wait(30, *annotated(2), node(cpu=8))
     assert len(harness.bound()) == 2
     harness.delete("default/x-0")
     harness.delete_group("default/x")
     harness.wait(60)
     assert harness.bound() == ["default/x-1"]
     assert not harness.evicted
-    harness.add(*(replace(each, name="x-2", uid="uid-x-2") for each in annotated(1)))
-    harness.wait(2)
+    harness.wait(2, *annotated(3)[2:])
     assert harness.bound() == ["default/x-1", "default/x-2"]
 
 
@@ -260,8 +247,7 @@ def test_a_restart_knows_a_part_bound_beside_a_member_that_is_leaving():
     says = Declaration(group="x", min_member=3)
     owner = Owner("StatefulSet", "x", "s1", "apps")
     first, second = (pod(f"x-{number}", declaration=says, owner=owner, created=harness.now) for number in range(2))
-    harness.add(node(), first, second)
-    harness.settle()
+    harness.settle(node(), first, second)
     harness.change("default/x-0", terminating=True)
     harness.change("default/x-1", node="n1", bound_at=harness.now)
     harness.restart()
@@ -277,8 +263,7 @@ def test_a_restart_before_the_made_podgroup_has_a_status_knows_that_a_part_was_b
         BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "overloaded") if effect.name == "x-1" else None
     )
     harness.refuse_status = lambda effect: StatusRefused(effect.key, stale=False)
-    harness.add(*annotated(2, owner=owner), node(cpu=2))
-    harness.settle()
+    harness.settle(*annotated(2, owner=owner), node(cpu=2))
     assert harness.bound() == ["default/x-0"]
     (made,) = harness.groups.values()
     harness.groups[made.key] = replace(made, created=harness.now + 1)

@@ -58,8 +58,7 @@ def one_of_two_lost() -> Harness:
 def binding_refused() -> Harness:
     harness = Harness()
     harness.refuse_bind = never("a-0")
-    harness.add(node("n1", cpu=3), group("a", min_member=2), *pods("a", 2))
-    harness.wait(5)
+    harness.wait(5, node("n1", cpu=3), group("a", min_member=2), *pods("a", 2))
     return harness
 
 
@@ -108,8 +107,7 @@ def test_a_raised_minimum_is_told_as_what_is_needed_and_why(cpu: int):
     """Regression: "11 exist, 2 needed"."""
     harness = scheduled(cpu)
     harness.change_spec("default/a", min_member=12)
-    harness.add(*pods("a", 9, first=2))
-    harness.wait(5)
+    harness.wait(5, *pods("a", 9, first=2))
     written = harness.condition("default/a", "Degraded")
     assert (written.status, written.reason) == (False, "MinimumRaised")
     for found in (explained(harness), from_status(harness.group("default/a"))):
@@ -127,6 +125,5 @@ def test_what_fits_and_is_refused_nowhere_is_said_to_fit_with_what_to_look_at():
 def test_a_refused_binding_says_what_the_api_server_says():
     harness = Harness()
     harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "policy says no")
-    harness.add(node("n1", cpu=3), group("a", min_member=2), *pods("a", 2))
-    harness.wait(5)
+    harness.wait(5, node("n1", cpu=3), group("a", min_member=2), *pods("a", 2))
     assert "policy says no" in explained(harness).message

@@ -76,8 +76,7 @@ def test_what_is_reserved_may_still_be_occupied():
     """Free, requested and reserved amounts may overlap; what is free is never negative."""
     harness = cluster(node("n1", cpu="64", gpu=8), *gang("low", 2, pods_with={"gpu": 4}))
     harness.run_pods()
-    harness.add(*holder(2, pods_with={"gpu": 4}))
-    harness.wait(3)
+    harness.wait(3, *holder(2, pods_with={"gpu": 4}))
     assert [part[1] for part in parts(harness.machine)] == [State.RESERVED, State.LEAVING]
     totals = cluster_overview.look(harness.machine).totals
     assert (totals.requested[GPU], totals.reserved[GPU], totals.free[GPU]) == (8, 8, 0)

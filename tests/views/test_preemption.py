@@ -203,8 +203,7 @@ def test_each_rule_that_forbids_it_has_a_sentence(bar):
 
 def test_a_row_says_who_leaves_for_the_group():
     harness = cluster(node(cpu=4), *gang("low", 2), alone("a"), alone("b"))
-    harness.add(*holder(4))
-    harness.wait(2)
+    harness.wait(2, *holder(4))
     plans = {row.key.name: row.plan for row in rows(harness.machine)}
     assert plans["low"] is None
     assert plans["high"] is not None

@@ -78,7 +78,7 @@ class Withheld(NamedTuple):
     """
 
     rows: IntArray
-    resources: Sequence[str]
+    resources: tuple[str, ...]
     amounts: IntArray
     members: Sequence[tuple[object, Pod, Sequence[int]]]
     nodes: int

@@ -65,6 +65,7 @@ class Ledger:
         self.on_node: dict[str, dict[str, Claim]] = {}
         self.nominated: dict[str, Claim] = {}
         self.reserved: dict[GroupKey, Reserved] = {}
+        self._promised: frozenset[str] | None = None
 
     # Claims
 
@@ -79,6 +80,7 @@ class Ledger:
         if before is not None:
             self.release(before.pod.uid)
         self._enter(claim)
+        self._withhold_anew(claim.pod.uid)
         if claim.kind is HELD:
             self.holdings.add(claim.pod)
         self._take(claim)
@@ -90,15 +92,19 @@ class Ledger:
         if claim is None:
             return
         self.changes += 1
-        if self._journal is not None or self.reserved:
-            self._note_change(owner)
+        if self._journal is not None:
+            self._journal[owner] = None
+        self._withhold_anew(owner)
         self._silence(claim)
         if claim.kind is NOMINATED:
             del self.nominated[owner]
         elif claim.holder is not None:
-            self._reserved_for(claim.holder).claims.pop(owner, None)
-            if not self.reserved[claim.holder].claims:
+            reserved = self.reserved[claim.holder]
+            reserved.claims.pop(owner, None)
+            reserved.changed()
+            if not reserved.claims:
                 del self.reserved[claim.holder]
+                self._promised = None
         else:
             there = self.on_node[claim.node]
             del there[owner]
@@ -123,7 +129,7 @@ class Ledger:
         self.unreserve(holder)
         for pod, node in places:
             self.put(Claim(RESERVED, node, pod, holder=holder))
-        self._reserved_for(holder).start = start
+        self.reserved.setdefault(holder, Reserved()).start = start
         self.leave_for(holder, leaving)
 
     def leave_for(self, holder: GroupKey, leaving: Collection[str]) -> None:
@@ -132,23 +138,27 @@ class Ledger:
         Those that leave for another group already count for that one alone. If nothing is reserved for it any more, as
         its last member is gone, nobody leaves.
         """
-        reserved = self.reserved.get(holder)
-        if reserved is None:
+        if (reserved := self.reserved.get(holder)) is None:
             return
         others = (each.leaving for key, each in self.reserved.items() if key != holder)
         reserved.leaving = frozenset(leaving).difference(*others)
         reserved.changed()
+        self._promised = None
         self.changes += 1
 
     def promised(self) -> frozenset[str]:
-        """The pods, by UID, that are preempted for groups."""
-        return frozenset[str]().union(*(each.leaving for each in self.reserved.values() if each.start is None))
+        """The pods, by UID, that are preempted for groups: the same set until that changes."""
+        if self._promised is None:
+            several = (each.leaving for each in self.reserved.values() if each.start is None)
+            self._promised = frozenset[str]().union(*several)
+        return self._promised
 
     def unreserve(self, holder: GroupKey) -> None:
         """Reserve nothing for the group any more."""
         for owner in [*self.reserved[holder].claims] if holder in self.reserved else ():
             self.release(owner)
         self.reserved.pop(holder, None)
+        self._promised = None
 
     # Who follows the changes
 
@@ -191,9 +201,6 @@ class Ledger:
         for reserved in self.reserved.values():
             yield from reserved.claims.values()
 
-    def _reserved_for(self, holder: GroupKey) -> Reserved:
-        return self.reserved.setdefault(holder, Reserved())
-
     # Derived data
 
     @cached_property
@@ -216,18 +223,18 @@ class Ledger:
         if claim.kind is NOMINATED:
             self.nominated[owner] = claim
         elif claim.holder is not None:
-            self._reserved_for(claim.holder).claims[owner] = claim
+            reserved = self.reserved.setdefault(claim.holder, Reserved())
+            reserved.claims[owner] = claim
+            reserved.changed()
         else:
             self.on_node.setdefault(claim.node, {})[owner] = claim
-        if self._journal is not None or self.reserved:
-            self._note_change(owner)
-
-    def _note_change(self, owner: str) -> None:
-        """The owner's claim begins, ends or changes."""
         if self._journal is not None:
             self._journal[owner] = None
+
+    def _withhold_anew(self, owner: str) -> None:
+        """The owner takes or gives back its place; one that only begins to terminate holds as much as before."""
         for reserved in self.reserved.values():
-            if owner in reserved.leaving or owner in reserved.claims:
+            if owner in reserved.leaving:
                 reserved.changed()
 
     def _silence(self, claim: Claim) -> None:

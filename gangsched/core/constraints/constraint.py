@@ -58,12 +58,14 @@ class Alike(Struct, frozen=True):
 class Leavers(Struct, frozen=True):
     """Pods that the cluster counts and that leave a snapshot or stay after all, each with its row; the same by shape.
 
-    `preparing` are the UIDs of those with pre-bindings under way. `keep_devices`: their claims keep their devices,
-    because the same pods are asked about again.
+    `choosy` are those with preferences or affinity; `preparing` are the UIDs of those with pre-bindings under way.
+    `keep_devices`: their claims keep their devices, because the same pods are asked about again.
     """
 
     pods: Sequence[tuple[Pod, int]]
     alike: Sequence[Alike]
+    uids: frozenset[str]
+    choosy: Sequence[tuple[Pod, int]]
     preparing: frozenset[str]
     keep_devices: bool = False
 

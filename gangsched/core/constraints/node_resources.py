@@ -218,12 +218,12 @@ class ResourcesPlan(Plan):
     def withhold(self, rows: IntArray, resources: Sequence[str], amounts: IntArray, sign: int) -> None:
         """Take these amounts, by row and resource (1), or free them again (-1), whether or not they are there.
 
-        Each row occurs once, and no amount is above MOST_WITHHELD.
+        A row may occur for several groups, and no amount is above MOST_WITHHELD.
         """
         for resource, asked in zip(resources, amounts.T, strict=True):
             column = None if resource in self.delegated else self.column(resource)
             if column is not None:
-                self.free[rows, column] -= sign * asked
+                np.subtract.at(self.free[:, column], rows, sign * asked)
 
     def _asked(self, shape: Shape) -> list[tuple[str, int]]:
         """The amounts that count for the shape, the pod count last."""

@@ -156,7 +156,7 @@ class PodPreferencesPlan(Plan):
     def settle(self, leavers: Leavers) -> None:
         """The cluster counts the pods and their terms no more."""
         self._tallies.settle(leavers.pods)
-        for pod, row in leavers.pods:
+        for pod, row in leavers.choosy:
             for weighed in _terms(pod.shape, pod.soft):
                 self._gone[weighed, row] -= 1
 
@@ -175,8 +175,8 @@ class PodPreferencesPlan(Plan):
     def recount(self, leavers: Leavers, sign: int) -> IntArray | None:
         """Count the pods and their terms again (1), or no longer (-1)."""
         changed = self._tallies.recount(leavers.pods, sign)
-        for pod, row in leavers.pods:
-            for weighed in _terms(pod.shape, pod.soft) if pod.soft is not None or pod.shape.affinity else ():
+        for pod, row in leavers.choosy:
+            for weighed in _terms(pod.shape, pod.soft):
                 changed = True
                 self._gone[weighed, row] -= sign
                 there = self._own.get(weighed)

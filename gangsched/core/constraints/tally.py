@@ -194,7 +194,8 @@ class PlannedTallies:
         self._counts: dict[Question, dict[int, int]] = {}
         self._there: dict[Question, There] = {}
         self._matching: dict[Matchable, tuple[Question, ...]] = {}
-        self._nominated: dict[Matchable, dict[int, int]] = {}
+        # As they were placed: they are many, and seldom asked about.
+        self._nominated: list[tuple[Matchable, IntArray, IntArray]] = []
         self._left: list[tuple[Sequence[tuple[Pod, int]], int]] = []
         self._gone: Counter[tuple[Matchable, bool, int]] = Counter()
         self.digest = 0
@@ -243,11 +244,10 @@ class PlannedTallies:
     def place(self, pod: Matchable, rows: IntArray, counts: IntArray) -> Sequence[Question]:
         """Count `counts` such pods on these rows, or uncount them where negative. Returns the questions they match."""
         matched = self.matched(pod)
-        more = list(zip(rows.tolist(), counts.tolist(), strict=True))
-        counted = [self._counts[question] for question in matched]
         if pod.nominated:
-            counted = [self._nominated.setdefault(pod, {})]
-        for there in counted:
+            self._nominated.append((pod, rows, counts))
+        more = list(zip(rows.tolist(), counts.tolist(), strict=True)) if matched else []
+        for there in (self._counts[question] for question in matched if not pod.nominated):
             for row, count in more:
                 there[row] = there.get(row, 0) + count
                 if not there[row]:
@@ -304,10 +304,10 @@ class PlannedTallies:
     def nominated(self, question: Question) -> Mapping[int, int]:
         """The number of matching nominated pods by row."""
         found: Counter[int] = Counter()
-        for pod, rows in self._nominated.items():
+        for pod, rows, counts in self._nominated:
             if question.matches(pod, self._tallies.namespaces):
-                found.update(rows)
-        return found
+                found.update(dict(zip(rows.tolist(), counts.tolist(), strict=True)))
+        return +found
 
 
 def _digest(question: Question, counts: Iterable[tuple[int, int]]) -> int:

@@ -29,6 +29,7 @@ from gangsched.core.planning.after import After, NoWay
 from gangsched.core.planning.ask import Ask
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.capacity_snapshot import Snapshot
+from gangsched.core.planning.exodus import Exodus
 from gangsched.core.planning.leaving import Search
 from gangsched.core.planning.placement import fits
 from gangsched.core.planning.refusal import Refusal
@@ -65,6 +66,7 @@ class Asking:
         self._viewers = viewers
         self._avoidance = avoidance
         self._policy = policy
+        self._exodus = Exodus()
         self._snapshot: Snapshot | None = None
         # The claims that have left it, by UID, and the mark up to which nothing else was done to it.
         self._gone: Mapping[str, Claim] = {}
@@ -99,13 +101,17 @@ class Asking:
         ask, found = self.of(gang, self._assessments[gang.key]), None
         for exceeds in (False, True) if self._policy.preemption.exceeds_budgets else (False,):
             if ask is not None and not isinstance(found, After):
-                snapshot = self.snapshot(gang, self.leaving(pool, now), Budget(_PLENTY), now)
+                snapshot = self.snapshot(gang, self.leaving(pool, now), Budget(_PLENTY), now, lasting=True)
                 found = self.search(gang, ask, pool, (), now, exceeds=exceeds).search.go_on(snapshot)
         self.rest()
         return found
 
-    def snapshot(self, gang: Gang, leaving: Mapping[str, Claim], budget: Budget, now: float) -> Snapshot:
+    def snapshot(
+        self, gang: Gang, leaving: Mapping[str, Claim], budget: Budget, now: float, *, lasting: bool = False
+    ) -> Snapshot:
         """The cluster as the group sees it without these claims, by pod (UID). It is good until the next one.
+
+        `lasting`: they are asked about from call to call.
 
         Of what those leave that leave for another group, what is reserved for that is not free. All that share a
         budget, as those of one call do, share a snapshot: meanwhile plans are opened and end, but no pod comes or goes.
@@ -115,10 +121,15 @@ class Asking:
             self._snapshot, self._gone, self._mark = Snapshot(self._cluster, budget=budget), {}, 0
         snapshot, before = self._snapshot, self._gone
         snapshot.undo(self._mark)
-        # Most of them are the same for each who asks in a call.
-        snapshot.stay([claim for uid, claim in before.items() if uid not in leaving])
+        # Most of them are the same for each who asks in a call, and many of them in the next call.
+        anew = lasting and len(leaving) > 2 * len(before)
+        if leaving is not before:
+            snapshot.stay([claim for uid, claim in before.items() if anew or uid not in leaving])
         snapshot.stand_for(self.viewer(gang, now), gone=leaving.keys())
-        snapshot.leave([claim for uid, claim in leaving.items() if uid not in before])
+        if anew:
+            self._exodus.leave(snapshot, leaving)
+        elif leaving is not before:
+            snapshot.leave([claim for uid, claim in leaving.items() if uid not in before])
         self._gone, self._mark = leaving, snapshot.mark()
         return snapshot
 
@@ -133,6 +144,10 @@ class Asking:
     def rest(self) -> None:
         """Nobody asks any more in this call."""
         self._snapshot = None
+
+    def forget(self) -> None:
+        """Keep nobody who leaves: no group is searched for."""
+        self._exodus = Exodus()
 
     def viewer(self, gang: Gang, now: float) -> Viewer:
         """Who asks when the group's quorum is placed."""
@@ -169,13 +184,23 @@ class Asking:
             left[name] < 0 for name in drawn_by(self._cluster, plan.victims)
         ):
             return False
-        leaving = {uid: claims[uid] for uid in sorted(plan.leaving & claims.keys()) if claims[uid].counts}
-        gang_of = self._members.gang_of
+        leaving, gang_of = self._leaving_for(plan), self._members.gang_of
         on_their_way = {uid: claim for uid, claim in leaving.items() if is_leaving(claim, gang_of(uid))}
         if fits(self.snapshot(gang, on_their_way, budget, now), ask):
             # Nobody more has to leave.
             return False
         return fits(self.snapshot(gang, leaving, budget, now), ask)
+
+    def is_enough(self, gang: Gang, plan: Plan, ask: Ask, budget: Budget, now: float) -> bool:
+        """Whether those for whom the plan has places are all that the group asks for, and fit once others have left."""
+        there = plan.members
+        placed = replace(ask, members=[pod for pod in ask.members if pod.uid in there])
+        return fits(self.snapshot(gang, self._leaving_for(plan), budget, now), placed)
+
+    def _leaving_for(self, plan: Plan) -> dict[str, Claim]:
+        """The claims, by UID, of those that leave for the plan and are still there."""
+        claims = self._cluster.ledger.claims
+        return {uid: claims[uid] for uid in sorted(plan.leaving & claims.keys()) if claims[uid].counts}
 
     def _levels(self, plan: Plan, now: float) -> dict[str, int]:
         """The levels of the units, by name, that may leave for the plan, whether or not they are told so already."""

@@ -65,6 +65,8 @@ class Gathering:
         self._claims: dict[_Owner, dict[str, Claim]] = {}
         self._owners: dict[str, _Owner] = {}
         self._terminating: dict[str, Claim] = {}
+        # When these should be gone, of those of whom that is known.
+        self._gone_by: dict[str, float] = {}
         self._leaving: dict[_Owner, tuple[Claim, ...]] = {}
         self._stale: dict[_Owner, None] = {}
         self._promised: frozenset[str] = frozenset()
@@ -105,8 +107,9 @@ class Gathering:
         for key in self._members.dirty:
             self.note(key)
         promised = ledger.promised()
-        self._stale.update((self._owners[uid], None) for uid in promised ^ self._promised if uid in self._owners)
-        self._promised = promised
+        if promised is not self._promised:
+            self._stale.update((self._owners[uid], None) for uid in promised ^ self._promised if uid in self._owners)
+            self._promised = promised
         if self._members.foreign.jobs != self._jobs_seen:
             self._jobs_seen = self._members.foreign.jobs
             of_jobs = (
@@ -136,11 +139,14 @@ class Gathering:
             self._stale[owner] = None
             del self._claims[owner][uid]
         self._terminating.pop(uid, None)
+        self._gone_by.pop(uid, None)
         claim = self._cluster.ledger.claims.get(uid)
         if claim is None or not claim.counts:
             return
         if claim.pod.terminating:
             self._terminating[uid] = claim
+            if claim.pod.gone_by:
+                self._gone_by[uid] = claim.pod.gone_by
             return
         owner = self._owners[uid] = self._owner_of(claim.pod)
         self._claims.setdefault(owner, {})[uid] = claim
@@ -223,7 +229,7 @@ class Gathering:
             leaving.update([(claim.pod.uid, claim) for claim in claims])
         if self._pool.leaving != leaving:
             self.version += 1
-            gone_by = min(filter(None, (claim.pod.gone_by for claim in leaving.values())), default=float("inf"))
+            gone_by = min(self._gone_by.values(), default=float("inf"))
             self._pool = self._pool._replace(leaving=leaving, gone_by=gone_by)
         if self._pool.obstacles != self._obstacles:
             self._pool = self._pool._replace(obstacles=+self._obstacles)

@@ -24,23 +24,25 @@ class Marks:
 
     def hold(self, holder: Gang, plan: Plan, now: float) -> bool:
         """Mark the groups that leave entirely for this plan. Returns whether it is written of all of them."""
-        marked = True
-        for key in plan.whole:
-            gang = self._members.gangs.get(key)
-            if gang is None:
-                continue
+        staying = self._staying(plan)
+        for gang in staying:
             if not gang.record.preempted_at:
                 cause = preempted.PRIORITY if plan.start is None else preempted.OVERDUE
                 preempted.mark(gang, now, holder.key, cause)
-                self._marked[key] = None
-                self._members.dirty.note(key)
-            marked &= preempted.is_marked(gang)
-        return marked
+                self._marked[gang.key] = None
+                self._members.dirty.note(gang.key)
+        return all(map(preempted.is_marked, staying))
 
     def are_on_their_way(self, plan: Plan) -> bool:
         """Whether all groups that leave entirely for this plan are marked, and it is not written yet of all of them."""
-        gangs = [self._members.gangs[key] for key in plan.whole if key in self._members.gangs]
-        return all(gang.record.preempted_at for gang in gangs) and not all(map(preempted.is_marked, gangs))
+        staying = self._staying(plan)
+        return all(gang.record.preempted_at for gang in staying) and not all(map(preempted.is_marked, staying))
+
+    def _staying(self, plan: Plan) -> list[Gang]:
+        """The groups that leave entirely for this plan, but for those of which nobody is left whom it would evict."""
+        gangs = self._members.gangs
+        whole = ((gangs[key], uids) for key, uids in plan.whole.items() if key in gangs)
+        return [gang for gang, uids in whole if any(pod.uid in uids for pod in gang.live())]
 
     def missing(self, plan: Plan) -> list[str]:
         """The units, by name, of which it could not be written that they leave."""

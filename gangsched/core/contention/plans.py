@@ -201,7 +201,8 @@ class Plans:
         self._note_leaving(gang, plan, look)
         if plan.start is not None and (called := self._overdue.called_in(gang, plan, now)) is not None:
             self._call_in(gang, plan, called)
-        batch = next_batch(plan, self._cluster) if gang.has_told_places() else None
+        left = not plan.victims <= plan.told
+        batch = next_batch(plan, self._cluster) if left and gang.has_told_places() else None
         if not batch or self._marks.are_on_their_way(plan):
             return
         # A new leader evicts whoever is marked, so the plan must be right before that, and once more after it.
@@ -227,10 +228,13 @@ class Plans:
 
     def _note_leaving(self, gang: Gang, plan: Plan, look: Look) -> None:
         """Have the group tried whenever another pod has left, and wait for those that still terminate."""
-        there = [*filter(None, map(self._cluster.pods.get, plan.leaving))]
-        plan.expires = max(plan.expires, OVERDUE_S + max(map(_GONE_BY, there), default=0.0))
-        if len(there) != plan.there or (look.left and not plan.tried_when_left):
-            plan.there = len(there)
+        before, plan.there = plan.there, [*map(self._cluster.pods.get, plan.leaving)]
+        changed = plan.there != before
+        if changed:
+            there = [*filter(None, plan.there)]
+            plan.expires = max(plan.expires, OVERDUE_S + max(map(_GONE_BY, there), default=0.0))
+            changed = before is None or len(there) != len([*filter(None, before)])
+        if changed or (look.left and not plan.tried_when_left):
             plan.tried_when_left |= look.left
             gang.wait.try_again()
             self._members.dirty.note(gang.key)

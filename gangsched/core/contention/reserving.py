@@ -20,7 +20,7 @@ from gangsched.core.cluster.claims import Claim
 from gangsched.core.contention.asking import Asking
 from gangsched.core.contention.covering import enough, is_covered
 from gangsched.core.contention.departing import Departing
-from gangsched.core.contention.endings import NODE_LOST, OVERTAKEN, YIELDED
+from gangsched.core.contention.endings import CHANGED, NODE_LOST, OVERTAKEN, YIELDED
 from gangsched.core.contention.ends import UNKNOWN, End
 from gangsched.core.contention.line import Line
 from gangsched.core.contention.plans import Ended, Plans
@@ -97,8 +97,7 @@ class Reserving:
         self._searching = searching
         self._asking = asking
         self._age_s = policy.reservations.starvation_age_s
-        by_promises = policy.reservations.by_promises
-        self._ends = TrustedEnds(cluster, members, plans.pace, by_promises=by_promises)
+        self._ends = TrustedEnds(cluster, members, plans.pace, by_promises=policy.reservations.by_promises)
         self._line = Line()
         self._looked: dict[GroupKey, _Looked] = {}
         self._pools: dict[GroupKey, tuple[tuple[object, ...], int, Mask]] = {}
@@ -188,7 +187,7 @@ class Reserving:
             return False
         due = self._is_due(gang, now)
         if due and plan is not None:
-            self._renew(gang, plan, pool, now)
+            self._renew(gang, plan, pool, ask, budget, now)
         if due and not self._has_lost(gang) and self._searching.may_find(gang, now):
             self._await(now + REPEATED_S)
         elif due:
@@ -233,10 +232,11 @@ class Reserving:
         self._pools[gang.key] = (gang.wait.asked, nodes, pool)
         return pool
 
-    def _renew(self, gang: Gang, plan: Plan, pool: Mask, now: float) -> None:
+    def _renew(self, gang: Gang, plan: Plan, pool: Mask, ask: Ask, budget: Budget, now: float) -> None:
         """Let all join that will have ended by then, and end the plan if it cannot come true any more.
 
-        That is if a node does not accept the members any more, or others have taken what was reserved.
+        That is if a node does not accept the members any more, if others have taken what was reserved, or if the group
+        asks for more than a former leader has reserved.
         """
         rows = self._cluster.capacity.rows
         if not all(node in rows and pool[rows[node]] for node in plan.nodes):
@@ -248,9 +248,10 @@ class Reserving:
             self._add(gang, plan, enough(self._cluster, plan, ends))
         elif plan.start is not None:
             self._add(gang, plan, [each for each in ends if each[1].promised <= max(plan.start, now) < NEVER])
-        if plan.former:
-            plan.former, plan.asked = False, gang.wait.asked
-        if not is_covered(self._cluster, gang.key, plan):
+        former, plan.former, plan.asked = plan.former, False, gang.wait.asked
+        if former and not self._asking.is_enough(gang, plan, ask, budget, now):
+            self._plans.give_up(gang, CHANGED, now)
+        elif not is_covered(self._cluster, gang.key, plan):
             self._plans.give_up(gang, OVERTAKEN, now)
 
     def join(self, gang: Gang, places: Sequence[tuple[Pod, str]], now: float) -> None:

@@ -157,6 +157,7 @@ class Searching:
         if self._gathering is not None:
             self._cluster.ledger.keep_journal(kept=False)
             self._gathering = None
+            self._asking.forget()
             for key in self._line:
                 self._forget(key)
 
@@ -218,7 +219,7 @@ class Searching:
             return
         running = running or self._asking.search(gang, ask, pool, self._state, now)
         leaving = self._asking.leaving(pool, now)
-        snapshot = self._asking.snapshot(gang, leaving, budget, now)
+        snapshot = self._asking.snapshot(gang, leaving, budget, now, lasting=True)
         before = running.search.trials
         found = running.search.go_on(snapshot)
         self.trials += running.search.trials - before
@@ -272,7 +273,9 @@ class Searching:
         """
         names, places = [unit.name for unit in found.leaving], found.placement.assignments
         nodes = {node for _, node in places}
-        pods = [leaving[uid].pod for uid in sorted(uid for uid, claim in leaving.items() if claim.node in nodes)]
+        on_node = self._cluster.on_node
+        there = {uid for node in nodes for uid in on_node.get(node, ()) if uid in leaving}
+        pods = [leaving[uid].pod for uid in sorted(there)]
         priority = self._assessments[gang.key].terms.priority
         if names or any(self._priority_of(pod) < priority for pod in pods):
             victims = {name: pool.victims[name] for name in names}

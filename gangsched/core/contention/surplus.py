@@ -19,20 +19,27 @@ _OF_KUBERNETES = OBJECT.format(NATIVE)
 
 def is_leaving(claim: Claim, gang: Gang | None) -> bool:
     """Whether the pod, a member of the gang if there is one, leaves its node whatever becomes of a plan."""
-    if claim.pod.terminating:
-        return True
-    return gang is not None and claim.kind is BOUND and _leaves_anyway(gang, claim.pod.uid)
+    return claim.pod.terminating or (gang is not None and bool(leaving_of([claim], gang)))
 
 
-def _leaves_anyway(gang: Gang, uid: str) -> bool:
-    """Of a gang all do once one of them has begun to, or if a former leader has marked it."""
+def leaving_of(claims: Sequence[Claim], gang: Gang) -> list[Claim]:
+    """Those of these members of the gang that leave their nodes whatever becomes of a plan.
+
+    All do once one of them has begun to, or if a former leader has marked the gang.
+    """
     doing, parting = gang.operations.rollback, gang.operations.parting
-    if uid in gang.roster.leaving or (parting is not None and parting.evictions.is_asked(uid)):
-        return True
     inherited = gang.operations.preempted_for is None
     if doing is not None and doing.restart is not None and rollback.is_preemption(doing):
-        return uid in doing.restart and (inherited or not preempted.is_untouched(gang))
-    return inherited and preempted.is_awaited(gang) and preempted.is_marked(gang)
+        together = doing.restart if inherited or not preempted.is_untouched(gang) else frozenset[str]()
+        every = False
+    else:
+        together, every = frozenset[str](), inherited and preempted.is_awaited(gang) and preempted.is_marked(gang)
+
+    def leaves_anyway(uid: str) -> bool:
+        asked = uid in gang.roster.leaving or (parting is not None and parting.evictions.is_asked(uid))
+        return asked or every or uid in together
+
+    return [each for each in claims if each.pod.terminating or (each.kind is BOUND and leaves_anyway(each.pod.uid))]
 
 
 def is_in_flight(gang: Gang, *, marked: bool = False) -> bool:

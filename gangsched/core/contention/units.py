@@ -16,7 +16,7 @@ from msgspec import Struct
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import BOUND, Claim
 from gangsched.core.contention.pool import Obstacle, Victim
-from gangsched.core.contention.surplus import divided, is_in_flight, is_leaving
+from gangsched.core.contention.surplus import divided, is_in_flight, leaving_of
 from gangsched.core.declarations.automatic import is_patient
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.gang.assessment import Assessment
@@ -73,8 +73,9 @@ class Shares:
         assessment = self._assessments.get(gang.key)
         claims, leaving = sorted(claims, key=lambda each: each.pod.uid), list[Claim]()
         if is_in_flight(gang) or gang.roster.leaving:
-            leaving = [each for each in claims if is_leaving(each, gang)]
-            claims = [each for each in claims if not is_leaving(each, gang)]
+            leaving = leaving_of(claims, gang)
+            gone = {each.pod.uid for each in leaving}
+            claims = [each for each in claims if each.pod.uid not in gone]
         claims = [each for each in claims if each.pod.uid not in gang.roster.past]
         if not claims:
             return Share(leaving=tuple(leaving))

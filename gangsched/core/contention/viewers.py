@@ -49,10 +49,9 @@ class Viewers:
         gang = self._gangs[key]
         rank = order_key(gang, assessment)
         last = above or gang.operations.overstayed
-        ranks = {True: (True, *rank[1:]) if leave_one_by_one(assessment.terms) else rank, False: rank}
-        yields = [
-            each for each, found in reserved.items() if not last and self._is_behind(each, ranks[found.start is None])
-        ]
+        where_others_leave = (True, *rank[1:]) if leave_one_by_one(assessment.terms) else rank
+        ranks = {each: where_others_leave if found.start is None else rank for each, found in reserved.items()}
+        yields = [each for each, its in ranks.items() if not last and self._is_behind(each, its)]
         own = gang.operations.plan
         hidden = frozenset(each for each in yields if self._is_older(each, own)) | (reserved.keys() & {key})
         later = {each: found.start for each, found in reserved.items() if found.start is not None}

@@ -112,8 +112,8 @@ def capped(least: Minima, most: Mapping[str, int]) -> Minima:
 
 
 def chosen(least: Minima, there: Counter[str], live: Counter[str] | None = None) -> Minima:
-    """The minima without choices: of each choice the parts that are nearest to the members `there`, by role, and of
-    several the nearest to those that live.
+    """The minima without choices: of each choice the parts that are nearest to the members `there`, by role, with those
+    that `live` beside them.
     """
     if not least.choices:
         return least
@@ -198,11 +198,11 @@ def _remaining(choices: Sequence[Choice], placed: Counter[str]) -> Iterator[Choi
 def _nearest(choice: Choice, there: Counter[str], live: Counter[str]) -> Sequence[Minima]:
     """The parts to choose: those that have members, of these those that miss fewest, and of those the first ones.
 
-    Of several that miss as many `there`, those that miss fewest of the members that live come first.
+    Those that miss fewest of the members that live come before those that miss fewest `there`.
     """
 
     def order(part: Minima) -> tuple[bool, int, int]:
         has_none = not any(there[role] for role in roles_in(part))
-        return has_none, rest_of(part, there).total, rest_of(part, live).total
+        return has_none, rest_of(part, live).total, rest_of(part, there).total
 
     return sorted(choice.parts, key=order)[: choice.least]

@@ -60,8 +60,8 @@ class Plan:
     """The attempt of the group during which its clock stands still."""
     refused_since: dict[str, float] = field(default_factory=dict)
     """Since when the API server has refused these evictions, by the pods' UIDs."""
-    there: int = -1
-    """How many of those that leave were there when the group was last tried."""
+    there: Sequence[Pod | None] | None = None
+    """Those that leave as they were last looked at, with None for each that had left."""
     tried_when_left: bool = False
     """All have left, and the group is or was tried since."""
 

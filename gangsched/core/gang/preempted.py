@@ -90,9 +90,8 @@ def is_awaited(gang: Gang) -> bool:
 
 
 def is_overdue(gang: Gang) -> bool:
-    """Whether its members are being evicted because they have overstayed; that is known until the last has left."""
-    doing = gang.operations.rollback
-    return gang.operations.overstayed if doing is None else doing.evictions.cause is Cause.OVERDUE
+    """Whether its members leave, or have last left, because they have overstayed; it is known until they are placed."""
+    return gang.record.preempted_by == OVERDUE
 
 
 def leaves(gang: Gang, uid: str) -> bool:
@@ -117,7 +116,7 @@ def is_marked(gang: Gang) -> bool:
 def leave(turn: Turn) -> None:
     """Evict all members that are bound; others have come since."""
     gang = turn.gang
-    cause = Cause.OVERDUE if gang.record.preempted_by == OVERDUE else Cause.PREEMPTION
+    cause = Cause.OVERDUE if is_overdue(gang) else Cause.PREEMPTION
     rollback.begin_preemption(gang, NOTE, turn.now, frozenset(pod.uid for pod in turn.census.bound), cause)
 
 

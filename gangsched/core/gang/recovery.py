@@ -66,7 +66,7 @@ def resume(gang: Gang, cluster: Cluster, left: Sequence[Pod], *, foreign: Foreig
     spec = declared_spec(gang.key, group, gang.live(), foreign) if reservation is not None else None
     if reservation is not None and reservation.kind in (PREEMPTION, TIME):
         _resume_plan(gang, cluster, reservation, spec, now)
-    elif changed and not (record.scheduled_at or any(pod.node for pod in gang.live())):
+    elif changed and not (record.scheduled_at or gang.record.quorum_done or any(pod.node for pod in gang.live())):
         # The places are those of another spec, and nothing is begun.
         gang.drop_quorum()
     elif reservation is not None:
@@ -222,7 +222,7 @@ def take_over(gang: Gang, spec: GroupSpec) -> None:
     A tree that has not all the parts that it needs has no quorum that could be continued.
     """
     if gang.record.quorum is None:
-        # Of the parts with no member that has a place, the former leader chose one whose members exist.
+        # The former leader has chosen parts whose members exist.
         least = chosen(minima(spec), Counter(map(role_of, placed_of(gang))), Counter(map(role_of, gang.live())))
         if spec.tree is None or not missing_of(spec.tree, Counter(dict(least.roles))):
             gang.begin_quorum(least)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Claim, Viewer
 from gangsched.core.cluster.labels import Within
-from gangsched.core.constraints.constraint import Alike, Leavers, Plan
+from gangsched.core.constraints.constraint import Leavers, Plan
 from gangsched.core.constraints.node_resources import ResourcesPlan
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.pod import Pod
@@ -26,6 +26,7 @@ from gangsched.core.objects.strategy import Scarce
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.classes import MOST, MemberClass, Sights, Taken
+from gangsched.core.planning.exodus import leavers_of, prepared
 from gangsched.core.planning.guests import Guests
 from gangsched.core.planning.row_cache import RowCache
 from gangsched.core.planning.scores import Scores, overriding
@@ -131,7 +132,7 @@ class Snapshot:
         if viewer == self.viewer and gone is None:
             return
         self.viewer = viewer
-        self._guests.change_to(viewer, gone or frozenset())
+        self.budget.charge(self._guests.change_to(viewer, gone or frozenset()))
 
     def take(self, row: int, member: MemberClass, count: int) -> None:
         """Take the requests of `count` members of the class on a node that has room for them."""
@@ -158,6 +159,12 @@ class Snapshot:
         """
         self._depart([each for each in claims if each.pod.uid not in self._away], -1, keep_devices=keep_devices)
 
+    def depart(self, leavers: Leavers) -> None:
+        """Let these leave, who are there still and were prepared with the rows of the snapshot."""
+        self.budget.charge(units.MATCH * len(leavers.pods) // 2)
+        self._recount(leavers, -1)
+        self._log.append(_Departure(leavers, -1))
+
     def stay(self, claims: Iterable[Claim], *, keep_devices: bool = False) -> None:
         """Let pods that have left stay after all, in any order, and as they left."""
         self._depart([each for each in claims if each.pod.uid in self._away], 1, keep_devices=keep_devices)
@@ -168,7 +175,7 @@ class Snapshot:
             if isinstance(done, _Departure) and done.sign < 0:
                 gone = [(pod, row) for pod, row in done.leavers.pods if pod.uid in self._away]
                 for plan in overriding(self.plans, "settle") if gone else ():
-                    plan.settle(self._leavers(gone, done.leavers.preparing))
+                    plan.settle(prepared(gone, done.leavers.preparing))
                 self._away.difference_update(pod.uid for pod, _ in gone)
         self._log.clear()
 
@@ -291,30 +298,15 @@ class Snapshot:
         return caps
 
     def _depart(self, claims: Sequence[Claim], sign: int, *, keep_devices: bool) -> None:
-        rows = self.cluster.capacity.rows
-        counted = [each for each in claims if each.counts and each.node in rows] if self.counts_pods else []
-        self.budget.charge(units.MATCH * len(counted))
-        pods = [(each.pod, rows[each.node]) for each in counted]
-        preparing = frozenset(each.pod.uid for each in counted if each.prebindings)
-        departure = _Departure(self._leavers(pods, preparing, keep_devices=keep_devices), sign)
-        self._recount(departure.leavers, sign)
-        self._log.append(departure)
-
-    def _leavers(
-        self, pods: Sequence[tuple[Pod, int]], preparing: frozenset[str], *, keep_devices: bool = False
-    ) -> Leavers:
-        by_shape: dict[Shape, list[tuple[Pod, int]]] = {}
-        for each in pods:
-            by_shape.setdefault(each[0].shape, []).append(each)
-        alike = []
-        for shape, several in by_shape.items():
-            rows = np.array([row for _, row in several], dtype=np.int64)
-            alike.append(Alike(shape, [pod for pod, _ in several], rows, *np.unique(rows, return_counts=True)))
-        return Leavers(pods, alike, preparing, keep_devices)
+        counting = claims if self.counts_pods else ()
+        leavers = leavers_of(counting, self.cluster.capacity.rows, keep_devices=keep_devices)
+        self.budget.charge(units.MATCH * len(leavers.pods))
+        self._recount(leavers, sign)
+        self._log.append(_Departure(leavers, sign))
 
     def _recount(self, leavers: Leavers, sign: int) -> None:
         note = self._away.update if sign < 0 else self._away.difference_update
-        note([pod.uid for pod, _ in leavers.pods])
+        note(leavers.uids)
         for each in leavers.alike:
             self._changed.append(each.rows)
         for plan in overriding(self.plans, "recount"):

@@ -94,13 +94,19 @@ class Counted:
         self.faithful &= bool((self.free == exact).all()) and not any(
             resource in snapshot.resources.delegated for member in known for resource, _ in member.shape.requests
         )
-        snapshot.budget.charge((units.CLASS + 4 * snapshot.size) * len(known) + len(self.freed))
+        snapshot.budget.charge((units.CLASS + snapshot.size) * len(known) + len(self.freed) // 4)
 
     @cached_property
     def costs(self) -> Floats:
         """The work lost with each unit, without those that it takes along."""
         lacking = zip(self.resources, self._totals.tolist(), self.lacking.tolist(), strict=True)
         return self.removable.costs({name: total for name, total, lacks in lacking if lacks}, self._now)
+
+    @cached_property
+    def bare(self) -> list[IntArray]:
+        """The room of each kind by row while nobody leaves, by the sums alone."""
+        every = np.arange(len(self.free))
+        return [self.room(kind, every, self.left_on(every, np.zeros_like(self.free))) for kind in self.kinds]
 
     @cached_property
     def users(self) -> IntArray:

@@ -7,7 +7,6 @@ to others besides, such as ports, counts in full.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property
@@ -23,8 +22,12 @@ from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import PODS, Shape
+from gangsched.core.planning import budget as units
 from gangsched.core.planning.classes import MemberClass, Taken
 from gangsched.core.planning.scores import overriding
+
+_HOLDER = 160
+"""Cost, in units of the budget, of finding what is withheld for one group, apart from applying what has changed."""
 
 _Change = Callable[[Taken, int, Sequence[Plan]], None]
 
@@ -48,8 +51,11 @@ class Guests:
         self._nominated: dict[str, Taken] = {}
         self._withheld: dict[GroupKey, Withheld] = {}
 
-    def change_to(self, viewer: Viewer | None, gone: AbstractSet[str]) -> None:
-        """Count what counts for this viewer once these pods are gone (by UID), and nothing for None."""
+    def change_to(self, viewer: Viewer | None, gone: AbstractSet[str]) -> int:
+        """Count what counts for this viewer once these pods are gone (by UID), and nothing for None.
+
+        Returns what that takes of the budget.
+        """
         ledger, rows = self._cluster.ledger, self._cluster.capacity.rows
         nominated = {} if viewer is None else ledger.nominated
         wanted = {uid: claim for uid, claim in nominated.items() if viewer is not None and claim.counts_for(viewer)}
@@ -62,10 +68,16 @@ class Guests:
                 self._change(self._nominated[uid], 1, self._plans)
         holders = ledger.reserved.keys() - viewer.hidden if viewer is not None and ledger.reserved else set()
         if holders or self._withheld:
+            # A set holds the hashes of its members, a mapping's keys do not.
+            gone = frozenset(gone)
             now = {each: withheld(self._cluster, ledger.reserved[each], gone) for each in holders}
             before, self._withheld = self._withheld, now
-            self._withhold([what for each, what in before.items() if now.get(each) is not what], -1)
-            self._withhold([what for each, what in now.items() if before.get(each) is not what], 1)
+            ended = [what for each, what in before.items() if now.get(each) is not what]
+            begun = [what for each, what in now.items() if before.get(each) is not what]
+            self._withhold(ended, -1)
+            self._withhold(begun, 1)
+            return _HOLDER * len(now) + units.MATCH * sum(len(what.rows) for what in (*ended, *begun))
+        return 0
 
     @cached_property
     def _others(self) -> Sequence[Plan]:
@@ -78,9 +90,13 @@ class Guests:
             alike.setdefault(kind, (pod, []))[1].extend(rows)
         for pod, rows in alike.values():
             self._change(self._taken(pod, rows, replace(pod.shape, requests=())), sign, self._others)
+        by_resources: dict[tuple[str, ...], list[Withheld]] = {}
         for what in several:
-            self._resources.withhold(what.rows, what.resources, what.amounts, sign)
-            self._changed.append(what.rows)
+            by_resources.setdefault(what.resources, []).append(what)
+        for resources, those in by_resources.items():
+            places = np.concatenate([what.rows for what in those])
+            self._resources.withhold(places, resources, np.concatenate([what.amounts for what in those]), sign)
+            self._changed.append(places)
 
     def _taken(self, pod: Pod, rows: Sequence[int], shape: Shape) -> Taken:
         """Pods like this one with this shape on the rows, of a class with every property that could matter to others
@@ -104,25 +120,25 @@ class Guests:
         return replace(pod.shape, requests=requests)
 
 
-def withheld(cluster: Cluster, reserved: Reserved, all_gone: AbstractSet[str]) -> Withheld:
+def withheld(cluster: Cluster, reserved: Reserved, all_gone: frozenset[str]) -> Withheld:
     """What is withheld for a group once these pods are gone; it is kept until something changes on which it depends."""
     claims, rows, nodes = cluster.ledger.claims, cluster.capacity.rows, cluster.node_changes
     # The set that is kept has its hash already.
     all_leave = reserved.leaving <= all_gone
-    gone = reserved.leaving if all_leave else frozenset(filter(all_gone.__contains__, reserved.leaving))
+    gone = reserved.leaving if all_leave else reserved.leaving & all_gone
     known = reserved.withheld.get(gone)
     if known is not None and known.nodes == nodes:
         return known
     members = [(each.pod, rows[each.node]) for each in reserved.claims.values() if each.node in rows]
-    needed: dict[int, Counter[str]] = {}
+    needed: dict[int, dict[str, int]] = {}
     for pod, row in members:
-        needed.setdefault(row, Counter()).update(_requested(pod))
-    for claim in (claims[uid] for uid in reserved.leaving if uid in claims and uid not in gone):
+        _count(needed.setdefault(row, {}), pod, 1)
+    for claim in (claims[uid] for uid in reserved.leaving - gone if uid in claims):
         row = rows.get(claim.node, -1)
         if row in needed and claim.counts:
-            needed[row].subtract(_requested(claim.pod))
-    resources = sorted({resource for amounts in needed.values() for resource in amounts})
-    table = [[min(MOST_WITHHELD, max(0, each[name])) for name in resources] for each in needed.values()]
+            _count(needed[row], claim.pod, -1)
+    resources = tuple(sorted({resource for amounts in needed.values() for resource in amounts}))
+    table = [[min(MOST_WITHHELD, max(0, each.get(name, 0))) for name in resources] for each in needed.values()]
     amounts = np.array(table, dtype=np.int64).reshape(len(needed), len(resources))
     alike: dict[object, tuple[Pod, list[int]]] = {}
     for pod, row in members:
@@ -134,6 +150,7 @@ def withheld(cluster: Cluster, reserved: Reserved, all_gone: AbstractSet[str]) -
     return found
 
 
-def _requested(pod: Pod) -> dict[str, int]:
-    """What the pod takes on its node, by resource."""
-    return dict((*pod.shape.requests, (PODS, 1)))
+def _count(amounts: dict[str, int], pod: Pod, sign: int) -> None:
+    """Add what the pod takes on its node, by resource, or subtract it."""
+    for resource, amount in (*pod.shape.requests, (PODS, 1)):
+        amounts[resource] = amounts.get(resource, 0) + sign * amount

@@ -32,7 +32,8 @@ class Removable:
 
     `levels` are those at which a unit may leave with all that it takes `along`; `rank` orders units that are otherwise
     equally good to give up: surplus of a gang, a plain pod, a whole gang; then fewer pods, the youngest, the name.
-    A pair is a unit on a row that it has claims on: `rows` and `owners` by pair, in the order of the units.
+    A pair is a unit on a row that it has claims on: `rows` and `owners` by pair, in the order of the units; `by_rank`
+    are the pairs in the order of their units' ranks.
     """
 
     def __init__(self, table: UnitTable) -> None:
@@ -49,7 +50,12 @@ class Removable:
         kinds = np.where(facts.whole, 2, 1)
         kinds[[at for at in self.takers if not self.units[at].whole]] = 0
         self.rank: IntArray = np.empty(number, dtype=np.int64)
-        self.rank[np.lexsort((-facts.since, facts.pods, kinds))] = np.arange(number)
+        best = np.lexsort((-facts.since, facts.pods, kinds))
+        self.rank[best] = np.arange(number)
+        sizes = np.diff(self._starts)[best]
+        self.by_rank: IntArray = np.arange(len(self.rows)) + np.repeat(
+            self._starts[best] - np.cumsum(sizes) + sizes, sizes
+        )
 
     @classmethod
     def of(cls, cluster: Cluster, units: Iterable[Unit]) -> Removable:

@@ -35,9 +35,15 @@ class Sums:
             [(column, int(kind.requests[column])) for column in np.flatnonzero(kind.requests).tolist()]
             for kind in counted.kinds
         ]
-        gone = np.zeros(len(counted.removable.units), dtype=np.bool_)
-        gone[list(away)] = True
-        rooms = counted.rooms_without(gone)
+        pairs = counted.removable.pairs_in(away)
+        # Before it is cut off at what the nodes have.
+        more: IntArray = np.zeros_like(counted.free)
+        np.add.at(more, counted.removable.rows[pairs], counted.freed[pairs])
+        touched = np.unique(counted.removable.rows[pairs])
+        left = counted.left_on(touched, more[touched])
+        rooms = [room.copy() for room in counted.bare]
+        for kind, room in zip(counted.kinds, rooms, strict=True):
+            room[touched] = counted.room(kind, touched, left)
         most = [kind.most for kind in counted.kinds]
         if limits is not None:
             most = [np.minimum(each, limit) for each, limit in zip(most, limits, strict=True)]
@@ -45,37 +51,45 @@ class Sums:
         enough = np.flatnonzero(counted.placed(rooms) >= self._number).tolist()
         totals = [np.bincount(counted.domains + 1, room) for room in rooms]
         self._totals = {at: [int(total[at + 1]) for total in totals] for at in enough}
-        pairs = counted.removable.pairs_in(away)
         pairs = pairs[np.isin(counted.domains[counted.removable.rows[pairs]], enough)]
         places = counted.removable.rows[pairs]
         self._pairs: dict[int, list[tuple[int, list[int], list[int]]]] = {}
         owners, users = counted.removable.owners[pairs].tolist(), counted.users[pairs].tolist()
         for at, row, freed, used in zip(owners, places.tolist(), counted.freed[pairs].tolist(), users, strict=True):
             self._pairs.setdefault(at, []).append((row, freed, used))
-        rows = np.unique(places)
-        left = counted.without(gone)
-        # Before it is cut off at what the nodes have.
-        more: IntArray = np.zeros_like(counted.free)
-        np.add.at(more, places, counted.freed[pairs])
-        exact = counted.free + more
-        self._left = dict(
-            zip(rows.tolist(), zip(exact[rows].tolist(), counted.most[rows].tolist(), strict=True), strict=True)
-        )
-        self._rooms = {row: [int(room[row]) for room in rooms] for row in rows.tolist()}
-        self._most = {row: [int(each[row]) for each in most] for row in rows.tolist()}
-        self._users = {row: [0] * len(counted.kinds) for row in rows.tolist()}
-        self._domain = dict(zip(rows.tolist(), counted.domains[rows].tolist(), strict=True))
+        there = np.unique(places)
+        rows: list[int] = there.tolist()
+        exact = counted.free[there] + more[there]
+        self._left = dict(zip(rows, zip(exact.tolist(), counted.most[there].tolist(), strict=True), strict=True))
+        shape = len(counted.kinds), len(rows)
+        self._rooms = dict(zip(rows, np.reshape([room[there] for room in rooms], shape).T.tolist(), strict=True))
+        self._most = dict(zip(rows, np.reshape([each[there] for each in most], shape).T.tolist(), strict=True))
+        self._users = {row: [0] * len(counted.kinds) for row in rows}
+        self._domain = dict(zip(rows, counted.domains[there].tolist(), strict=True))
         self._several = len(counted.kinds) > 1
+        if self._several:
+            self._sum_up(counted, more, rooms, rows, enough)
+        self.cost = units.CLASS + len(counted.free) + _PAIR * len(pairs)
+
+    def _sum_up(
+        self,
+        counted: Counted,
+        more: IntArray,
+        rooms: Sequence[IntArray],
+        rows: Sequence[int],
+        enough: Sequence[int],
+    ) -> None:
+        """Sum up what members of several kinds can use in each domain."""
         self._units = [max(1, int(np.gcd.reduce(column))) for column in np.array([k.requests for k in counted.kinds]).T]
-        self._least = [amount * (1 - _ROUNDED) for amount in counted.least().tolist()] if self._several else []
+        self._least = [amount * (1 - _ROUNDED) for amount in counted.least().tolist()]
+        left = counted.left_on(np.arange(len(more)), more)
         usable = np.maximum(left, 0) // self._units * self._units
         usable[np.sum(rooms, axis=0) == 0] = 0
         sums = [np.bincount(counted.domains + 1, column) for column in usable.T]
         self._amounts = {at: [int(each[at + 1]) for each in sums] for at in enough}
-        self._usable = dict(zip(rows.tolist(), usable[rows].tolist(), strict=True))
-        self.cost = units.CLASS + len(counted.free) + _PAIR * len(pairs)
+        self._usable = dict(zip(rows, usable[rows].tolist(), strict=True))
 
-    def suffice(self) -> bool:
+    def _suffice(self) -> bool:
         """Whether a domain has room for the members that are needed."""
         return any(
             sum(map(min, self._numbers, totals)) >= self._number
@@ -83,10 +97,16 @@ class Sums:
             for domain, totals in self._totals.items()
         )
 
-    def stay(self, at: int) -> None:
-        """Let the unit stay."""
-        self.away.remove(at)
+    def spare(self, at: int) -> bool:
+        """Let the unit stay, if the rest suffices. Returns whether it does."""
+        if len(self._requests) == 1 and not self._suffices_without(at):
+            return False
         self._count(at, -1)
+        if not self._suffice():
+            self._count(at, 1)
+            return False
+        self.away.remove(at)
+        return True
 
     def leave(self, at: int) -> None:
         """Let the unit leave again."""
@@ -96,6 +116,19 @@ class Sums:
     def price(self, at: int) -> int:
         """What counting the unit again takes of the budget."""
         return _PAIR * (1 + len(self._pairs.get(at, ())))
+
+    def _suffices_without(self, at: int) -> bool:
+        """Whether the rest suffices once this unit stays as well, where members are of one kind; it counts nothing."""
+        (requests,), (number,) = self._requests, self._numbers
+        lost = dict.fromkeys(self._totals, 0)
+        for row, freed, (used,) in self._pairs.get(at, ()):
+            (room,), (left, most) = self._rooms[row], self._left[row]
+            after = 0 if not room or used or self._users[row][0] else self._most[row][0]
+            if after:
+                for column, amount in requests:
+                    after = min(after, min(left[column] - freed[column], most[column]) // amount)
+            lost[self._domain[row]] += room - max(0, after)
+        return any(min(number, total - lost[domain]) >= self._number for domain, (total,) in self._totals.items())
 
     def _count(self, at: int, sign: int) -> None:
         for row, freed, used in self._pairs.get(at, ()):
@@ -152,9 +185,7 @@ def spared(
             for at in order[first : first + _AT_ONCE]:
                 if at in sums.away and sums.away.isdisjoint(removable.takers.get(at, ())):
                     price += 2 * sums.price(at)
-                    sums.stay(at)
-                    if not sums.suffice():
-                        sums.leave(at)
+                    sums.spare(at)
             yield price
         order = [at for at in order if at in sums.away and at in removable.takers]
     return frozenset(sums.away)
@@ -171,11 +202,8 @@ def first_spared(
             if not sums.away.isdisjoint(removable.takers.get(at, ())):
                 continue
             price += 2 * sums.price(at)
-            sums.stay(at)
-            if sums.suffice():
+            if sums.spare(at):
                 several.append(at)
-            else:
-                sums.leave(at)
             if len(several) == number:
                 yield price
                 return several, asked

@@ -88,7 +88,7 @@ class UnitTable:
         if len(added) > 2 * len(kept) or len(self.shapes) > 2 * len(self.by_claim.shapes):
             return UnitTable(self._cluster, [*kept, *added])
         table = copy(self)
-        table.units = sorted([*kept, *added], key=_NAME)
+        table.units = sorted([*kept, *added], key=_NAME) if added else kept
         by_unit, by_claim = self._facts(added)
         places = np.array([bisect_left(kept, unit.name, key=_NAME) for unit in added], dtype=np.int64)
         starts = np.append(0, np.cumsum(self.by_unit.claims[keep]))[np.repeat(places, by_unit.claims)]

@@ -78,7 +78,8 @@ class Choice:
         self._rooms = [np.where(self._inside, room, 0) for room in counted.rooms]
         self._more: IntArray = np.zeros_like(counted.free)
         self._alive = eligible.copy()
-        self._every = np.flatnonzero(self._inside[removable.rows] & eligible[removable.owners])
+        # By rank, so that what costs the same need not be sorted by it.
+        self._every = removable.by_rank[(self._inside[removable.rows] & eligible[removable.owners])[removable.by_rank]]
         self._pairs = self._every
         self._worth = counted.worth
         self._prices = counted.costs.copy()
@@ -179,17 +180,20 @@ class Choice:
         ratios = np.full(len(gains), np.inf)
         np.divide(_summed(self._price(pairs), begin), gains, out=ratios, where=gains > 0)
         ties = _summed(self._removable.rank[owners].astype(np.float64), begin)
-        order = np.lexsort((rows, ties, ratios))[: np.count_nonzero(gains)]
-        order = order[np.sort(np.unique(rows[order], return_index=True)[1])]
+        gaining = np.flatnonzero(gains)
+        order = gaining[np.lexsort((rows[gaining], ties[gaining], ratios[gaining]))]
+        # Of each row only the first counts, which is the one that is written last.
+        places, first_at = np.arange(len(order)), np.zeros_like(self._inside, dtype=np.int64)
+        first_at[rows[order][::-1]] = places[::-1]
+        order = order[first_at[rows[order]] == places]
         taken = (owners[begin[at] : at + 1] for at in order.tolist())
         return _Offers(rows[order], ratios[order], gains[order], taken)
 
     def _order(self, pairs: IntArray) -> IntArray:
         """By row, and on each row those first that give most for what they cost."""
-        owners = self._removable.owners[pairs]
         density = self._price(pairs) / (self._worth[pairs] + _NOTHING)
-        using = np.zeros(len(pairs)) if self._using is None else -self._using[pairs]
-        return np.lexsort((self._removable.rank[owners], density, using, self._removable.rows[pairs]))
+        rows = self._removable.rows[pairs]
+        return np.lexsort((density, rows) if self._using is None else (density, -self._using[pairs], rows))
 
     def _price(self, pairs: IntArray) -> Floats:
         owners = self._removable.owners[pairs]
