@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import compress
 from operator import is_not
 from typing import TYPE_CHECKING
@@ -18,8 +19,6 @@ from gangsched.core.objects.shape import Shape
 if TYPE_CHECKING:
     from gangsched.core.planning.capacity_snapshot import Snapshot
 
-_CHANGED = 8
-"""They are prepared anew once so many times those that do not leave any more, or have changed, are more than all."""
 _MORE = 200
 """So many more are prepared at once."""
 
@@ -65,6 +64,19 @@ def _joined(several: Leavers, more: Leavers) -> Leavers:
     return Leavers([*several.pods, *more.pods], [*by_shape.values()], several.uids | more.uids, choosy, preparing)
 
 
+def _without(several: Leavers, gone: AbstractSet[str]) -> Leavers:
+    """The others, without these pods (by UID)."""
+    alike = []
+    for each in several.alike:
+        stays = [pod.uid not in gone for pod in each.pods]
+        if all(stays):
+            alike.append(each)
+        elif any(stays):
+            alike.append(_alike(each.shape, [*compress(each.pods, stays)], each.rows[stays]))
+    pods, choosy = ([each for each in those if each[0].uid not in gone] for those in (several.pods, several.choosy))
+    return Leavers(pods, alike, several.uids - gone, choosy, several.preparing - gone)
+
+
 class Exodus:
     """Many that leave one snapshot after the other, on nodes that had these rows when so many `nodes` had changed."""
 
@@ -75,18 +87,22 @@ class Exodus:
 
     def leave(self, snapshot: Snapshot, leaving: Mapping[str, Claim]) -> None:
         """Let these leave the snapshot, which nobody has left yet: those of last time, but for those that differ."""
-        known, nodes, rows = self._claims, snapshot.cluster.node_changes, snapshot.cluster.capacity.rows
-        former = [*compress(known.values(), map(is_not, known.values(), map(leaving.get, known)))]
-        if self._nodes != nodes or _CHANGED * len(former) > len(leaving):
-            known = self._claims = {}
-            self._prepared, self._nodes, former = leavers_of((), rows), nodes, []
-        new = {uid: leaving[uid] for uid in compress(leaving, map(is_not, leaving.values(), map(known.get, leaving)))}
+        nodes, rows = snapshot.cluster.node_changes, snapshot.cluster.capacity.rows
+        if self._nodes != nodes:
+            self._claims, self._prepared, self._nodes = {}, leavers_of((), rows), nodes
+        known = self._claims
+        # Some of them may be gone, and nobody leaves who is not there.
+        former = {*compress(known, map(is_not, known.values(), map(leaving.get, known)))}
+        if former:
+            self._prepared = _without(self._prepared, former)
+            for uid in former:
+                del known[uid]
+        new = {uid: each for uid, each in leaving.items() if uid not in known}
         # The others change once more when they begin to terminate.
-        lasting = {uid: each for uid, each in new.items() if each.pod.terminating and uid not in known}
+        lasting = {uid: each for uid, each in new.items() if each.pod.terminating}
         if len(lasting) > _MORE:
             self._prepared = _joined(self._prepared, leavers_of(lasting.values(), rows))
             known.update(lasting)
             new = {uid: each for uid, each in new.items() if uid not in lasting}
         snapshot.depart(self._prepared)
-        snapshot.stay(former)
         snapshot.leave(new.values())
