@@ -29,7 +29,7 @@ from gangsched.core.planning.after import After, NoWay
 from gangsched.core.planning.ask import Ask
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.capacity_snapshot import Snapshot
-from gangsched.core.planning.exodus import Exodus
+from gangsched.core.planning.leavers import PreparedLeavers
 from gangsched.core.planning.leaving import Search
 from gangsched.core.planning.placement import fits
 from gangsched.core.planning.refusal import Refusal
@@ -66,7 +66,7 @@ class Asking:
         self._viewers = viewers
         self._avoidance = avoidance
         self._policy = policy
-        self._exodus = Exodus()
+        self._leavers = PreparedLeavers()
         self._snapshot: Snapshot | None = None
         # The claims that have left it, by UID, and the mark up to which nothing else was done to it.
         self._gone: Mapping[str, Claim] = {}
@@ -127,7 +127,7 @@ class Asking:
             snapshot.stay([claim for uid, claim in before.items() if anew or uid not in leaving])
         snapshot.stand_for(self.viewer(gang, now), gone=leaving.keys())
         if anew:
-            self._exodus.leave(snapshot, leaving)
+            self._leavers.leave(snapshot, leaving)
         elif leaving is not before:
             snapshot.leave([claim for uid, claim in leaving.items() if uid not in before])
         self._gone, self._mark = leaving, snapshot.mark()
@@ -147,7 +147,7 @@ class Asking:
 
     def forget(self) -> None:
         """Keep nobody who leaves: no group is searched for."""
-        self._exodus = Exodus()
+        self._leavers = PreparedLeavers()
 
     def viewer(self, gang: Gang, now: float) -> Viewer:
         """Who asks when the group's quorum is placed."""

@@ -26,8 +26,8 @@ from gangsched.core.objects.strategy import Scarce
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.classes import MOST, MemberClass, Sights, Taken
-from gangsched.core.planning.exodus import leavers_of, prepared
 from gangsched.core.planning.guests import Guests
+from gangsched.core.planning.leavers import leavers_of, prepared
 from gangsched.core.planning.row_cache import RowCache
 from gangsched.core.planning.scores import Scores, overriding
 from gangsched.core.planning.strategies import GPU_SUFFIX

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from gangsched.core.objects.devices import AllocatedDevice, Allocation, DeviceKind
 from gangsched.core.objects.shape import PodTerm
-from gangsched.core.planning import exodus
+from gangsched.core.planning import leavers
 from gangsched.core.planning.capacity_snapshot import Snapshot
-from gangsched.core.planning.exodus import Exodus
 from gangsched.core.planning.filling import classify
+from gangsched.core.planning.leavers import PreparedLeavers
 from tests.builders import node, pod
 from tests.gadgets import DRIVER, GPUS, device_claim, gpus
 
@@ -20,7 +20,7 @@ NAMES = [f"p{at}" for at in range(9)]
 
 @pytest.fixture(autouse=True)
 def _few_are_many(monkeypatch):
-    monkeypatch.setattr(exodus, "_MORE", 0)
+    monkeypatch.setattr(leavers, "_MORE", 0)
 
 
 def left(cluster, several, *others):
@@ -50,7 +50,7 @@ def test_nobody_leaves_who_is_gone(cluster_of, fields):
     """Regression: the host ports and anti-affinity of those who had ended since the last call were counted out again,
     which is an error.
     """
-    cluster, several = world(cluster_of, **fields), Exodus()
+    cluster, several = world(cluster_of, **fields), PreparedLeavers()
     asked = pod("asked", cpu=1, **fields)
     assert places(left(cluster, several), asked) == [1] * 9
     cluster.remove_pod("uid-default/p0")
@@ -61,7 +61,7 @@ def test_nobody_leaves_who_is_gone(cluster_of, fields):
 
 
 def test_those_who_changed_leave_as_they_are_now(cluster_of):
-    cluster, several = world(cluster_of), Exodus()
+    cluster, several = world(cluster_of), PreparedLeavers()
     asked = pod("asked", cpu=1)
     left(cluster, several)
     cluster.set_pod(leaver(0, labels={"app": "a"}))
@@ -74,7 +74,7 @@ def test_those_who_changed_leave_as_they_are_now(cluster_of):
 def test_the_devices_of_a_claim_are_free_once_some_of_its_users_are_gone_and_the_others_leave(cluster_of):
     """Regression: one that was gone already counted as one that uses the claim still."""
     had = Allocation((AllocatedDevice("gpu", (DRIVER, "n0", "gpu-0")),))
-    cluster, several = cluster_of(node("n0", cpu=9)), Exodus()
+    cluster, several = cluster_of(node("n0", cpu=9)), PreparedLeavers()
     for kind, key, found in (
         (DeviceKind.CLASS, ("", "gpu"), GPUS),
         (DeviceKind.SLICE, ("", "n0-gpus"), gpus("n0")),

@@ -77,7 +77,7 @@ def _without(several: Leavers, gone: AbstractSet[str]) -> Leavers:
     return Leavers(pods, alike, several.uids - gone, choosy, several.preparing - gone)
 
 
-class Exodus:
+class PreparedLeavers:
     """Many that leave one snapshot after the other, on nodes that had these rows when so many `nodes` had changed."""
 
     def __init__(self) -> None:
