@@ -111,10 +111,9 @@ class Asking:
     ) -> Snapshot:
         """The cluster as the group sees it without these claims, by pod (UID). It is good until the next one.
 
-        `lasting`: they are asked about from call to call.
-
         Of what those leave that leave for another group, what is reserved for that is not free. All that share a
         budget, as those of one call do, share a snapshot: meanwhile plans are opened and end, but no pod comes or goes.
+        Claims that are `lasting` are asked about from call to call.
         """
         if self._snapshot is None or self._snapshot.budget is not budget:
             budget.charge(units.CLASS + len(self._cluster.nodes))
