@@ -101,6 +101,7 @@ WRONG_CONFIG: list[tuple[Values, str]] = [
     ({"namespaceLimits": {"heldPercent": 101}}, "at '/config/namespaceLimits/heldPercent': maximum"),
     ({"schedulerNames": []}, "at '/config/schedulerNames': minItems"),
     ({"schedulerNames": ["a", "a"]}, "at '/config/schedulerNames': items at 0 and 1 are equal"),
+    ({"namespace": "a/b"}, "at '/config/namespace': 'a/b' does not match"),
     ({"ownerGuard": "off"}, "at '/config/ownerGuard': value must be one of"),
     ({"gpuStrategy": "Best"}, "at '/config/gpuStrategy': 'Best' does not match"),
     ({"pfnet": {"gangAnnotationPrefix": "a b"}}, "at '/config/pfnet/gangAnnotationPrefix': 'a b' does not match"),
