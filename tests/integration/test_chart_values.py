@@ -90,10 +90,9 @@ WRONG_CONFIG: list[tuple[Values, str]] = [
     ({"repairDeadline": "30s1m"}, "at '/config/repairDeadline': '30s1m' does not match"),
     ({"repairDeadline": None}, "at '/config/repairDeadline': got null, want string"),
     ({"leaderElection": {"resourceName": ""}}, "at '/config/leaderElection/resourceName': minLength"),
-    ({"namespace": "a/b"}, "at '/config/namespace': 'a/b' does not match"),
     (
-        {"leaderElection": {"resourceNamespace": "N"}},
-        "at '/config/leaderElection/resourceNamespace': 'N' does not match",
+        {"leaderElection": {"resourceNamespace": "A"}},
+        "at '/config/leaderElection/resourceNamespace': 'A' does not match",
     ),
     ({"maxPriority": "1"}, "at '/config/maxPriority': got string, want integer"),
     ({"maxPriority": 1_000_000_001}, "at '/config/maxPriority': maximum"),
