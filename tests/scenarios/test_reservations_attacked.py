@@ -12,10 +12,11 @@ from msgspec.structs import replace
 
 from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.disruption_budget import DisruptionBudget
+from gangsched.core.objects.effects import EvictPod
 from gangsched.core.objects.podgroup import OnDegraded
 from gangsched.core.objects.policy import Policy, Preemption, Reservations
 from gangsched.core.objects.reasons import Reason
-from gangsched.core.objects.results import EvictionRefused, Spared
+from gangsched.core.objects.results import BindRefused, EvictionRefused, Refused, Spared
 from tests.builders import node, pod, pods
 from tests.harness import Harness
 from tests.preempting import SET, evicted, holder, is_whole
@@ -32,6 +33,26 @@ def overstaying(**pods_with: Any) -> Harness:
     harness.settle(*gang("word", 3, expected_s=300.0, on_degraded=OnDegraded.RESTART, pods_with=fields))
     starve(harness, *gang("g", 3))
     return harness
+
+
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader has the whole time to complete a part")
+def test_a_holder_whose_own_evictions_are_refused_keeps_its_places():
+    """Regression: it lost them with each try to evict, four times a minute, and two Events and writes told it.
+
+    Two of three are bound when another pod takes the third node, and a budget keeps them from being evicted.
+    """
+    harness = cluster(DisruptionBudget("default", "all", (), allowed=0), nodes=3)
+    harness.refuse_bind = lambda effect: (
+        BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "no") if effect.name == "g-2" else None
+    )
+    harness.wait(5, *gang("g", 3, pods_with={"owner": SET, "ready": True}))
+    harness.run_pods()
+    harness.wait(2, runs("other", 2, 2000))
+    harness.wait(100)
+    reserved, before = start(harness, "g"), len(harness.effects)
+    harness.wait(900)
+    told = [each for each in harness.effects[before:] if not isinstance(each, EvictPod)]
+    assert (reserved, start(harness, "g"), told) == (2000.0, 2000.0, [])
 
 
 class TestWhoCannotBeCalledIn:

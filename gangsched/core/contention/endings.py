@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.gang import rollback
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.plan import Plan
@@ -61,7 +62,8 @@ def _is_gone(look: Look) -> bool:
     gang, assessment = look.gang, look.assessment
     if assessment is None or gang.deserted():
         return True
-    nothing = as_a_whole(gang, assessment.terms, assessment.want) is None
+    # While its evictions have no answer it wants nothing, and if they are refused the same as before.
+    nothing = rollback.under_way(gang) is None and as_a_whole(gang, assessment.terms, assessment.want) is None
     return gang.record.outcome is Outcome.OUT_OF_TIME or not assessment.complete or nothing
 
 

@@ -21,7 +21,7 @@ from gangsched.core.contention.outlook import MOST_IN_LINE, Outlook
 from gangsched.core.contention.pool import OVERDUE_S
 from gangsched.core.contention.told_starts import ToldStarts
 from gangsched.core.contention.waiting_group import WaitingGroup, as_it_waits
-from gangsched.core.gang import wants
+from gangsched.core.gang import rollback, wants
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Gang
@@ -94,8 +94,8 @@ class Forecasting:
             self.waiting.add(gang.key)
             if gang.key not in self.told_starts.last:
                 self._due = min(self._due, max(now + FIRST_S, self._not_before))
-        elif assessment.want.quorum is None:
-            # One that is tried at present keeps what it was told.
+        elif assessment.want.quorum is None and rollback.under_way(gang) is None:
+            # One that is tried at present keeps what it was told, and so does one whose evictions have no answer yet.
             self.drop(gang.key, began=now if gang.operations.has_unconfirmed() else 0.0)
 
     def told(self, gang: Gang) -> ExpectedStart | None:

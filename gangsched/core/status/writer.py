@@ -150,7 +150,8 @@ class StatusWriter:
 
     def _expected(self, gang: Gang, assessment: Assessment) -> ExpectedStart | None:
         """When the group will probably start, if it waits for room."""
-        return self._start_told(gang) if gang.wait.parked or assessment.want.quorum is not None else None
+        waits = gang.wait.parked or assessment.want.quorum is not None or rollback.under_way(gang) is not None
+        return self._start_told(gang) if waits else None
 
     def _until(self, gang: Gang) -> float:
         """When the message of the PodGroup says something else though nothing has changed."""
