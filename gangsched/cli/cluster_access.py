@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
 ANY_RIGHT = "the right that it names"
 
-_NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _KINDS = re.compile(r"pods?|podgroups?(\..+)?|compositepodgroup\..+|gang\.gangsched\.io")
 """The kinds before a name as lists print them, see gangsched.views.resource_names."""
 
@@ -132,7 +131,9 @@ def namespace_of(arguments: argparse.Namespace, session: ApiSession) -> str:
 
 def _namespace(name: str) -> str:
     """The name, checked: an answer to a request whose path it has changed would be about something else."""
-    if not _NAMESPACE.fullmatch(name):
+    from gangsched.core.objects.declaration import NAMESPACE  # noqa: PLC0415 - see the package
+
+    if not re.fullmatch(NAMESPACE, name):
         raise UsageError(
             f"{name!r} is not the name of a namespace: write at most 63 lower-case letters, digits and hyphens, such "
             "as team-a"

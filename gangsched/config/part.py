@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
+from gangsched.core.objects.declaration import NAMESPACE
 from gangsched.core.objects.duration import PATTERN, SHORTEST_S, parse_duration
 
 Name = TypeVar("Name", bound=str)
@@ -53,9 +54,8 @@ DurationOrZero = Annotated[
 ]
 
 
-_NAMESPACE = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
-Namespace = Annotated[str, Field(pattern=f"^{_NAMESPACE}$")]
-NamespaceOrNone = Annotated[str, Field(pattern=f"^({_NAMESPACE})?$")]
+Namespace = Annotated[str, Field(pattern=f"^{NAMESPACE}$")]
+NamespaceOrNone = Annotated[str, Field(pattern=f"^({NAMESPACE})?$")]
 
 
 def part_of(annotation: object) -> type[SettingsPart] | None:

@@ -201,9 +201,8 @@ class Plans:
         self._note_leaving(gang, plan, look)
         if plan.start is not None and (called := self._overdue.called_in(gang, plan, now)) is not None:
             self._call_in(gang, plan, called)
-        left = not plan.victims <= plan.told
-        batch = next_batch(plan, self._cluster) if left and gang.has_told_places() else None
-        if not batch or self._marks.are_on_their_way(plan):
+        batch = next_batch(plan, self._cluster)
+        if not batch or not gang.has_told_places() or self._marks.are_on_their_way(plan):
             return
         # A new leader evicts whoever is marked, so the plan must be right before that, and once more after it.
         if proves(gang, plan):

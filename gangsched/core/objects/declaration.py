@@ -24,6 +24,8 @@ class GroupKey(NamedTuple):
 
 OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
 """Matches the names that a PodGroup may have."""
+NAMESPACE = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+"""The pattern of the names that a namespace may have."""
 OWN_DIALECT = "gangsched"
 """The name of gangsched's own dialect. No other system uses it, so a pod that does is meant for gangsched."""
 NATIVE = "native"
