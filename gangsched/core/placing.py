@@ -5,11 +5,10 @@ All of a quorum is placed, or nothing (contract rule 7). A gang that does not fi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from msgspec.structs import replace
 
-from gangsched.core.cluster.claims import Viewer
 from gangsched.core.declarations.minima import Need
 from gangsched.core.gang import bindings, parts, placeholders, rollback
 from gangsched.core.gang.gang import Gang
@@ -22,7 +21,6 @@ from gangsched.core.outcome import Outcome
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.capacity_snapshot import Snapshot
-from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.filling import classify
 from gangsched.core.planning.further import place_each
 from gangsched.core.planning.levels import divided
@@ -48,7 +46,7 @@ class Placing:
         self._snapshot_now: Snapshot | None = None
         self._changes = -1
         # By what was asked for, since something was last placed.
-        self._refused: dict[tuple[MemberClass, int, int, Viewer | None, Pause], Refusal] = {}
+        self._refused: dict[Hashable, Refusal] = {}
         self._placed: set[GroupKey] = set()
         self._outcome = Outcome()
 
@@ -280,18 +278,21 @@ class Placing:
 
     def _place(self, ask: Ask) -> Placement | Refusal | Unfinished:
         """Place, or return the refusal of an equal ask if nothing was placed in this cycle since."""
-        classes = set(classify(self.snapshot, ask.members, ask.avoided).values())
-        key = (next(iter(classes)), ask.need, len(ask.members), self.snapshot.viewer, ask.pause)
-        alike = len(classes) == 1 and ask.only_counts
-        if alike and key in self._refused:
-            return self._refused[key]
+        known = self._refused.get(self._kind(ask)) if self._refused else None
+        if known is not None:
+            return known
         found = place(self.snapshot, ask, self._state.recent_requests)
         if isinstance(found, Refusal):
             self._queue.note(found, self.snapshot)
             found = self._kept_off(ask, found)
-            if alike:
-                self._refused[key] = found
+            if (kind := self._kind(ask)) is not None:
+                self._refused[kind] = found
         return found
+
+    def _kind(self, ask: Ask) -> Hashable:
+        """Equal for asks with the same answer; None for one that is not compared with others."""
+        classes = {*classify(self.snapshot, ask.members, ask.avoided).values()} if ask.only_counts else ()
+        return (*classes, ask.need, len(ask.members), self.snapshot.viewer, ask.pause) if len(classes) == 1 else None
 
     def _kept_off(self, ask: Ask, found: Refusal) -> Refusal:
         """The same refusal, which says so if the ask fits but for what is reserved for others later."""

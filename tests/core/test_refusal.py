@@ -54,7 +54,8 @@ def test_obstacles_are_counted_per_reason(cluster_of):
     )
     asked = shape("1", gpu=1, node_selector={"disk": "fast"}, host_ports=[80])
     snapshot = Snapshot(cluster)
-    found = obstacles(snapshot, MemberClass(asked, snapshot.seen(pod("new"))))
+    seen = [plan.sees(pod("new")) for plan in snapshot.selective()]
+    found = obstacles(snapshot, MemberClass(asked, tuple(filter(None, seen))))
     assert counted(found) == {
         (NodeReason.UNSCHEDULABLE, ""): 1,
         (NodeReason.TAINT, "a:NoExecute, a:NoSchedule"): 3,

@@ -117,14 +117,14 @@ class Capacity:
         self._count(row, amounts, -1)
 
     def _count(self, row: int, amounts: Amounts, sign: int) -> None:
-        taken = self._taken[row]
+        given, taken = self._given[row], self._taken[row]
         for resource, amount in (*amounts, (PODS, 1)):
-            taken[resource] = left = taken.get(resource, 0) + sign * amount
-            if not left:
+            taken[resource] = now = taken.get(resource, 0) + sign * amount
+            if not now:
                 del taken[resource]
             column = self.columns.get(resource)
             if column is not None:
-                self._refresh(row, resource, column)
+                self.free[row, column] = clip(given.get(resource, 0) - now)
 
     def _refresh(self, row: int, resource: str, column: int) -> None:
         given = self._given[row].get(resource, 0)

@@ -7,7 +7,7 @@ Every method evaluates many rows (nodes) at once, as arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import ClassVar, Protocol, Self, TypeVar
 
@@ -177,6 +177,14 @@ class Plan:
     What it answers is what the cluster counts, less the pods that have left, and the members placed here.
     """
 
+    overrides: ClassVar[frozenset[str]] = frozenset()
+    """The methods that this type of plan has of its own; nobody needs to ask for what the others answer."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        own = (name for name, each in vars(Plan).items() if getattr(cls, name) is not each)
+        cls.overrides = frozenset(name for name in own if not name.startswith("_"))
+
     @property
     def selective(self) -> bool:
         """Whether it distinguishes pods by more than their shape."""
@@ -304,3 +312,8 @@ class Plan:
     def excludes(self, member: Member, other: Member) -> bool:  # noqa: ARG002 - for subclasses
         """Whether the two, or two of one class, cannot share a node that takes either alone."""
         return False
+
+
+def overriding(plans: Iterable[Plan], method: str) -> list[Plan]:
+    """The plans that have this method of their own."""
+    return [plan for plan in plans if method in plan.overrides]

@@ -17,19 +17,18 @@ from msgspec.structs import replace
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Claim, Viewer
 from gangsched.core.cluster.labels import Within
-from gangsched.core.constraints.constraint import Leavers, Plan
+from gangsched.core.constraints.constraint import Leavers, Plan, overriding
 from gangsched.core.constraints.node_resources import ResourcesPlan
 from gangsched.core.objects.arrays import IntArray, Mask
-from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import Shape
 from gangsched.core.objects.strategy import Scarce
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
-from gangsched.core.planning.classes import MOST, MemberClass, Sights, Taken
+from gangsched.core.planning.classes import MOST, MemberClass, Taken
 from gangsched.core.planning.guests import Guests
 from gangsched.core.planning.leavers import leavers_of, prepared
 from gangsched.core.planning.row_cache import RowCache
-from gangsched.core.planning.scores import Scores, overriding
+from gangsched.core.planning.scores import Scores
 from gangsched.core.planning.strategies import GPU_SUFFIX
 
 
@@ -181,14 +180,9 @@ class Snapshot:
 
     # Questions
 
-    @property
-    def selective(self) -> bool:
-        """Whether a constraint distinguishes pods by more than their shape."""
-        return any(plan.selective for plan in self.plans)
-
-    def seen(self, pod: Pod) -> Sights:
-        """The properties of the pod, besides its shape, that constraints distinguish now."""
-        return tuple(sight for plan in self.plans if plan.selective and (sight := plan.sees(pod)) is not None)
+    def selective(self) -> Sequence[Plan]:
+        """The constraints that distinguish pods by more than their shape at present."""
+        return [plan for plan in self.plans if "selective" in plan.overrides and plan.selective]
 
     def accepts(self, member: MemberClass) -> Mask:
         """The rows that would take the class if they had room; read-only."""

@@ -46,7 +46,10 @@ class MemberClass(Struct, frozen=True, gc=False, cache_hash=True):
 
     def sight(self, kind: type[SightT]) -> SightT | None:
         """The properties, besides the shape, that the constraint with this kind of sight distinguishes."""
-        return next((sight for sight in self.seen if isinstance(sight, kind)), None)
+        for sight in self.seen:
+            if isinstance(sight, kind):
+                return sight
+        return None
 
     def in_order(self) -> tuple[str, Sequence[object]]:
         """A sort key, made of the shape and of `seen`, that does not depend on hashing."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from gangsched.core.constraints.constraint import Plan
+from gangsched.core.constraints.constraint import overriding
 from gangsched.core.constraints.inter_pod_affinity import AffinityPlan
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.shape import Shape
@@ -22,7 +22,7 @@ MOST_PAIRS = 4096
 def expect(snapshot: Snapshot, shapes: Collection[Shape]) -> None:
     """Prepare the snapshot for members of these shapes: their terms about other pods count from now on."""
     before = snapshot.cluster.tallies.examined
-    for plan in snapshot.plans:
+    for plan in overriding(snapshot.plans, "expect"):
         plan.expect(shapes)
     snapshot.budget.charge(units.MATCH * (snapshot.cluster.tallies.examined - before))
 
@@ -32,7 +32,7 @@ def couples(snapshot: Snapshot, member: MemberClass, other: MemberClass) -> bool
 
     Members of a class that is coupled to itself are placed one by one.
     """
-    return any(plan.couples(member, other) for plan in snapshot.plans)
+    return depends(member) and any(plan.couples(member, other) for plan in overriding(snapshot.plans, "couples"))
 
 
 def any_couples(snapshot: Snapshot, classes: Collection[MemberClass]) -> bool:
@@ -45,7 +45,7 @@ def any_couples(snapshot: Snapshot, classes: Collection[MemberClass]) -> bool:
 
 def unsure(snapshot: Snapshot, classes: Collection[MemberClass]) -> bool:
     """Whether there may be more room for one of these classes than constraints have found."""
-    return any(plan.unsure(member) for plan in snapshot.plans for member in classes)
+    return any(plan.unsure(member) for plan in overriding(snapshot.plans, "unsure") for member in classes)
 
 
 def helped(snapshot: Snapshot, classes: Collection[MemberClass]) -> set[MemberClass]:
@@ -53,7 +53,8 @@ def helped(snapshot: Snapshot, classes: Collection[MemberClass]) -> set[MemberCl
     some = _dependent(classes)
     if len(some) ** 2 > MOST_PAIRS:
         return set(some)
-    return {member for member in some if any(plan.helps(other, member) for plan in snapshot.plans for other in some)}
+    helping = overriding(snapshot.plans, "helps") if some else ()
+    return {member for member in some if any(plan.helps(other, member) for plan in helping for other in some)}
 
 
 def hoped(snapshot: Snapshot, member: MemberClass, others: Collection[MemberClass]) -> IntArray:
@@ -62,7 +63,7 @@ def hoped(snapshot: Snapshot, member: MemberClass, others: Collection[MemberClas
         return snapshot.caps(member)
     some = _dependent(others)
     if len(some) ** 2 > MOST_PAIRS:
-        masking = [plan for plan in snapshot.masking if type(plan).helps is Plan.helps]
+        masking = [plan for plan in snapshot.masking if "helps" not in plan.overrides]
     else:
         masking = [plan for plan in snapshot.masking if not any(plan.helps(other, member) for other in some)]
     return snapshot.caps(member) if len(masking) == len(snapshot.masking) else snapshot.caps_by(member, masking)
@@ -77,7 +78,8 @@ def waits_for_pods(snapshot: Snapshot, missing: Collection[MemberClass]) -> bool
 
 def bond(snapshot: Snapshot, member: MemberClass) -> str:
     """The label by which all members of the class must share one domain, whichever it is; empty if there is none."""
-    return next((bond for plan in snapshot.plans if (bond := plan.bond(member))), "") if depends(member) else ""
+    bonding = overriding(snapshot.plans, "bond") if depends(member) else ()
+    return next((bond for plan in bonding if (bond := plan.bond(member))), "")
 
 
 def _dependent(classes: Collection[MemberClass]) -> list[MemberClass]:

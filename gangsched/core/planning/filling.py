@@ -181,14 +181,14 @@ def classify(
         expect(snapshot, asking)
     known: dict[MemberClass, MemberClass] = {}
     classes = {}
-    selective = snapshot.selective
+    selective = snapshot.selective()
     if not snapshot.counts_pods:
         avoided = frozenset()
     alike: dict[Shape, MemberClass] = {}
     for pod in members:
         member = None if selective else alike.get(pod.shape)
         if member is None:
-            seen = snapshot.seen(pod) if selective else ()
+            seen = tuple([sight for plan in selective if (sight := plan.sees(pod)) is not None])
             member = MemberClass(pod.shape, seen, avoided, within)
             member = alike[pod.shape] = known.setdefault(member, member)
         classes[pod.uid] = member

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Reserved, Viewer, Withheld
-from gangsched.core.constraints.constraint import Plan
+from gangsched.core.constraints.constraint import Plan, overriding
 from gangsched.core.constraints.node_resources import MOST_WITHHELD, ResourcesPlan
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import GroupKey
@@ -24,7 +24,6 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import PODS, Shape
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.classes import MemberClass, Taken
-from gangsched.core.planning.scores import overriding
 
 _HOLDER = 160
 """Cost, in units of the budget, of finding what is withheld for one group, apart from applying what has changed."""

@@ -8,13 +8,12 @@ with the domain that is tried.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 
-from gangsched.core.constraints.constraint import Plan
+from gangsched.core.constraints.constraint import Plan, overriding
 from gangsched.core.constraints.matching import Matchable
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.pod import Pod
@@ -36,17 +35,6 @@ class Ranking(NamedTuple):
 
     behind: IntArray | None
     rank: IntArray
-
-
-def overriding(plans: Sequence[Plan], method: str) -> list[Plan]:
-    """The plans that override this method."""
-    return [plans[at] for at in _overriding(tuple(map(type, plans)), method)]
-
-
-@lru_cache
-def _overriding(types: tuple[type[Plan], ...], method: str) -> tuple[int, ...]:
-    """Their positions. Cached, because every snapshot needs them, nearly always for the same types of plans."""
-    return tuple(at for at, each in enumerate(types) if getattr(each, method) is not getattr(Plan, method))
 
 
 class Scores:
@@ -98,7 +86,7 @@ class Scores:
 
     def changes_scores(self, member: MemberClass) -> bool:
         """Whether placing a member changes the preferences of the others of its class."""
-        return any(plan.changes_scores(member) for plan in self._plans)
+        return any(plan.changes_scores(member) for plan in overriding(self._plans, "changes_scores"))
 
     def prefers(self, member: MemberClass) -> bool:
         """Whether the class may prefer some rows to others."""
