@@ -97,7 +97,8 @@ class Quorum:
 
     def _any(self) -> Places | None:
         """Find and take places for any quorum; for the first members, if they fit."""
-        for members in (self._usable, self._by_size(self._usable)):
+        for arranged in (list, self._by_size):
+            members = arranged(self._usable)
             chosen = choose(members, self.slots, set())
             places = self._fill(chosen, self._ways) if chosen is not None else None
             if places is not None:

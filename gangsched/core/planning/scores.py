@@ -64,15 +64,16 @@ class Scores:
         """The preferences that can make a difference on these nodes; None if none can."""
         if soft not in self._relevant:
             left = soft
-            for plan in self._plans:
+            for plan in overriding(self._plans, "relevant"):
                 left = plan.relevant(left)
+            for plan in overriding(self._plans, "expect_preferences"):
                 plan.expect_preferences(soft)
             self._relevant[soft] = None if left == _NOTHING else left
         return self._relevant[soft]
 
     def known(self, pods: Sequence[Pod]) -> Mapping[str, Matchable]:
         """The labels of these pods that preferences about other pods match, by UID; without pods that none matches."""
-        keys = [asked for plan in self._plans if (asked := plan.keys) is not None]
+        keys = [asked for plan in overriding(self._plans, "keys") if (asked := plan.keys) is not None]
         found: dict[str, Matchable] = {}
         noticed: dict[Matchable, bool] = {}
         for pod in pods if keys else ():
