@@ -80,6 +80,8 @@ class FormerRuns:
 
         None if these are not known. One that waits begins now.
         """
+        if not self._runs:
+            return None
         group = gang.observed.group if gang is not None else None
         owner = group.owner if group is not None else ""
         if not owner and pod.owner is not None:
