@@ -129,7 +129,7 @@ class Cycle:
         gang, snapshot = self._state.gangs[key], self._placing.snapshot
         try:
             snapshot.stand_for(self._state.viewers.of(key, self._state.assessments[key], self._now, above=above))
-            if not queue.worth_a_try(candidate, snapshot):
+            if not queue.worth_a_try(candidate, gang, snapshot):
                 return
             if candidate.bucket is not None:
                 gang.wait.try_all_again()

@@ -61,6 +61,20 @@ def test_who_will_have_ended_by_then_uses_reserved_places():
     assert is_whole(harness, "g", 3)
 
 
+@pytest.mark.parametrize(("limit_s", "waits_first"), [(None, True), (150, False)])
+def test_who_ends_in_time_is_not_held_up_by_one_like_it_ahead_of_it_that_does_not(limit_s, waits_first):
+    """The one ahead was refused like the other: before anything was reserved, or when it would have ended in time."""
+    harness = cluster(*FULL, preempts=False)
+    alike = (*gang("long", 1, pods_with={"deadline_s": limit_s}), *gang("short", 1, pods_with={"deadline_s": 60}))
+    starve(harness, *gang("g", 3), *(alike if waits_first else ()))
+    harness.wait(100, *(() if waits_first else alike))
+    finish(harness, "default/p0")
+    harness.wait(5)
+    assert start(harness, "g") == 300
+    assert not is_whole(harness, "long", 1)
+    assert is_whole(harness, "short", 1)
+
+
 def test_who_is_kept_off_is_told_by_when_it_must_end():
     harness = cluster(*FULL)
     starve(harness, *gang("g", 3))

@@ -31,12 +31,18 @@ BOUND, ASSUMED, HELD, NOMINATED, RESERVED = Kind
 class Viewer(Struct, frozen=True):
     """Who asks for room: on that it depends which claims count.
 
-    `hidden` are the groups with reserved claims that do not count: its own, those of groups behind it in the order, and
-    those that need their places only later than it has ended.
+    `hidden` are groups for which others are preempted and whose reserved claims do not count: its own, and those behind
+    it in the order. `later` are groups whose places are reserved for later and do count: those ahead of it that need
+    them before it has ended. So two who ask are equal if neither is concerned by a reservation that has come or gone.
     """
 
     priority: int
     hidden: frozenset[GroupKey] = frozenset()
+    later: frozenset[GroupKey] = frozenset()
+
+    def sees(self, holder: GroupKey, start: float | None) -> bool:
+        """Whether what is reserved for this group counts; with a `start` it is for later."""
+        return holder not in self.hidden if start is None else holder in self.later
 
 
 class Claim(Struct, frozen=True, gc=False):
@@ -57,12 +63,7 @@ class Claim(Struct, frozen=True, gc=False):
         return self.kind is not NOMINATED and self.kind is not RESERVED
 
     def counts_for(self, viewer: Viewer) -> bool:
-        """Whether it takes capacity from this one's pods.
-
-        One that is nominated does so from no higher priority, one that is reserved from all that do not hide it.
-        """
-        if self.kind is RESERVED:
-            return self.holder not in viewer.hidden
+        """Whether it takes capacity from this one's pods: one that is nominated does so from no higher priority."""
         return self.counts or self.pod.priority >= viewer.priority
 
 

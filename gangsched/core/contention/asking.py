@@ -156,7 +156,7 @@ class Asking:
         """The pods, by UID, that leave places which are not this one's; `later`: only those that nobody evicts."""
         claims, promised = self._cluster.ledger.claims, set[str]()
         for key, reserved in self._cluster.ledger.reserved.items():
-            if key not in viewer.hidden and not (later and reserved.start is None):
+            if viewer.sees(key, reserved.start) and not (later and reserved.start is None):
                 nodes = {claim.node for claim in reserved.claims.values()}
                 promised |= {uid for uid in reserved.leaving if uid in claims and claims[uid].node in nodes}
         return promised

@@ -55,19 +55,21 @@ class Viewers:
         own = gang.operations.plan
         hidden = frozenset(each for each in yields if self._is_older(each, own)) | (reserved.keys() & {key})
         later = {each: found.start for each, found in reserved.items() if found.start is not None}
-        if later.keys() - hidden:
+        seen = later.keys() - hidden
+        if seen:
             end = self._end(gang, assessment, now)
-            hidden |= {each for each, start in later.items() if end <= start < NEVER}
-        return Viewer(priority, hidden)
+            seen -= {each for each, start in later.items() if end <= start < NEVER}
+        return Viewer(priority, hidden.difference(later), frozenset(seen))
 
     def reserved_until(self, viewer: Viewer) -> tuple[Viewer, float]:
         """The same without regard to what is reserved for later, and the first time at which any of that is needed.
 
         It is infinity if nobody knows the time, or nothing is reserved so that counts for this one.
         """
-        starts = {key: each.start for key, each in self._ledger.reserved.items() if key not in viewer.hidden}
-        later = {key: start for key, start in starts.items() if start is not None}
-        return Viewer(viewer.priority, viewer.hidden | later.keys()), min(later.values(), default=NEVER)
+        reserved = self._ledger.reserved
+        starts = (reserved[key].start for key in viewer.later if key in reserved)
+        earliest = min((start for start in starts if start is not None), default=NEVER)
+        return Viewer(viewer.priority, viewer.hidden), earliest
 
     def _end(self, gang: Gang, assessment: Assessment, now: float) -> float:
         """When all will have ended that the group wants to be bound now."""

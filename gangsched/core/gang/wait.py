@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 from msgspec import Struct, field
 
@@ -51,6 +51,14 @@ class Wait(Struct):
     def forget_members(self) -> None:
         """The refusals of single members no longer hold."""
         self.refused_members.clear()
+
+    def see(self, asked: tuple[Hashable, ...], viewer: Hashable) -> None:
+        """Of what is reserved for others, something else counts for the gang than when it was refused what it asked."""
+        if self.refusal is not None and self.refusal.asked == asked:
+            self.refusal = self.refusal.seen_by(viewer)
+        for uid, refusal in self.refused_members.items():
+            if refusal.asked == asked:
+                self.refused_members[uid] = refusal.seen_by(viewer)
 
     def forget_refusal(self) -> None:
         """The quorum fits, or the gang has changed so that its refusal no longer holds."""

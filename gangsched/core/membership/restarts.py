@@ -40,8 +40,8 @@ MOST_S = 300.0
 first hold."""
 
 
-_ANYBODY = Viewer(1 << 31)
-"""Sees everything that is reserved, and no pod that another scheduler has nominated."""
+_HIGHEST = 1 << 31
+"""A priority before which no room is kept for pods that another scheduler has nominated."""
 
 
 class Held(Struct):
@@ -141,9 +141,9 @@ class Restarts:
             self._contained(key, partial(self._review, key, now), contain)
 
     def _snapshot(self) -> Snapshot:
-        """The cluster, of which nothing is kept that is reserved for groups for which others are preempted."""
+        """The cluster, of which nothing is kept that is reserved for groups."""
         snapshot = Snapshot(self._cluster)
-        snapshot.stand_for(_ANYBODY)
+        snapshot.stand_for(Viewer(_HIGHEST, later=frozenset(self._cluster.ledger.reserved)))
         return snapshot
 
     def next_end(self) -> float:

@@ -65,7 +65,8 @@ class Guests:
             if row is not None:
                 self._nominated[uid] = self._taken(wanted[uid].pod, [row], self._bounded(wanted[uid].pod))
                 self._change(self._nominated[uid], 1, self._plans)
-        holders = ledger.reserved.keys() - viewer.hidden if viewer is not None and ledger.reserved else set()
+        reserved = ledger.reserved.items() if viewer is not None else ()
+        holders = {key for key, each in reserved if viewer is not None and viewer.sees(key, each.start)}
         if holders or self._withheld:
             # A set holds the hashes of its members, a mapping's keys do not.
             gone = frozenset(gone)

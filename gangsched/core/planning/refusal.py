@@ -7,6 +7,7 @@ from collections.abc import Hashable, Mapping
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from gangsched.core.cluster.labels import Domain
 from gangsched.core.constraints import registry
@@ -50,8 +51,8 @@ class Refusal(Struct, frozen=True, kw_only=True):
     `never`: it would not fit even if the nodes were empty. It was examined `within` these domains: where all members
     must be in one, that of the members already placed, else the one with most room, whose value is None if no node has
     the label. `missing` counts, by class, the members that would complete the quorum and fit nowhere; `demand` is what
-    new nodes must offer so that they fit, empty if no new node can help. Quorums with an equal `asked` are refused for
-    the same reason. `exhausted`: the search was cut short, so there may be places that it did not find.
+    new nodes must offer so that they fit, empty if no new node can help. Quorums with an equal `asked`, which ends with
+    who asks, are refused for the same reason. `exhausted`: the search was cut short, so it may have missed places.
     `waits_for_pods`: no new node helps until the pods that the members' affinity requires exist. `oversized` lists the
     resources of which one member of the class `failing` requests more than any node that accepts it offers, with both
     amounts. `paused`: it would fit on nodes that are closed to it for now, for this reason; empty if it fits nowhere.
@@ -61,7 +62,7 @@ class Refusal(Struct, frozen=True, kw_only=True):
     for places that are reserved for others from this time on (epoch seconds, infinity if nobody knows); else 0.0.
     """
 
-    asked: Hashable
+    asked: tuple[Hashable, ...]
     wanted: int
     fits: int
     nodes: int
@@ -82,6 +83,10 @@ class Refusal(Struct, frozen=True, kw_only=True):
     by_parts: bool = False
     fitting: Mapping[str, int] = field(default_factory=dict)
     reserved_until: float = 0.0
+
+    def seen_by(self, viewer: Hashable) -> Refusal:
+        """The same for one that sees this by now, and would be refused too."""
+        return replace(self, asked=(*self.asked[:-1], viewer))
 
     @property
     def reason(self) -> Reason:

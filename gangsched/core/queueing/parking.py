@@ -39,6 +39,8 @@ MOST_CLASSES = 64
 """A gang whose refused quorum has more different classes than this is tried whenever anything is freed."""
 RENEWED = 32
 """At most this many buckets are tried though too little was freed, to keep what their messages say right."""
+_MOVED = 1_200
+"""Cost, in units of the budget, of moving a gang to another bucket."""
 _LACKED = np.dtype([("lack", "i8"), ("before", "i8"), ("since", "i8"), ("shut", "?"), ("forced", "?")], align=True)
 """A class that a bucket lacks: `lack` members (0 without a bucket). `before`: how many fit on rows that are no longer
 fresh; `since`: the relief after which fresh rows count; the bucket may not (`shut`) or must (`forced`) be tried."""
@@ -50,13 +52,17 @@ class Bucket(Struct):
     `several`: too many classes; one that requests nothing stands for all. `never`: those told that they never fit.
     """
 
-    asked: Hashable
+    asked: tuple[Hashable, ...]
     lacks: list[int]
     members: list[MemberClass]
     within_domain: bool
     several: bool
     never: set[GroupKey] = field(default_factory=set)
     waiting: list[Entry] = field(default_factory=list)
+
+    def is_of(self, viewer: Hashable) -> bool:
+        """Whether all in it were refused as ones that see this; true if it has one gang alone."""
+        return self.asked[-1] == viewer or self.waiting[0] == self.waiting[-1]
 
 
 class Parked:
@@ -195,8 +201,22 @@ class Parked:
         buckets = {id(bucket): bucket for at in found if (bucket := self._owner[at]) is not None}
         return list(buckets.values())
 
+    def see(self, gang: Gang, rank: Rank, bucket: Bucket, snapshot: Snapshot) -> None:
+        """Move the gang out of a bucket that has no room left for it, as it sees something else by now."""
+        asked = (*bucket.asked[:-1], snapshot.viewer)
+        is_new = asked not in self.buckets
+        gang.wait.see(bucket.asked, snapshot.viewer)
+        self.file(gang, rank, snapshot.cluster.capacity)
+        if is_new:
+            self.settle(self.buckets[asked])
+        snapshot.budget.charge(_MOVED)
+
+    def shut(self, bucket: Bucket) -> None:
+        """Close the bucket until something is freed again, as much as it lacks counting what is there already."""
+        self._lacked["shut"][bucket.lacks] = True
+
     def promising(self, bucket: Bucket, snapshot: Snapshot) -> bool:
-        """Whether room is left that could help the bucket. If not, it is shut until something is freed again."""
+        """Whether room is left that could help the bucket."""
         lacks = np.array(bucket.lacks, dtype=np.int64)
         lacked = self._lacked[lacks]
         if lacked["forced"].any():
@@ -207,8 +227,6 @@ class Parked:
             # Members that depend on other pods may fit once other members are placed.
             pairs = product(bucket.members, self._fresh)
             enough[:] = any(member.shape.depends_on_pods or snapshot.fits(member, row) for member, row in pairs)
-        if not enough.any():
-            self._lacked["shut"][lacks] = True
         return bool(enough.any())
 
     def _clear(self, free: IntArray) -> None:
@@ -249,7 +267,7 @@ class Parked:
 
     # Internals
 
-    def _bucket(self, asked: Hashable, refusal: Refusal, capacity: Capacity, since: int) -> Bucket:
+    def _bucket(self, asked: tuple[Hashable, ...], refusal: Refusal, capacity: Capacity, since: int) -> Bucket:
         bucket = self.buckets.get(asked)
         if bucket is None:
             members = list(refusal.classes)

@@ -207,13 +207,22 @@ class Queue:
         """Try to place members above the minimum of this gang after everything else."""
         self._round.add(Candidate((True, candidate.rank[1]), candidate.key))
 
-    def worth_a_try(self, candidate: Candidate, snapshot: Snapshot) -> bool:
-        """Whether the gang is active, this snapshot has room left for it, or it may not be true that it never fits."""
+    def worth_a_try(self, candidate: Candidate, gang: Gang, snapshot: Snapshot) -> bool:
+        """Whether the gang is active, this snapshot has room left for it, or it may not be true that it never fits.
+
+        If not, it is passed; and so are those behind it in its bucket if what is reserved counts for them as for it.
+        """
         bucket = candidate.bucket
         if bucket is None or candidate.key in bucket.never or self._refused.promising(bucket, snapshot):
             return True
-        self._open.pop(bucket.asked, None)
-        self._round.advance(candidate, None)
+        alone = not bucket.is_of(snapshot.viewer)
+        following = candidate.next() if alone else None
+        if following is None:
+            self._refused.shut(bucket)
+            self._open.pop(bucket.asked, None)
+        if alone:
+            self._refused.see(gang, candidate.rank, bucket, snapshot)
+        self._round.advance(candidate, following)
         return False
 
     def tried(self, candidate: Candidate, gang: Gang) -> None:
