@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Raw
 
-from gangsched.api.times import parse_time
+from gangsched.api.times import parse_if_set
 from gangsched.core.objects.declaration import NATIVE, Declaration
 from gangsched.core.objects.duration import parse_duration
 from gangsched.core.objects.pod import Lifetime, Owner, Pod, PodPhase
@@ -40,6 +40,7 @@ EXPECTED_RUNTIME = "gangsched.io/expected-runtime"
 """The annotation of a pod with how long it will run once it is bound, as a duration."""
 _LONGEST_REASON = 100
 """Maximum number of characters of a container's reason that are kept."""
+_moment = lru_cache(maxsize=_KEPT)(parse_if_set)
 _POD = msgspec.json.Decoder(wire.Pod)
 _POD_CORE = msgspec.json.Decoder(wire.PodCore)
 
@@ -123,7 +124,7 @@ def pod_value(pod: wire.Pod, dialects: Dialects = DEFAULT, workloads: Workloads 
         soft=preferences.soft(spec, meta),
         workload=_workload(meta, owner, declaration, workloads) if owner is not None or workloads.by_label else None,
         failure=failure(status) if status.phase == "Failed" else None,
-        gone_by=_moment(meta.deletion_timestamp) if meta.deletion_timestamp else 0.0,
+        gone_by=_moment(meta.deletion_timestamp),
         lifetime=_lifetime(spec, status, meta.annotations or _NOTHING, ready=conditions.ready),
     )
 
@@ -133,7 +134,7 @@ def _lifetime(spec: wire.PodSpec, status: wire.PodStatus, annotations: Mapping[s
     return _shared_lifetime(
         Lifetime(
             preempts=spec.preemption_policy != "Never",
-            start=_moment(status.start_time) if status.start_time else 0.0,
+            start=_moment(status.start_time),
             ready=ready,
             grace_s=_GRACE_S if grace_s is None else grace_s,
             deadline_s=spec.active_deadline_seconds,
@@ -230,17 +231,9 @@ def _read_conditions(conditions: Iterable[wire.Condition]) -> _Conditions:
         if condition.type == "PodScheduled" and condition.status == "False":
             reason, message = condition.reason or "", condition.message or ""
         elif condition.type == "PodScheduled":
-            bound_at = _moment(condition.last_transition_time or "")
+            bound_at = _moment(condition.last_transition_time)
         elif condition.type == "PodResizePending":
             infeasible = condition.reason == "Infeasible"
         elif condition.type == "Ready":
             ready = condition.status == "True"
     return _Conditions(reason, message, infeasible, bound_at, ready)
-
-
-@lru_cache(maxsize=_KEPT)
-def _moment(text: str) -> float:
-    try:
-        return parse_time(text)
-    except ValueError:
-        return 0.0
