@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.device_index import Devices
-from gangsched.core.cluster.device_names import made_key
+from gangsched.core.cluster.device_users import made_key
 from gangsched.core.constraints.allocation import MOST_STEPS, allocate
 from gangsched.core.constraints.candidates import Errand
 from gangsched.core.constraints.constraint import Member, Plan

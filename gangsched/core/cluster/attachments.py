@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 
+from gangsched.core.objects.indexes import count, enter
 from gangsched.core.objects.shape import Attachment
 from gangsched.core.objects.volumes import StorageKey, StorageKind, StorageObject, Volume, VolumeAttachment
 
@@ -47,13 +48,7 @@ class Attachments:
             return {each.node for each in several}
         if not isinstance(found, VolumeAttachment):
             return set()
-        listed = self._by_volume.setdefault(found.volume, {})
-        if sign > 0:
-            listed[found] = None
-        else:
-            del listed[found]
-        if not listed:
-            del self._by_volume[found.volume]
+        enter(self._by_volume, found.volume, found, sign)
         self._count(found, self._known[StorageKind.VOLUME].get(("", found.volume)), sign)
         return {found.node}
 
@@ -62,8 +57,6 @@ class Attachments:
             return
         attachment = (by.driver, volume.attachment[1])
         there = self._by_node.setdefault(by.node, Counter())
-        there[attachment] += sign
-        if not there[attachment]:
-            del there[attachment]
+        count(there, attachment, sign)
         if not there:
             del self._by_node[by.node]

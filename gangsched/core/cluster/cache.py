@@ -16,8 +16,7 @@ from gangsched.core.cluster import unbound
 from gangsched.core.cluster.attachments import Attachments
 from gangsched.core.cluster.budgets import Budgets
 from gangsched.core.cluster.capacity import Capacity, Relief
-from gangsched.core.cluster.claim_checks import claim_contradictions
-from gangsched.core.cluster.claims import ASSUMED, BOUND, HELD, NOMINATED, Claim, Claims
+from gangsched.core.cluster.claims import ASSUMED, BOUND, HELD, NOMINATED, Claim, Claims, claim_contradictions
 from gangsched.core.cluster.device_index import Devices
 from gangsched.core.cluster.flights import Flights
 from gangsched.core.cluster.labels import NodeLabels

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 
-from gangsched.core.cluster.device_names import made_key, named
-from gangsched.core.cluster.device_users import DeviceUsers
+from gangsched.core.cluster.device_users import DeviceUsers, made_key, named
 from gangsched.core.constraints.device_shares import Shares, add_share
 from gangsched.core.objects.devices import (
     CLASS_PREFIX,
@@ -26,6 +25,7 @@ from gangsched.core.objects.devices import (
     ResourceClaim,
     UnreadyClaim,
 )
+from gangsched.core.objects.indexes import count
 from gangsched.core.objects.offered_devices import DeviceKey, DeviceTaintRule, ObjectKey, ResourceSlice, tainted
 from gangsched.core.objects.pod import DeviceUse, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
@@ -102,9 +102,7 @@ class Devices:
                 for each in devices:
                     self.taken += sign * (not each.admin)
                     if each.exclusive:
-                        self.in_use[each.device] += sign
-                        if not self.in_use[each.device]:
-                            del self.in_use[each.device]
+                        count(self.in_use, each.device, sign)
                     elif not each.admin:
                         add_share(self.shares, each, sign)
             case ResourceSlice(driver=driver, pool=pool, name=name):

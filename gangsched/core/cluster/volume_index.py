@@ -7,10 +7,10 @@ placement; the rules are in `unbound`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from gangsched.core.cluster import unbound
+from gangsched.core.objects.indexes import count, enter
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, Taken
 from gangsched.core.objects.shape import Attachment
@@ -28,9 +28,6 @@ from gangsched.core.objects.volumes import (
     Wanted,
     keys_of,
 )
-
-Key = TypeVar("Key", bound=Hashable)
-What = TypeVar("What", bound=Hashable)
 
 _NO_USERS: Mapping[str, None] = {}
 
@@ -82,18 +79,16 @@ class Volumes:
         """Add the object to the derived indexes (1), or remove it (-1). Returns the claims that are affected."""
         match found:
             case VolumeClaim(volume=volume):
-                if volume and sign > 0:
-                    self._claims_of.setdefault(volume, {})[found.key] = None
-                elif volume:
-                    _forget(self._claims_of, volume, found.key)
+                if volume:
+                    enter(self._claims_of, volume, found.key, sign)
                 else:
-                    _list(self._waiting, found.storage_class, found.key, sign)
+                    enter(self._waiting, found.storage_class, found.key, sign)
                 if found.ours and not volume:
                     self._mark(SelectNode(*found.key, found.uid, found.selected), sign)
                 return (found.key,)
             case Volume(name, attachment=attachment):
                 if attachment is not None:
-                    _count(self._attached_as, attachment, sign)
+                    count(self._attached_as, attachment, sign)
                 return (*self._claims_of.get(name, ()), *self._offer(found, sign))
             case StorageClass(name):
                 claims = self._objects[StorageKind.CLAIM].values()
@@ -102,7 +97,7 @@ class Volumes:
                 )
             case CsiNode(name, limits, drivers):
                 for driver, _ in limits:
-                    _count(self.limited, driver, sign)
+                    count(self.limited, driver, sign)
                 if sign > 0:
                     self.limits[name], self.installed[name] = dict(limits), drivers
                 else:
@@ -116,9 +111,9 @@ class Volumes:
         if not volume.available or volume.in_tree:
             return ()  # a pod that uses a volume of such a kind is refused
         if volume.claimed_by is None:
-            _list(self._available, volume.storage_class, volume.name, sign)
+            enter(self._available, volume.storage_class, volume.name, sign)
         else:
-            _list(self._meant_for, volume.claimed_by[:2], volume.name, sign)
+            enter(self._meant_for, volume.claimed_by[:2], volume.name, sign)
         if volume.ours:
             # The volume controller unbinds a volume whose claim was bound to another one, but leaves the mark.
             self._mark(ClaimVolume(volume.name, *(volume.claimed_by or ("", "", ""))), sign)
@@ -139,12 +134,10 @@ class Volumes:
         after = keys_of(new) if new is not None and not new.terminal else []
         if before == after:
             return
-        for key in before:
-            if old is not None:
-                _forget(self._users, key, old.uid)
-        for key in after:
-            if new is not None:
-                self._users.setdefault(key, {})[new.uid] = None
+        for pod, keys, sign in ((old, before, -1), (new, after, 1)):
+            if pod is not None:
+                for key in keys:
+                    enter(self._users, key, pod.uid, sign)
         for key in (*before, *after):
             self._contest(key)
 
@@ -268,22 +261,3 @@ class Volumes:
             fresh.pod_changes(None, pod)
         kept, found_again = vars(self), vars(fresh)
         return [f"volumes: {name[1:]} is not what the objects say" for name in kept if kept[name] != found_again[name]]
-
-
-def _count(counts: Counter[What], what: What, sign: int) -> None:
-    counts[what] += sign
-    if not counts[what]:
-        del counts[what]
-
-
-def _list(index: dict[Key, dict[What, None]], key: Key, what: What, sign: int) -> None:
-    if sign > 0:
-        index.setdefault(key, {})[what] = None
-    else:
-        _forget(index, key, what)
-
-
-def _forget(index: dict[Key, dict[What, None]], key: Key, what: What) -> None:
-    index[key].pop(what, None)
-    if not index[key]:
-        del index[key]

@@ -14,6 +14,7 @@ from gangsched.core.constraints.device_shares import Shares, add_share
 from gangsched.core.constraints.device_store import DeviceStore
 from gangsched.core.constraints.pending import Pending
 from gangsched.core.objects.devices import Allocation
+from gangsched.core.objects.indexes import count
 from gangsched.core.objects.offered_devices import CounterKey, DeviceKey
 from gangsched.core.objects.prebindings import UseDevices
 
@@ -65,9 +66,7 @@ class DeviceUsage:
         for each in allocation.devices:
             self.size += sign * (not each.admin)
             if each.exclusive:
-                self._held[each.device] += sign
-                if not self._held[each.device]:
-                    del self._held[each.device]
+                count(self._held, each.device, sign)
             elif not each.admin:
                 add_share(self._shares, each, sign)
         self._drawn.clear()

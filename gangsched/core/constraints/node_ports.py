@@ -9,10 +9,10 @@ from collections.abc import Hashable, Iterable, Iterator
 
 import numpy as np
 
-from gangsched.core.constraints.column import uncount
 from gangsched.core.constraints.constraint import Constraint, Leavers, Member, Plan, Words, World
 from gangsched.core.constraints.naming import port as named
 from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.indexes import uncount
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import HostPort

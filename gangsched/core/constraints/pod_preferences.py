@@ -14,11 +14,11 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
-from gangsched.core.constraints.column import uncount
 from gangsched.core.constraints.constraint import Constraint, Leavers, Member, Plan, World
 from gangsched.core.constraints.matching import Matchable, TermIndex, term_matches
 from gangsched.core.constraints.tally import PlannedTallies, of_term
 from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.indexes import uncount
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import PodTerm, Shape
 from gangsched.core.objects.soft import Soft

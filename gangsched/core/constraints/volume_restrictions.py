@@ -13,10 +13,10 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 from msgspec import Struct
 
-from gangsched.core.constraints.column import uncount
 from gangsched.core.constraints.constraint import Constraint, Happening, Leavers, Member, Plan, Words, World
 from gangsched.core.constraints.naming import disk as named
 from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.indexes import count, uncount
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import Disk
@@ -173,7 +173,7 @@ class _UsesPlan(Plan):
         if seen is None:
             return None
         for key in seen.claims:
-            self._count_user(key, int(counts.sum()))
+            count(self._users, key, int(counts.sum()))
         return np.arange(len(self._world.stock.names))
 
     def recount(self, leavers: Leavers, sign: int) -> IntArray | None:
@@ -184,24 +184,17 @@ class _UsesPlan(Plan):
         for pod, _ in leavers.pods if self._world.volumes.contested else ():
             for key in ((pod.namespace, name) for name in pod.volume_claims):
                 if key in self._world.volumes.contested:
-                    self._count_user(key, sign)
+                    count(self._users, key, sign)
                     everywhere = True
         return np.arange(len(self._world.stock.names)) if everywhere else None
 
     def _count_disks(self, disks: Iterable[Disk], numbers: Iterable[tuple[int, int]]) -> None:
         """Count the disks of so many pods on each row."""
         uses = list(_uses(disks))
-        for row, count in numbers if uses else ():
+        for row, number in numbers if uses else ():
             on = self._changed.setdefault(row, Counter(self._before.get(row, ())))
             for use in uses:
-                on[use] += count
-                if not on[use]:
-                    del on[use]
-
-    def _count_user(self, key: StorageKey, number: int) -> None:
-        self._users[key] = self._users.get(key, 0) + number
-        if not self._users[key]:
-            del self._users[key]
+                count(on, use, number)
 
 
 def _named(disks: Iterable[Disk]) -> bool:
