@@ -214,16 +214,16 @@ class Plan:
         return False
 
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:  # noqa: ARG002 - for subclasses
-        """Place `counts` members on these rows, each of which occurs once.
+        """Place `counts` members on these rows, each of which occurs once; or take back so many where all are negative.
 
         Returns the rows for which `mask` may change and those other than `rows` for which `room` may. If only `score`
         may change, returns an empty array.
         """
         return None
 
-    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:  # noqa: ARG002 - for subclasses
+    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
         """Take back `counts` members that were placed here. Returns the same as `take`."""
-        return None
+        return self.take(member, rows, -counts)
 
     def recount(self, leavers: Leavers, sign: int) -> IntArray | None:  # noqa: ARG002 - for subclasses
         """Answer all questions from now on as if the cluster had never counted these pods (-1), or revert that (1).

@@ -88,7 +88,7 @@ class ResourcesPlan(Plan):
         return np.maximum(most, 0, out=most)
 
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> None:
-        """Subtract the members' requests from what is free.
+        """Subtract the members' requests from what is free, or add them where negative.
 
         Raises:
             ValueError: no node has ever had one of the resources.
@@ -97,10 +97,6 @@ class ResourcesPlan(Plan):
         if vector is None:
             raise ValueError(f"no node has ever had all of {member.shape.requests}")
         self.free[rows[:, None], vector.columns] -= counts[:, None] * vector.amounts
-
-    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> None:
-        """Add the members' requests to what is free."""
-        self.take(member, rows, -counts)
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """For each resource, the rows where too little is left."""

@@ -207,17 +207,13 @@ class _LimitsPlan(Plan):
         return room
 
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> None:
-        """Attach the members' volumes on these rows."""
+        """Attach the members' volumes on these rows, or detach them where negative."""
         own, shared = self._of(member)
         for driver, each in own.items():
             self._left_of(driver)[rows] -= each * counts
         for attachment in shared:
             for row, number in zip(rows.tolist(), counts.tolist(), strict=True):
                 self._count(self._members, row, attachment, number)
-
-    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> None:
-        """Detach the members' volumes from these rows."""
-        self.take(member, rows, -counts)
 
     def settle(self, leavers: Leavers) -> None:
         """The cluster counts the pods' volumes no more."""

@@ -149,10 +149,6 @@ class PodPreferencesPlan(Plan):
                     there[row] = there.get(row, 0) + count
         return _NOWHERE if changed else None
 
-    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        """Revert `take`."""
-        return self.take(member, rows, -counts)
-
     def settle(self, leavers: Leavers) -> None:
         """The cluster counts the pods and their terms no more."""
         self._tallies.settle(leavers.pods)

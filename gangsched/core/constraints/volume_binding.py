@@ -207,23 +207,17 @@ class VolumePlan(Plan):
         return self._pool.room(seen.wants, rows)
 
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        """Take the best volumes for each member. Returns the rows whose volumes may change."""
+        """Take the best volumes for each member, or give back those that the last members of the class took.
+
+        Returns the rows whose volumes may change.
+        """
         seen = member.sight(BoundTo)
         if seen is None or not seen.wants:
             return None
         chosen: set[str] = set()
         for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
             chosen |= self._pool.take(seen.wants, row, count)
-        return self._pool.rows_of(seen.wants, chosen, rows)
-
-    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        """Give back the volumes that the last members of the class took."""
-        seen = member.sight(BoundTo)
-        if seen is None or not seen.wants:
-            return None
-        chosen: set[str] = set()
-        for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
-            for _ in range(count):
+            for _ in range(-count):
                 chosen.update(self._pool.give_back(seen.wants, row))
         return self._pool.rows_of(seen.wants, chosen, rows)
 

@@ -123,12 +123,14 @@ class _UsesPlan(Plan):
         return np.where(self._taken(disks, rows), 0, most)
 
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        """Count the members as users of their claims, and of their disks on these rows."""
-        return self._count(member, rows, counts)
-
-    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        """Stop counting the members as users."""
-        return self._count(member, rows, -counts)
+        """Count the members as users of their claims, and of their disks on these rows, or uncount them."""
+        self._count_disks(member.shape.disks, zip(rows.tolist(), counts.tolist(), strict=True))
+        seen = member.sight(Contested)
+        if seen is None:
+            return None
+        for key in seen.claims:
+            count(self._users, key, int(counts.sum()))
+        return np.arange(len(self._world.stock.names))
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """The claim that is in use, or each disk with the rows where it is in use."""
@@ -166,15 +168,6 @@ class _UsesPlan(Plan):
 
     def _on(self, row: int) -> Mapping[_Use, int]:
         return self._changed[row] if row in self._changed else self._before.get(row, _NONE)
-
-    def _count(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        self._count_disks(member.shape.disks, zip(rows.tolist(), counts.tolist(), strict=True))
-        seen = member.sight(Contested)
-        if seen is None:
-            return None
-        for key in seen.claims:
-            count(self._users, key, int(counts.sum()))
-        return np.arange(len(self._world.stock.names))
 
     def recount(self, leavers: Leavers, sign: int) -> IntArray | None:
         """Count these pods of the cluster again (1), or no longer (-1)."""
