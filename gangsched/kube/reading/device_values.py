@@ -137,7 +137,7 @@ def _full(name: str, driver: str) -> str:
     return name if "/" in name else f"{driver}/{name}"
 
 
-def _taint(taint: device_wire.DeviceTaint) -> DeviceTaint:
+def _taint(taint: wire.Taint) -> DeviceTaint:
     return DeviceTaint(taint.key, taint.value or "", taint.effect)
 
 

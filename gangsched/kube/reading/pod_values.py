@@ -55,7 +55,7 @@ def decode_pod(raw: Raw | bytes) -> wire.Pod:
         return _POD.decode(raw)
     except msgspec.ValidationError as error:
         core = _POD_CORE.decode(raw)
-        spec, status = core.spec or wire.PodCoreSpec(), core.status or wire.PodCoreStatus()
+        spec, status = core.spec or wire.PodCoreSpec(), core.status or wire.Phased()
         return wire.UnreadablePod(
             metadata=core.metadata,
             spec=wire.PodSpec(node_name=spec.node_name, scheduler_name=spec.scheduler_name, priority=spec.priority),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from gangsched.core.objects.shape import NodeTerm, PodTerm
+from gangsched.core.objects.shape import NodeTerm
 from gangsched.core.objects.soft import Images, Soft
 from gangsched.kube import wire
 from gangsched.kube.terms.node_terms import node_term
@@ -36,18 +36,16 @@ def soft(spec: wire.PodSpec, meta: wire.Meta) -> Soft | None:
         images += [volume.image.reference for volume in spec.volumes if volume.image is not None]
     if spec.affinity is None and not spec.topology_spread_constraints:
         return _of_images(tuple(images), len(images))
-    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
-    pod_terms: tuple[tuple[int, PodTerm], ...] = ()
-    if spec.affinity is not None:
-        near = preferred_terms(spec.affinity.pod_affinity, meta)[:MOST_TERMS]
-        far = preferred_terms(spec.affinity.pod_anti_affinity, meta)[:MOST_TERMS]
-        pod_terms = (*near, *((-weight, term) for weight, term in far))
+    affinity = spec.affinity or wire.Affinity()
+    near = preferred_terms(affinity.pod_affinity, meta)[:MOST_TERMS]
+    far = preferred_terms(affinity.pod_anti_affinity, meta)[:MOST_TERMS]
+    nodes = affinity.node_affinity.preferred if affinity.node_affinity is not None else None
     constraints = spec.topology_spread_constraints
     value = Soft(
-        node_terms=tuple(_terms(affinity.preferred)) if affinity is not None and affinity.preferred else (),
+        node_terms=tuple(_terms(nodes or ())),
         images=_complete(images),
         containers=len(images),
-        pod_terms=pod_terms,
+        pod_terms=(*near, *((-weight, term) for weight, term in far)),
         spread=spread(constraints, meta, PREFERRED)[:MOST_TERMS] if constraints else (),
     )
     return _shared(value) if value.node_terms or value.images or value.pod_terms or value.spread else None
