@@ -12,22 +12,23 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from msgspec.structs import replace
 
-from gangsched.core.cluster import unbound
-from gangsched.core.cluster.attachments import Attachments
 from gangsched.core.cluster.budgets import Budgets
-from gangsched.core.cluster.capacity import Capacity, Relief
 from gangsched.core.cluster.claims import ASSUMED, BOUND, HELD, NOMINATED, Claim, Claims, claim_contradictions
-from gangsched.core.cluster.device_index import Devices
 from gangsched.core.cluster.flights import Flights
 from gangsched.core.cluster.labels import NodeLabels
 from gangsched.core.cluster.ledger import Ledger
 from gangsched.core.cluster.prebinding_progress import Prebindings
-from gangsched.core.cluster.volume_index import Volumes
+from gangsched.core.cluster.relief import Relief
 from gangsched.core.constraints import registry
 from gangsched.core.constraints.constraint import Constraint, Member, World
 from gangsched.core.constraints.node_constraint import NodeConstraint
 from gangsched.core.constraints.node_rows import Nodes
 from gangsched.core.constraints.tally import Tallies
+from gangsched.core.inventory import unbound
+from gangsched.core.inventory.attachments import Attachments
+from gangsched.core.inventory.capacity import Capacity
+from gangsched.core.inventory.device_index import Devices
+from gangsched.core.inventory.volume_index import Volumes
 from gangsched.core.objects.arrays import Mask
 from gangsched.core.objects.devices import DeviceKind, DeviceObject
 from gangsched.core.objects.node import Node

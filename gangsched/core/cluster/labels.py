@@ -18,8 +18,8 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from gangsched.core.cluster.capacity import Capacity
 from gangsched.core.constraints.node_rows import Nodes
+from gangsched.core.inventory.capacity import Capacity
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.declaration import Preference
 from gangsched.core.objects.indexes import drop_oldest

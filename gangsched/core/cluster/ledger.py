@@ -21,11 +21,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from gangsched.core.cluster.capacity import Capacity, Relief
 from gangsched.core.cluster.claims import ASSUMED, BOUND, HELD, NOMINATED, RESERVED, Claim, Claims, Reserved
 from gangsched.core.cluster.holdings import Holdings
+from gangsched.core.cluster.relief import Relief
 from gangsched.core.constraints.constraint import Constraint, Happening
 from gangsched.core.constraints.tally import Question, Tallies
+from gangsched.core.inventory.capacity import Capacity
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.indexes import drop
 from gangsched.core.objects.pod import Pod

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 
-from gangsched.core.cluster import unbound
-from gangsched.core.cluster.device_index import Devices
-from gangsched.core.cluster.volume_index import Volumes
+from gangsched.core.inventory import unbound
+from gangsched.core.inventory.device_index import Devices
+from gangsched.core.inventory.volume_index import Volumes
 from gangsched.core.objects.devices import NOBODY
 from gangsched.core.objects.prebindings import Prebinding, PrebindingState, Taken, UseDevices
 

@@ -13,11 +13,12 @@ from typing import ClassVar, Protocol, Self, TypeVar
 
 from msgspec import Struct
 
-from gangsched.core.constraints.claims_view import Stock, Storage
-from gangsched.core.constraints.device_store import DeviceStore
 from gangsched.core.constraints.matching import Matchable
 from gangsched.core.constraints.node_rows import Nodes
 from gangsched.core.constraints.tally import Tallies
+from gangsched.core.inventory.capacity import Capacity
+from gangsched.core.inventory.device_index import Devices
+from gangsched.core.inventory.volume_index import Volumes
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
@@ -35,11 +36,11 @@ class World(Struct, frozen=True):
     """
 
     nodes: Nodes
-    stock: Stock
+    stock: Capacity
     namespaces: Mapping[str, Mapping[str, str]]
-    volumes: Storage
+    volumes: Volumes
     tallies: Tallies
-    devices: DeviceStore
+    devices: Devices
     preferred: Tallies
     pending_prebindings: Mapping[Taken, Mapping[str, Prebinding]]
     attached: Callable[[str], Collection[Attachment]]

@@ -10,9 +10,8 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 
 from gangsched.core.constraints.device_offers import Pool
-from gangsched.core.constraints.device_shares import Shares, add_share
-from gangsched.core.constraints.device_store import DeviceStore
 from gangsched.core.constraints.pending import Pending
+from gangsched.core.inventory.device_index import Devices, Shares, add_share
 from gangsched.core.objects.devices import Allocation
 from gangsched.core.objects.indexes import count
 from gangsched.core.objects.offered_devices import CounterKey, DeviceKey
@@ -27,7 +26,7 @@ class DeviceUsage:
     because pods have left. `_drawn` caches what allocated devices draw from the counters of each pool.
     """
 
-    def __init__(self, devices: DeviceStore, pending: Pending) -> None:
+    def __init__(self, devices: Devices, pending: Pending) -> None:
         self._devices = devices
         self._pending = pending
         self._released: Counter[DeviceKey] = Counter()

@@ -4,8 +4,8 @@ A claim that waits for the pod's node (WaitForFirstConsumer) is bound to the sma
 on the node; otherwise one must be provisioned there. The volume for each member is planned here and bound before the
 member is (`prebindings`).
 
-Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/volumebinding at v1.37.2. `cluster/volume_index.py`
-and `cluster/unbound.py` determine which claims are ready and which volumes they may be bound to.
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/volumebinding at v1.37.2. `inventory/unbound.py` determines
+which claims are ready and which volumes they may be bound to.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from gangsched.core.constraints.naming import node_terms
 from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.constraints.node_constraint import AtBest, NodeConstraint
 from gangsched.core.constraints.volume_pool import VolumePool, Wants
+from gangsched.core.inventory import unbound
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, ShareVolume
@@ -112,7 +113,7 @@ class VolumeBinding(NodeConstraint):
         if unready is not None:
             return BoundTo(ready=False, claim=unready.claim)
         found = {each.node_affinity: each.name for each in volumes.volumes(pod) if each.node_affinity is not None}
-        wants = tuple(wanted for wanted, _ in volumes.wants(pod))
+        wants = tuple(wanted for wanted, _ in unbound.wants(volumes, pod))
         affinities = tuple(sorted(found, key=repr))
         names = tuple(found[terms] for terms in affinities)
         return BoundTo(affinities, wants, volumes=names) if affinities or wants else None
@@ -255,7 +256,7 @@ class VolumePlan(Plan):
         chosen = self._pool.taken(seen.wants, row)[self._handed[seen.wants, row]]
         self._handed[seen.wants, row] += 1
         asked: list[Prebinding] = []
-        for (wanted, claim), name in zip(self._world.volumes.wants(pod), chosen, strict=True):
+        for (wanted, claim), name in zip(unbound.wants(self._world.volumes, pod), chosen, strict=True):
             if name:
                 asked.append(ClaimVolume(name, claim.namespace, claim.name, claim.uid))
             elif self._pool.is_made_for(wanted, row):

@@ -20,6 +20,7 @@ from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.constraints.pending import Pending
 from gangsched.core.constraints.provisioning import Provisioning
 from gangsched.core.constraints.segments import MANY
+from gangsched.core.inventory import unbound
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.prebindings import ClaimVolume, SelectNode
 from gangsched.core.objects.shape import NodeTerm
@@ -139,7 +140,7 @@ class VolumePool:
         """The volumes that suffice for the claim, used or not."""
         found = self._choices.get(wanted)
         if found is None:
-            found = self._choices[wanted] = self._world.volumes.choices(wanted)
+            found = self._choices[wanted] = unbound.choices(self._world.volumes, wanted)
         return found
 
     def _room_made(self, wants: Wants, rows: IntArray) -> IntArray:

@@ -31,7 +31,7 @@ from gangsched.core.objects.volumes import (
 )
 
 if TYPE_CHECKING:
-    from gangsched.core.cluster.volume_index import Volumes
+    from gangsched.core.inventory.volume_index import Volumes
 
 
 def unready(volumes: Volumes, pod: Pod) -> Unready | None:

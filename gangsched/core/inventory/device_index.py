@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 
-from gangsched.core.cluster.device_users import DeviceUsers, made_key, named
-from gangsched.core.constraints.device_shares import Shares, add_share
+from gangsched.core.inventory.device_users import DeviceUsers, made_key, named
 from gangsched.core.objects.devices import (
     CLASS_PREFIX,
     MOST_RESERVED,
+    AllocatedDevice,
     Allocation,
     ClaimTrouble,
     Consumer,
@@ -33,6 +33,18 @@ from gangsched.core.objects.prebindings import PrebindingState, UseDevices
 
 Pool = tuple[str, str]
 """Driver and name of a pool."""
+Shares = dict[DeviceKey, Counter[str]]
+"""What is taken of the capacities of each device that is shared."""
+
+
+def add_share(shares: Shares, each: AllocatedDevice, sign: int) -> None:
+    """Add a share to those of its device (1), or remove it (-1). The name "" counts the shares themselves."""
+    there = shares.setdefault(each.device, Counter())
+    there[""] += sign
+    for name, amount in each.consumed:
+        there[name] += sign * amount
+    if not there[""]:
+        del shares[each.device]
 
 
 class Devices:

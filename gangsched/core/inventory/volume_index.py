@@ -7,17 +7,16 @@ placement; the rules are in `unbound`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from gangsched.core.cluster import unbound
+from gangsched.core.inventory import unbound
 from gangsched.core.objects.indexes import count, enter
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, Taken
+from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode
 from gangsched.core.objects.shape import Attachment
 from gangsched.core.objects.volumes import (
     CsiDriver,
     CsiNode,
-    StorageCapacity,
     StorageClass,
     StorageKey,
     StorageKind,
@@ -25,7 +24,6 @@ from gangsched.core.objects.volumes import (
     Unready,
     Volume,
     VolumeClaim,
-    Wanted,
     keys_of,
 )
 
@@ -196,24 +194,6 @@ class Volumes:
     def has_several_users(self, key: StorageKey) -> bool:
         """Whether several known pods use the claim."""
         return len(self._users.get(key, _NO_USERS)) > 1
-
-    def wants(self, pod: Pod) -> Sequence[tuple[Wanted, VolumeClaim]]:
-        """See `unbound.wants`."""
-        return unbound.wants(self, pod)
-
-    def choices(self, wanted: Wanted) -> Sequence[Volume]:
-        """See `unbound.choices`."""
-        return unbound.choices(self, wanted)
-
-    def capacities(self, storage_class: str) -> Sequence[StorageCapacity] | None:
-        """See `unbound.capacities`."""
-        return unbound.capacities(self, storage_class)
-
-    def promises(
-        self, storage_class: str, pending_prebindings: Mapping[Taken, Mapping[str, Prebinding]]
-    ) -> Sequence[tuple[str, int]]:
-        """See `unbound.promises`."""
-        return unbound.promises(self, storage_class, pending_prebindings)
 
     def attachment(self, key: StorageKey) -> Attachment | None:
         """What the claim counts as on a node. Without a volume, it counts as an attachment by its class's driver."""
