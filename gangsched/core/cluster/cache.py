@@ -156,7 +156,7 @@ class Cluster:
         if pod.volume_claims or pod.own_volume_claims or (old and (old.volume_claims or old.own_volume_claims)):
             self.volumes.pod_changes(old, pod)
         if pod.device_claims or pod.extended or (old and old.uses_devices):
-            self.devices.pod_changes(old, pod)
+            self.devices.users.pod_changes(old, pod)
         claim = self.ledger.claims.get(pod.uid)
         if pod.terminal or (claim is not None and claim.kind is BOUND and not pod.node):
             self.ledger.release(pod.uid)
@@ -181,7 +181,7 @@ class Cluster:
         if pod is not None and pod.uses_claims:
             self.volumes.pod_changes(pod, None)
         if pod is not None:
-            self.devices.pod_changes(pod, None)
+            self.devices.users.pod_changes(pod, None)
             self.budgets.forget(pod)
         return pod
 
@@ -260,7 +260,7 @@ class Cluster:
         generation, taken = self.devices.generation, self.devices.taken
         claims = self.devices.set(kind, key, found)
         self.relief.note(everywhere=self.devices.generation != generation or self.devices.taken < taken)
-        return list(dict.fromkeys(uid for claim in claims for uid in self.devices.users(claim)))
+        return list(dict.fromkeys(uid for claim in claims for uid in self.devices.users.of(claim)))
 
     # Queries
 

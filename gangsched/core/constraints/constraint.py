@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import ClassVar, Protocol, Self, TypeVar
+from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
 from msgspec import Struct
 
@@ -313,6 +313,29 @@ class Plan:
     def excludes(self, member: Member, other: Member) -> bool:  # noqa: ARG002 - for subclasses
         """Whether the two, or two of one class, cannot share a node that takes either alone."""
         return False
+
+
+PlanT = TypeVar("PlanT", bound=Plan)
+
+
+class SeesAlike(Plan, Generic[PlanT]):
+    """A plan that distinguishes pods as another one does."""
+
+    def __init__(self, of: PlanT) -> None:
+        self._of = of
+
+    @property
+    def selective(self) -> bool:
+        """As the other one."""
+        return self._of.selective
+
+    def sees(self, pod: Pod) -> Sight | None:
+        """As the other one."""
+        return self._of.sees(pod)
+
+    def sees_nominated(self, pod: Pod) -> Sight | None:
+        """As the other one."""
+        return self._of.sees_nominated(pod)
 
 
 def overriding(plans: Iterable[Plan], method: str) -> list[Plan]:

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gangsched.core.constraints.device_offers import Offer, Offers
-from gangsched.core.constraints.device_pools import PoolView, view
+from gangsched.core.constraints.device_offers import Offer, Offers, PoolView, view
 from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.constraints.node_rows import Nodes
 from gangsched.core.inventory.device_index import Devices

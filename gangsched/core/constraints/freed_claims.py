@@ -33,7 +33,7 @@ class FreedClaims:
         for uid, claims in users.items():
             for claim in claims:
                 freed.pop(claim.key, None)
-                using = {uid, *self._devices.users(claim.key), *claim.reserved}
+                using = {uid, *self._devices.users.of(claim.key), *claim.reserved}
                 if claim.allocation is not None and using <= self.gone:
                     freed[claim.key] = claim.allocation
         self._freed = freed

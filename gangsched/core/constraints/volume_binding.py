@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gangsched.core.constraints.constraint import Leavers, Member, Plan, Words, World
+from gangsched.core.constraints.constraint import Leavers, Member, Plan, SeesAlike, Words, World
 from gangsched.core.constraints.naming import node_terms
 from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.constraints.node_constraint import AtBest, NodeConstraint
@@ -167,34 +167,21 @@ def _keeps(wanted: Wanted, is_settled: Callable[[Wanted], bool] | None) -> bool:
     return bool(wanted.selected) and not elsewhere
 
 
-class VolumePlan(Plan):
+class VolumePlan(SeesAlike[VolumeBinding]):
     """The volumes that members take on one snapshot.
 
     `_handed` counts, by wants and row, the members whose volumes were already assigned to pods (`prebindings`).
     """
 
     def __init__(self, world: World, affinity: NodeAffinity, constraint: VolumeBinding) -> None:
+        super().__init__(constraint)
         self._world = world
-        self._constraint = constraint
         self._pool = VolumePool(world, affinity)
         self._handed: Counter[tuple[Wants, int]] = Counter()
 
-    @property
-    def selective(self) -> bool:
-        """Whether there are any claims."""
-        return self._constraint.selective
-
-    def sees(self, pod: Pod) -> BoundTo | None:
-        """The requirements of the pod's claims on nodes."""
-        return self._constraint.sees(pod)
-
-    def sees_nominated(self, pod: Pod) -> BoundTo | None:
-        """The affinities of its bound volumes."""
-        return self._constraint.sees_nominated(pod)
-
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
         """The rows on which all volumes can be used, however many are left, and shared ones can be used or obtained."""
-        mask = self._constraint.mask(member, rows, self._pool.is_settled)
+        mask = self._of.mask(member, rows, self._pool.is_settled)
         seen = member.sight(BoundTo)
         if mask is not None and seen is not None and seen.shares:
             mask &= self._pool.may_share(seen.wants, rows)
@@ -250,7 +237,7 @@ class VolumePlan(Plan):
 
     def prebindings(self, pod: Pod, row: int) -> Sequence[Prebinding]:
         """The writes that bind the pod's claims to the volumes that it takes on the row."""
-        seen = self.sees(pod)
+        seen = self._of.sees(pod)
         if seen is None or not seen.wants:
             return ()
         chosen = self._pool.taken(seen.wants, row)[self._handed[seen.wants, row]]
@@ -276,7 +263,7 @@ class VolumePlan(Plan):
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """The claim that is not ready, or the rows where volumes cannot be used or none is left."""
-        yield from self._constraint.refusals(member, rows, self._pool.is_settled)
+        yield from self._of.refusals(member, rows, self._pool.is_settled)
         seen, room = member.sight(BoundTo), self.room(member, rows)
         if seen is None or room is None:
             return

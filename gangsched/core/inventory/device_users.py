@@ -1,6 +1,6 @@
 """Which ResourceClaims pods use, by claim and by name, and our reservations that precede the bindings of pods.
 
-Only `devices` updates it.
+Only `device_index` and the cluster update it.
 """
 
 from __future__ import annotations
