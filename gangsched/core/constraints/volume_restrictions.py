@@ -112,7 +112,7 @@ class _UsesPlan(Plan):
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
         """All rows or none, because a claim in use anywhere is closed everywhere."""
         seen = member.sight(Contested)
-        return None if seen is None else np.full(len(rows), self._are_free(seen), dtype=np.bool_)
+        return None if seen is None else np.full(len(rows), self._users.keys().isdisjoint(seen.claims), dtype=np.bool_)
 
     def room(self, member: Member, rows: IntArray) -> IntArray | None:
         """One if a second member could not use the same claim or disk; zero where a disk is in use."""
@@ -155,9 +155,6 @@ class _UsesPlan(Plan):
     def excludes(self, member: Member, other: Member) -> bool:
         """Whether they share a disk that allows no second user."""
         return _excludes(member.shape.disks, other.shape.disks)
-
-    def _are_free(self, seen: Contested) -> bool:
-        return not any(key in self._users for key in seen.claims)
 
     def _taken(self, disks: Iterable[Disk], rows: IntArray) -> Mask:
         """The rows on which one of the disks is in use in a way that excludes another user."""

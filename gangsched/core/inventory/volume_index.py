@@ -144,7 +144,7 @@ class Volumes:
         return self._users.get(key, _NO_USERS)
 
     def _contest(self, key: StorageKey) -> None:
-        if len(self._users.get(key, _NO_USERS)) > 1 and self._is_single(key):
+        if self.has_several_users(key) and self._is_single(key):
             self.contested.add(key)
         else:
             self.contested.discard(key)
@@ -210,7 +210,7 @@ class Volumes:
         """Whether another known pod may count as the same attachment."""
         claim = self.claim(key)
         claims = self._claims_of.get(claim.volume, {}) if claim is not None else {}
-        return len(claims) > 1 or len(self._users.get(key, _NO_USERS)) > 1 or self._attached_as[attachment] > 1
+        return len(claims) > 1 or self.has_several_users(key) or self._attached_as[attachment] > 1
 
     def is_single(self, pod: Pod) -> bool:
         """Whether one of the pod's claims is for a single pod."""
