@@ -25,7 +25,6 @@ from gangsched.core.constraints.node_constraint import NodeConstraint
 from gangsched.core.constraints.node_rows import Nodes
 from gangsched.core.constraints.tally import Tallies
 from gangsched.core.inventory import unbound
-from gangsched.core.inventory.attachments import Attachments
 from gangsched.core.inventory.capacity import Capacity
 from gangsched.core.inventory.device_index import Devices
 from gangsched.core.inventory.volume_index import Volumes
@@ -61,7 +60,6 @@ class Cluster:
         self.nodes_by_row = Nodes()
         self.labels = NodeLabels(self.capacity, self.nodes_by_row)
         self.volumes = Volumes()
-        self.attachments = Attachments({kind: self.volumes.known(kind) for kind in StorageKind})
         self.budgets = Budgets()
         self.tallies = Tallies(self.namespaces, self._placed)
         self.preferred = Tallies(self.namespaces, self._placed)
@@ -77,7 +75,6 @@ class Cluster:
             self.devices,
             self.preferred,
             self.ledger.pending_prebindings,
-            self.attachments.of,
         )
         self.constraints += [each(world) for each in registry.CONSTRAINTS]
         self.on_node: Mapping[str, Claims] = self.ledger.on_node
@@ -230,7 +227,7 @@ class Cluster:
         """Set a storage object; None removes it. Returns the UIDs of the known pods whose claims are affected."""
         old, demanded = self.volumes.known(kind).get(key), key[1] in self.volumes.demanding
         promised = len(self.volumes.marked)
-        attached = self.attachments.change(old, found)
+        attached = self.volumes.nodes_of(old) | self.volumes.nodes_of(found) if old != found else frozenset()
         claims = self.volumes.set(kind, key, found)
         self.relief.note(everywhere=len(self.volumes.marked) < promised or unbound.gives_storage(old, found))
         for constraint in self.constraints if claims else ():
@@ -320,7 +317,6 @@ class Cluster:
         wrong += self.labels.mismatches()
         wrong += self.volumes.contradictions(self.pods.values())
         wrong += self.devices.contradictions(self.pods.values())
-        wrong += self.attachments.contradictions()
         wrong += self.budgets.contradictions()
         if not self.relief.rows <= by_row.keys():
             wrong.append("a row without a node is noted as improved")

@@ -7,7 +7,7 @@ Every method evaluates many rows (nodes) at once, as arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
@@ -23,7 +23,7 @@ from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.prebindings import Prebinding, Taken
-from gangsched.core.objects.shape import Attachment, Shape
+from gangsched.core.objects.shape import Shape
 from gangsched.core.objects.soft import Soft
 from gangsched.core.objects.volumes import StorageKey
 
@@ -32,7 +32,7 @@ class World(Struct, frozen=True):
     """The part of the cluster that constraints may read.
 
     `tallies` count pods for required terms, `preferred` for preferred ones. `pending_prebindings` are by the object
-    that they take and by owner. `attached` returns the volumes attached to a node, by its name.
+    that they take and by owner.
     """
 
     nodes: Nodes
@@ -43,7 +43,6 @@ class World(Struct, frozen=True):
     devices: Devices
     preferred: Tallies
     pending_prebindings: Mapping[Taken, Mapping[str, Prebinding]]
-    attached: Callable[[str], Collection[Attachment]]
 
 
 class Alike(Struct, frozen=True):

@@ -71,7 +71,7 @@ class NodeVolumeLimits(Constraint):
 
     def set_node(self, row: int, node: Node) -> None:
         """Count the volumes attached to the node, whether or not a pod uses them."""
-        self._attach(row, frozenset(self._world.attached(node.name)))
+        self._attach(row, frozenset(self._world.volumes.attached(node.name)))
 
     def remove_node(self, row: int) -> None:
         """Stop counting the volumes attached to the row's node."""

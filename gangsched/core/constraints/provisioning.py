@@ -13,6 +13,7 @@ from gangsched.core.constraints.pending import Pending
 from gangsched.core.constraints.segments import MANY, Segments
 from gangsched.core.inventory import unbound
 from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.indexes import count
 from gangsched.core.objects.prebindings import Prebinding, Taken
 from gangsched.core.objects.volumes import Wanted
 
@@ -61,8 +62,7 @@ class Provisioning:
             segments = self._of_class(wanted.storage_class)
             if segments is not None:
                 segments.promise(row, wanted.size, sign)
-                self._orders[wanted.storage_class, row, wanted.size] += sign
-        self._orders += Counter()
+                count(self._orders, (wanted.storage_class, row, wanted.size), sign)
 
     def segments_of(self, wants: Iterable[Wanted]) -> list[Segments]:
         """The segments of each class, without classes whose driver does not publish its capacity."""

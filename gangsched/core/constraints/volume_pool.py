@@ -22,6 +22,7 @@ from gangsched.core.constraints.provisioning import Provisioning
 from gangsched.core.constraints.segments import MANY
 from gangsched.core.inventory import unbound
 from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.indexes import uncount
 from gangsched.core.objects.prebindings import ClaimVolume, SelectNode
 from gangsched.core.objects.shape import NodeTerm
 from gangsched.core.objects.volumes import Volume, Wanted
@@ -283,10 +284,9 @@ class VolumePool:
         chosen = self._taken[wants, row].pop()
         for wanted, name in zip(wants, chosen, strict=True):
             if name:
-                self._used[name] -= 1
+                uncount(self._used, name)
             if wanted.shared:
                 self._shared[wanted.claim].pop()
-        self._used += Counter()
         self._recount(chosen)
         self.provisioning.order(self._ordered[wants, row].pop(), row, -1)
         return chosen

@@ -23,6 +23,7 @@ from gangsched.core.objects.volumes import (
     StorageObject,
     Unready,
     Volume,
+    VolumeAttachment,
     VolumeClaim,
     keys_of,
 )
@@ -52,6 +53,8 @@ class Volumes:
         self._users: dict[StorageKey, dict[str, None]] = {}
         self._claims_of: dict[str, dict[StorageKey, None]] = {}
         self._attached_as: Counter[Attachment] = Counter()
+        self._attachments_of: dict[str, dict[VolumeAttachment, None]] = {}
+        self._attached: dict[str, Counter[Attachment]] = {}
 
     # Objects
 
@@ -87,6 +90,8 @@ class Volumes:
             case Volume(name, attachment=attachment):
                 if attachment is not None:
                     count(self._attached_as, attachment, sign)
+                for each in self._attachments_of.get(name, ()):
+                    self._attach(each, found, sign)
                 return (*self._claims_of.get(name, ()), *self._offer(found, sign))
             case StorageClass(name):
                 claims = self._objects[StorageKind.CLAIM].values()
@@ -100,9 +105,21 @@ class Volumes:
                     self.limits[name], self.installed[name] = dict(limits), drivers
                 else:
                     del self.limits[name], self.installed[name]
+            case VolumeAttachment(volume=volume):
+                enter(self._attachments_of, volume, found, sign)
+                self._attach(found, self.volume(volume), sign)
             case CsiDriver(name, demanding=True):
                 (self.demanding.add if sign > 0 else self.demanding.discard)(name)
         return ()
+
+    def _attach(self, by: VolumeAttachment, volume: Volume | None, sign: int) -> None:
+        """Count the volume as attached to its node (1), or no longer (-1). Only volumes of CSI drivers count."""
+        if volume is None or volume.attachment is None or volume.in_tree or not by.driver:
+            return
+        there = self._attached.setdefault(by.node, Counter())
+        count(there, (by.driver, volume.attachment[1]), sign)
+        if not there:
+            del self._attached[by.node]
 
     def _offer(self, volume: Volume, sign: int) -> Iterable[StorageKey]:
         """List (1) or unlist (-1) a volume to which no claim is bound. Returns the claims that this affects."""
@@ -194,6 +211,19 @@ class Volumes:
     def has_several_users(self, key: StorageKey) -> bool:
         """Whether several known pods use the claim."""
         return len(self._users.get(key, _NO_USERS)) > 1
+
+    def attached(self, node: str) -> Collection[Attachment]:
+        """What is attached to the node of this name, or about to be, whether or not a known pod uses it."""
+        return self._attached.get(node, ())
+
+    def nodes_of(self, found: StorageObject | None) -> frozenset[str]:
+        """The nodes to which the VolumeAttachment attaches a volume, or to which the volume is attached."""
+        match found:
+            case VolumeAttachment(node=node):
+                return frozenset((node,))
+            case Volume(name):
+                return frozenset(each.node for each in self._attachments_of.get(name, ()))
+        return frozenset()
 
     def attachment(self, key: StorageKey) -> Attachment | None:
         """What the claim counts as on a node. Without a volume, it counts as an attachment by its class's driver."""
