@@ -47,6 +47,20 @@ def add_share(shares: Shares, each: AllocatedDevice, sign: int) -> None:
         del shares[each.device]
 
 
+def count_devices(whole: Counter[DeviceKey], shares: Shares, devices: Iterable[AllocatedDevice], sign: int) -> int:
+    """Count these devices among those that are had as a whole, or the shares of them (1), or no longer (-1).
+
+    Returns how many more are taken than before; admin access takes nothing.
+    """
+    taking = [each for each in devices if not each.admin]
+    for each in taking:
+        if each.exclusive:
+            count(whole, each.device, sign)
+        else:
+            add_share(shares, each, sign)
+    return sign * len(taking)
+
+
 class Devices:
     """The objects by kind and key, and the `users` of claims.
 
@@ -111,12 +125,7 @@ class Devices:
         """Add the object to the derived indexes (1), or remove it (-1)."""
         match found:
             case ResourceClaim(allocation=Allocation(devices=devices)):
-                for each in devices:
-                    self.taken += sign * (not each.admin)
-                    if each.exclusive:
-                        count(self.in_use, each.device, sign)
-                    elif not each.admin:
-                        add_share(self.shares, each, sign)
+                self.taken += count_devices(self.in_use, self.shares, devices, sign)
             case ResourceSlice(driver=driver, pool=pool, name=name):
                 parts = self._pools.setdefault((driver, pool), {})
                 if sign > 0:
