@@ -214,6 +214,13 @@ def _compares(impl: Callable[[Value, Value], object], result: cel.Type) -> tuple
     return (Overload(result, (VALUE, VALUE), impl, member=True),)
 
 
+def _with_optional(
+    result: cel.Type, parameters: tuple[cel.Type, ...], impl: Callable[..., object]
+) -> tuple[Overload, ...]:
+    """The function of these types, and without the last of them."""
+    return tuple(Overload(result, each, impl, member=True) for each in (parameters[:-1], parameters))
+
+
 FUNCTIONS: dict[str, tuple[Overload, ...]] = {
     "quantity": (Overload(VALUE, (TEXT,), quantity),),
     "isQuantity": (Overload(BOOL, (TEXT,), is_read_by(quantity)),),
@@ -233,41 +240,24 @@ FUNCTIONS: dict[str, tuple[Overload, ...]] = {
     "patch": (Overload(INT, (VALUE,), _part(2), member=True),),
     "charAt": (Overload(TEXT, (TEXT, INT), _char_at, member=True),),
     "indexOf": (
-        Overload(INT, (TEXT, TEXT), _index_of, member=True),
-        Overload(INT, (TEXT, TEXT, INT), _index_of, member=True),
+        *_with_optional(INT, (TEXT, TEXT, INT), _index_of),
         *(Overload(INT, (LIST, kind), _index_of, member=True) for kind in _ANY),
     ),
     "lastIndexOf": (
-        Overload(INT, (TEXT, TEXT), _last_index_of, member=True),
-        Overload(INT, (TEXT, TEXT, INT), _last_index_of, member=True),
+        *_with_optional(INT, (TEXT, TEXT, INT), _last_index_of),
         *(Overload(INT, (LIST, kind), _last_index_of, member=True) for kind in _ANY),
     ),
-    "join": (
-        Overload(TEXT, (TEXTS,), "".join, member=True),
-        Overload(TEXT, (TEXTS, TEXT), lambda texts, by: by.join(texts), member=True),
-    ),
+    "join": _with_optional(TEXT, (TEXTS, TEXT), lambda texts, by="": by.join(texts)),
     "lowerAscii": (Overload(TEXT, (TEXT,), _ascii(str.lower), member=True),),
     "upperAscii": (Overload(TEXT, (TEXT,), _ascii(str.upper), member=True),),
-    "replace": (
-        Overload(TEXT, (TEXT, TEXT, TEXT), str.replace, member=True),
-        Overload(TEXT, (TEXT, TEXT, TEXT, INT), str.replace, member=True),
-    ),
-    "split": (
-        Overload(TEXTS, (TEXT, TEXT), _split, member=True),
-        Overload(TEXTS, (TEXT, TEXT, INT), _split, member=True),
-    ),
-    "substring": (
-        Overload(TEXT, (TEXT, INT), _substring, member=True),
-        Overload(TEXT, (TEXT, INT, INT), _substring, member=True),
-    ),
+    "replace": _with_optional(TEXT, (TEXT, TEXT, TEXT, INT), str.replace),
+    "split": _with_optional(TEXTS, (TEXT, TEXT, INT), _split),
+    "substring": _with_optional(TEXT, (TEXT, INT, INT), _substring),
     "trim": (Overload(TEXT, (TEXT,), lambda text: text.strip(_SPACE), member=True),),
     "format": (Overload(TEXT, (TEXT, LIST), _format, member=True),),
     "strings.quote": (Overload(TEXT, (TEXT,), _quote),),
     "find": (Overload(TEXT, (TEXT, TEXT), find, member=True),),
-    "findAll": (
-        Overload(TEXTS, (TEXT, TEXT), find_all, member=True),
-        Overload(TEXTS, (TEXT, TEXT, INT), find_all, member=True),
-    ),
+    "findAll": _with_optional(TEXTS, (TEXT, TEXT, INT), find_all),
     "isSorted": (Overload(BOOL, (LIST,), _is_sorted, member=True),),
     "sum": (Overload(cel.Type.DYN, (LIST,), sum, member=True),),
     "min": (Overload(cel.Type.DYN, (LIST,), min, member=True),),
