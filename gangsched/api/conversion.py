@@ -18,7 +18,7 @@ from gangsched.api.podgroup_spec import NAME_RULE, Placement, PodGroupSpec, Pref
 from gangsched.api.podgroup_spec import Role as WantedRole
 from gangsched.api.status_conversion import status_from_object
 from gangsched.api.template_shapes import shape_from_template, soft_from_template, template_to_object
-from gangsched.api.times import parse_time
+from gangsched.api.times import parse_if_set
 from gangsched.core.objects import declaration
 from gangsched.core.objects.declaration import GroupKey, Role
 from gangsched.core.objects.duration import LONGEST_S, SHORTEST_S, format_duration, parse_duration
@@ -46,7 +46,8 @@ def group_from_object(obj: Mapping[str, object]) -> Group:
         uid=_text(metadata.get("uid")),
         resource_version=_text(metadata.get("resourceVersion")),
         generation=generation if isinstance(generation, int) else 0,
-        created=_created(metadata.get("creationTimestamp")),
+        # A manifest that was never applied counts as older than all others.
+        created=parse_if_set(_text(metadata.get("creationTimestamp"))),
         spec=spec,
         status=status_from_object(_mapping(obj.get("status"))),
         error=error,
@@ -107,14 +108,6 @@ def _owner(references: object) -> str:
     owners = [*map(_mapping, references)] if isinstance(references, list) else []
     owners.sort(key=lambda owner: owner.get("controller") is not True)
     return _text(owners[0].get("uid")) if owners else ""
-
-
-def _created(value: object) -> float:
-    """The creation time. A manifest that was never applied has none and counts as older than all others."""
-    try:
-        return parse_time(_text(value))
-    except ValueError:
-        return 0.0
 
 
 def _spec(value: object, name: str) -> tuple[GroupSpec | None, str]:

@@ -37,3 +37,11 @@ def parse_time(text: str) -> float:
     if moment.year in _OUTERMOST:
         datetime.fromtimestamp(seconds, UTC)
     return seconds
+
+
+def parse_if_set(text: str | None) -> float:
+    """The time in seconds since the epoch; 0.0, which stands for no time, if there is none or it cannot be read."""
+    try:
+        return parse_time(text or "")
+    except ValueError:
+        return 0.0

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gangsched.core.cluster.capacity import Capacity
+from gangsched.core.inventory.capacity import Capacity
 from gangsched.core.objects.quantity import MAX_AMOUNT, clip
 from gangsched.core.objects.shape import PODS
 from tests.builders import GPU, amounts

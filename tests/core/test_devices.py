@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.cluster.device_index import Devices
-from gangsched.core.cluster.device_names import made_key
 from gangsched.core.constraints.allocation import MOST_STEPS, allocate
 from gangsched.core.constraints.candidates import Errand
 from gangsched.core.constraints.constraint import Member, Plan
@@ -23,6 +21,8 @@ from gangsched.core.constraints.device_allocations import configured
 from gangsched.core.constraints.device_offers import Offer, Offers, Pool
 from gangsched.core.constraints.device_usage import DeviceUsage
 from gangsched.core.constraints.pending import Pending
+from gangsched.core.inventory.device_index import Devices
+from gangsched.core.inventory.device_users import made_key
 from gangsched.core.objects.declaration import NATIVE
 from gangsched.core.objects.devices import (
     AllocatedDevice,

@@ -19,7 +19,11 @@ MUTATING = {
     *("clear", "discard", "pop", "popitem", "popleft", "remove", "subtract"),
     *("difference_update", "intersection_update", "symmetric_difference_update"),
 }
-FUNCTIONS = {"heapify", "heappop", "heappush", "heapreplace", "insort"}
+FUNCTIONS = {
+    *("heapify", "heappop", "heappush", "heapreplace", "insort"),
+    *("count", "drop", "drop_oldest", "enter", "uncount"),  # of core/objects/indexes.py
+    *("add_share", "count_devices"),
+}
 """Functions that change their first argument."""
 
 

@@ -12,13 +12,13 @@ from hypothesis.stateful import initialize, invariant, rule
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.cluster.device_index import Devices
-from gangsched.core.cluster.volume_index import Volumes
 from gangsched.core.composition import Composition
 from gangsched.core.constraints.inter_pod_affinity import InterPodAffinity
 from gangsched.core.constraints.node_resources import NodeResources
 from gangsched.core.constraints.taint_toleration import TaintToleration
 from gangsched.core.constraints.volume_zone import VolumeZone
+from gangsched.core.inventory.device_index import Devices
+from gangsched.core.inventory.volume_index import Volumes
 from gangsched.core.objects.faults import Fault, Rebuilt
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.offered_devices import ResourceSlice

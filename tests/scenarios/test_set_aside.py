@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.cluster.volume_index import Volumes
 from gangsched.core.constraints.dynamic_resources import DynamicResources
 from gangsched.core.constraints.inter_pod_affinity import InterPodAffinity
 from gangsched.core.constraints.node_resources import NodeResources
 from gangsched.core.constraints.taint_toleration import TaintToleration
 from gangsched.core.intake import Intake
+from gangsched.core.inventory.volume_index import Volumes
 from gangsched.core.objects.declaration import Role
 from gangsched.core.objects.faults import Fault, Rebuilt, SetAside
 from gangsched.core.objects.node import Node

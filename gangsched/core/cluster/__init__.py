@@ -1,5 +1,5 @@
-"""The state of the cluster: nodes, pods, claims, free amounts, topology domains, and nodes that refuse pods.
+"""The state of the cluster: nodes, pods, claims, topology domains, and nodes that refuse pods.
 
-Law: amounts are exact integers. One ledger of claims is the only writer of the data derived from them; `validate`
-rebuilds every index and reports differences.
+Law: one ledger of claims is the only writer of the data derived from them; `validate` rebuilds every index and reports
+differences.
 """

@@ -20,6 +20,7 @@ from gangsched.core.cluster.failures import Failures
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.effects import EmitEvent
+from gangsched.core.objects.indexes import drop, drop_oldest
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.retry import doubled
 
@@ -116,9 +117,7 @@ class Avoidance:
 
     def refused(self, key: GroupKey, uid: str, node: str, said: str, *, by_kubelet: bool = False) -> Tries:
         """The node has permanently refused a pod of the gang, for a reason that may be the node's fault."""
-        self._grow(self._by_gang.setdefault(key, {}), node)
-        _drop_oldest(self._by_gang[key], MOST_NODES_OF_A_GANG)
-        _drop_oldest(self._by_gang, MOST_GANGS)
+        self.given_up(key, node)
         cases = self._cases.setdefault(uid, {})
         case = cases.get(node)
         if case is None or not self._is_fresh(case):
@@ -142,8 +141,8 @@ class Avoidance:
     def given_up(self, key: GroupKey, node: str) -> None:
         """The gang avoids the node, because a volume or device that a member needs could not be provided there."""
         self._grow(self._by_gang.setdefault(key, {}), node)
-        _drop_oldest(self._by_gang[key], MOST_NODES_OF_A_GANG)
-        _drop_oldest(self._by_gang, MOST_GANGS)
+        drop_oldest(self._by_gang[key], MOST_NODES_OF_A_GANG)
+        drop_oldest(self._by_gang, MOST_GANGS)
 
     def accepted(self, uid: str, node: str) -> None:
         """The API server has bound the pod to the node: other nodes that have recently refused it are blamed."""
@@ -245,12 +244,5 @@ class Avoidance:
             self._drop_case(uid, node)
 
     def _drop_case(self, uid: str, node: str) -> None:
-        for outer, inner, name in ((self._cases, uid, node), (self._on, node, uid)):
-            del outer[inner][name]
-            if not outer[inner]:
-                del outer[inner]
-
-
-def _drop_oldest(known: dict[str, _Note] | dict[GroupKey, dict[str, _Note]], most: int) -> None:
-    while len(known) > most:
-        del known[next(iter(known))]  # type: ignore[arg-type]
+        drop(self._cases, uid, node)
+        drop(self._on, node, uid)

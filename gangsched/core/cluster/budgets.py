@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gangsched.core.objects.disruption_budget import DisruptionBudget
+from gangsched.core.objects.indexes import drop
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.selectors import matches
 
@@ -41,10 +42,8 @@ class Budgets:
             return
         self.changes += 1
         if old is not None:
-            there = self._by_place[_place(old)]
-            del there[key], self._found[key], self.allowed[key]
-            if not there:
-                del self._by_place[_place(old)]
+            drop(self._by_place, _place(old), key)
+            del self._found[key], self.allowed[key]
         if budget is not None:
             self._found[key], self.allowed[key] = budget, budget.allowed
             self._by_place.setdefault(_place(budget), {})[key] = budget

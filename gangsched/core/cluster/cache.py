@@ -12,23 +12,22 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from msgspec.structs import replace
 
-from gangsched.core.cluster import unbound
-from gangsched.core.cluster.attachments import Attachments
 from gangsched.core.cluster.budgets import Budgets
-from gangsched.core.cluster.capacity import Capacity, Relief
-from gangsched.core.cluster.claim_checks import claim_contradictions
-from gangsched.core.cluster.claims import ASSUMED, BOUND, HELD, NOMINATED, Claim, Claims
-from gangsched.core.cluster.device_index import Devices
+from gangsched.core.cluster.claims import ASSUMED, BOUND, HELD, NOMINATED, Claim, Claims, claim_contradictions
 from gangsched.core.cluster.flights import Flights
 from gangsched.core.cluster.labels import NodeLabels
 from gangsched.core.cluster.ledger import Ledger
 from gangsched.core.cluster.prebinding_progress import Prebindings
-from gangsched.core.cluster.volume_index import Volumes
+from gangsched.core.cluster.relief import Relief
 from gangsched.core.constraints import registry
 from gangsched.core.constraints.constraint import Constraint, Member, World
 from gangsched.core.constraints.node_constraint import NodeConstraint
 from gangsched.core.constraints.node_rows import Nodes
 from gangsched.core.constraints.tally import Tallies
+from gangsched.core.inventory import unbound
+from gangsched.core.inventory.capacity import Capacity
+from gangsched.core.inventory.device_index import Devices
+from gangsched.core.inventory.volume_index import Volumes
 from gangsched.core.objects.arrays import Mask
 from gangsched.core.objects.devices import DeviceKind, DeviceObject
 from gangsched.core.objects.node import Node
@@ -61,7 +60,6 @@ class Cluster:
         self.nodes_by_row = Nodes()
         self.labels = NodeLabels(self.capacity, self.nodes_by_row)
         self.volumes = Volumes()
-        self.attachments = Attachments({kind: self.volumes.known(kind) for kind in StorageKind})
         self.budgets = Budgets()
         self.tallies = Tallies(self.namespaces, self._placed)
         self.preferred = Tallies(self.namespaces, self._placed)
@@ -77,7 +75,6 @@ class Cluster:
             self.devices,
             self.preferred,
             self.ledger.pending_prebindings,
-            self.attachments.of,
         )
         self.constraints += [each(world) for each in registry.CONSTRAINTS]
         self.on_node: Mapping[str, Claims] = self.ledger.on_node
@@ -156,7 +153,7 @@ class Cluster:
         if pod.volume_claims or pod.own_volume_claims or (old and (old.volume_claims or old.own_volume_claims)):
             self.volumes.pod_changes(old, pod)
         if pod.device_claims or pod.extended or (old and old.uses_devices):
-            self.devices.pod_changes(old, pod)
+            self.devices.users.pod_changes(old, pod)
         claim = self.ledger.claims.get(pod.uid)
         if pod.terminal or (claim is not None and claim.kind is BOUND and not pod.node):
             self.ledger.release(pod.uid)
@@ -181,7 +178,7 @@ class Cluster:
         if pod is not None and pod.uses_claims:
             self.volumes.pod_changes(pod, None)
         if pod is not None:
-            self.devices.pod_changes(pod, None)
+            self.devices.users.pod_changes(pod, None)
             self.budgets.forget(pod)
         return pod
 
@@ -230,7 +227,7 @@ class Cluster:
         """Set a storage object; None removes it. Returns the UIDs of the known pods whose claims are affected."""
         old, demanded = self.volumes.known(kind).get(key), key[1] in self.volumes.demanding
         promised = len(self.volumes.marked)
-        attached = self.attachments.change(old, found)
+        attached = self.volumes.nodes_of(old) | self.volumes.nodes_of(found) if old != found else frozenset()
         claims = self.volumes.set(kind, key, found)
         self.relief.note(everywhere=len(self.volumes.marked) < promised or unbound.gives_storage(old, found))
         for constraint in self.constraints if claims else ():
@@ -260,7 +257,7 @@ class Cluster:
         generation, taken = self.devices.generation, self.devices.taken
         claims = self.devices.set(kind, key, found)
         self.relief.note(everywhere=self.devices.generation != generation or self.devices.taken < taken)
-        return list(dict.fromkeys(uid for claim in claims for uid in self.devices.users(claim)))
+        return list(dict.fromkeys(uid for claim in claims for uid in self.devices.users.of(claim)))
 
     # Queries
 
@@ -320,7 +317,6 @@ class Cluster:
         wrong += self.labels.mismatches()
         wrong += self.volumes.contradictions(self.pods.values())
         wrong += self.devices.contradictions(self.pods.values())
-        wrong += self.attachments.contradictions()
         wrong += self.budgets.contradictions()
         if not self.relief.rows <= by_row.keys():
             wrong.append("a row without a node is noted as improved")

@@ -15,12 +15,12 @@ After a restart it is learned again from the failed pods that still exist.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import Any
 
 from msgspec import Struct, field
 
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.duration import format_duration
+from gangsched.core.objects.indexes import drop_oldest
 from gangsched.core.objects.pause import OPEN, Pause
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.retry import doubled
@@ -190,20 +190,20 @@ class Failures:
         if pod.uid in self._counted or at + LONGEST_S < self._now:
             return
         self._counted[pod.uid] = None
-        _drop_oldest(self._counted, MOST_PODS)
+        drop_oldest(self._counted, MOST_PODS)
         maker = maker_of(pod)
         self._records[maker] = record = self._records.pop(maker, None) or _Record()
-        _drop_oldest(self._records, MOST_MAKERS)
+        drop_oldest(self._records, MOST_MAKERS)
         if record.nodes:
             record.forgive(at)
         record.templates[_template_of(pod)] = None
-        _drop_oldest(record.templates, MOST_TEMPLATES)
+        drop_oldest(record.templates, MOST_TEMPLATES)
         record.started.pop(pod.node, None)
         record.nodes.setdefault(pod.node, _Failing()).add(at)
         record.everywhere.add(at)
         self._failing_on.setdefault(pod.node, {})[maker] = None
         record.said = pod.failure.said if pod.failure is not None else "the kubelet rejected it"
-        _drop_oldest(record.nodes, MOST_NODES)
+        drop_oldest(record.nodes, MOST_NODES)
 
     def started(self, pod: Pod, at: float | None = None) -> None:
         """The pod runs, since this time in epoch seconds, or now; if it goes on, that ends the pause on its node."""
@@ -213,7 +213,7 @@ class Failures:
         if pod.node not in record.started:
             self._eased |= record.waiting
         record.started[pod.node] = max(at, record.started.get(pod.node, 0.0))
-        _drop_oldest(record.started, MOST_NODES)
+        drop_oldest(record.started, MOST_NODES)
 
     def tried(self, pod: Pod, node: str) -> None:
         """A pod without a group is about to be bound: the maker's other pods wait until it runs or fails."""
@@ -237,7 +237,7 @@ class Failures:
         if not (nodes or everywhere):
             return Pause(doubted=failed_on, failed_again=again)
         record.waiting[key] = None
-        _drop_oldest(record.waiting, MOST_PODS)
+        drop_oldest(record.waiting, MOST_PODS)
         closing = [record.everywhere] if everywhere else [*nodes.values()]
         until = min(record.decided_at(now), *(each.closed_until for each in closing))
         lasts_s = max(each.lasts_s for each in closing)
@@ -275,8 +275,3 @@ def _note(nodes: list[str], said: str, lasts_s: float, *, everywhere: bool) -> s
         f"{format_duration(round(lasts_s))}, longer each time: find the cause on the node or in the pods; a change of "
         "either ends this"
     )
-
-
-def _drop_oldest(known: dict[Any, Any], most: int) -> None:
-    while len(known) > most:
-        del known[next(iter(known))]

@@ -18,10 +18,12 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from gangsched.core.cluster.capacity import Capacity
 from gangsched.core.constraints.node_rows import Nodes
+from gangsched.core.inventory.capacity import Capacity
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.declaration import Preference
+from gangsched.core.objects.indexes import drop_oldest
+from gangsched.core.objects.volumes import NOW_CALLED
 
 Key = TypeVar("Key", bound=Hashable)
 Found = TypeVar("Found")
@@ -29,11 +31,7 @@ _MOST_KNOWN = 256
 """Maximum number of preferences, and of label keys, whose results for all nodes are cached; the oldest is dropped."""
 _LONGEST_NUMBER = 63
 """The maximum length of a label's value."""
-_FORMER = {
-    "topology.kubernetes.io/zone": "failure-domain.beta.kubernetes.io/zone",
-    "topology.kubernetes.io/region": "failure-domain.beta.kubernetes.io/region",
-}
-_ALIASES = _FORMER | {former: present for present, former in _FORMER.items()}
+_ALIASES = NOW_CALLED | {present: former for former, present in NOW_CALLED.items()}
 
 Domain = tuple[str, str | None]
 """A label key and one of its values; None is a domain without nodes."""
@@ -133,10 +131,9 @@ class NodeLabels:
     ) -> Found:
         known = kept.get(key)
         if known is None:
-            if len(kept) >= _MOST_KNOWN:
-                del kept[next(iter(kept))]
             rows = range(len(self._capacity.names))
             known = kept[key] = find([self._nodes.labels(row) for row in rows], key)
+            drop_oldest(kept, _MOST_KNOWN)
         return known
 
     def mismatches(self) -> list[str]:

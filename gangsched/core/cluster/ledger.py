@@ -21,12 +21,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from gangsched.core.cluster.capacity import Capacity, Relief
 from gangsched.core.cluster.claims import ASSUMED, BOUND, HELD, NOMINATED, RESERVED, Claim, Claims, Reserved
 from gangsched.core.cluster.holdings import Holdings
+from gangsched.core.cluster.relief import Relief
 from gangsched.core.constraints.constraint import Constraint, Happening
 from gangsched.core.constraints.tally import Question, Tallies
+from gangsched.core.inventory.capacity import Capacity
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.indexes import drop
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.prebindings import Prebinding, Taken
 from gangsched.core.objects.shape import PodTerm
@@ -106,10 +108,7 @@ class Ledger:
                 del self.reserved[claim.holder]
                 self._promised = None
         else:
-            there = self.on_node[claim.node]
-            del there[owner]
-            if not there:
-                del self.on_node[claim.node]
+            drop(self.on_node, claim.node, owner)
         if claim.kind is HELD:
             self.holdings.remove(claim.pod)
         self._give_back(claim)
@@ -241,9 +240,7 @@ class Ledger:
         """Release the objects that the claim's pre-bindings took; others may wait for them."""
         for prebinding in claim.prebindings:
             for taken in prebinding.takes:
-                del self.pending_prebindings[taken][claim.pod.uid]
-                if not self.pending_prebindings[taken]:
-                    del self.pending_prebindings[taken]
+                drop(self.pending_prebindings, taken, claim.pod.uid)
                 self._relief.note(everywhere=True)
 
     def _take(self, claim: Claim) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 
-from gangsched.core.cluster import unbound
-from gangsched.core.cluster.device_index import Devices
-from gangsched.core.cluster.volume_index import Volumes
+from gangsched.core.inventory import unbound
+from gangsched.core.inventory.device_index import Devices
+from gangsched.core.inventory.volume_index import Volumes
 from gangsched.core.objects.devices import NOBODY
 from gangsched.core.objects.prebindings import Prebinding, PrebindingState, Taken, UseDevices
 
@@ -33,7 +33,7 @@ class Prebindings:
 
     def shown(self, schedulers: Container[str]) -> list[Prebinding]:
         """The pre-bindings that objects show for members, of these schedulers, that are not bound yet."""
-        return [*self._volumes.marked, *self._devices.shown(schedulers)]
+        return [*self._volumes.marked, *self._devices.users.shown(schedulers)]
 
     def is_asked_for(self, prebinding: Prebinding) -> bool:
         """Whether a claim of the ledger asks for this pre-binding, which an object shows."""
@@ -48,7 +48,7 @@ class Prebindings:
 
     def _is_shown(self, prebinding: Prebinding) -> bool:
         if isinstance(prebinding, UseDevices):
-            return self._devices.shows(prebinding)
+            return self._devices.users.shows(prebinding)
         return prebinding in self._volumes.marked
 
 

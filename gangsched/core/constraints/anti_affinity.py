@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from heapq import nsmallest
 
-from gangsched.core.constraints.column import uncount
 from gangsched.core.constraints.matching import Matchable, TermIndex, term_matches
 from gangsched.core.constraints.naming import NAMED, listed
+from gangsched.core.objects.indexes import drop, uncount
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import PodTerm
 
@@ -92,10 +92,8 @@ class AntiAffinityIndex:
             if not values:
                 del self._domains[term]
                 self.terms.drop(term, term)
-            if owner is not None and term in self._owners:
-                self._owners[term].pop(owner.uid, None)
-                if not self._owners[term]:
-                    del self._owners[term]
+            if owner is not None and owner.uid in self._owners.get(term, ()):
+                drop(self._owners, term, owner.uid)
 
     def copy(self) -> AntiAffinityIndex:
         """An independent copy."""

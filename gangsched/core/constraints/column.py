@@ -8,23 +8,13 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.indexes import drop_oldest
 
 Value = TypeVar("Value", bound=Hashable)
 FEW = 8
 """Up to this many rows are evaluated one by one."""
 _KEPT = 1024
 """Limit for the number of questions with cached results; the oldest is evicted first."""
-
-
-def uncount(counts: dict[Value, int], value: Value) -> None:
-    """Decrement the value's count and drop it at zero.
-
-    Raises:
-        KeyError: it is not counted.
-    """
-    counts[value] -= 1
-    if not counts[value]:
-        del counts[value]
 
 
 class Column(Generic[Value]):
@@ -89,9 +79,8 @@ class Column(Generic[Value]):
         if known is None or len(known) <= len(self._values):
             sure = [] if known is None else known[:-1].tolist()
             sure += [of(value) for value in self._values[len(sure) :]]
-            if len(self._answers) >= _KEPT:
-                del self._answers[next(iter(self._answers))]
             known = self._answers[question] = np.array([*sure, 0], dtype=np.int64)
+            drop_oldest(self._answers, _KEPT)
         return known[self._of_row[rows]]
 
     def _number(self, value: Value) -> int:

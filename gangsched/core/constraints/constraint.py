@@ -7,22 +7,23 @@ Every method evaluates many rows (nodes) at once, as arrays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import ClassVar, Protocol, Self, TypeVar
+from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
 from msgspec import Struct
 
-from gangsched.core.constraints.claims_view import Stock, Storage
-from gangsched.core.constraints.device_store import DeviceStore
 from gangsched.core.constraints.matching import Matchable
 from gangsched.core.constraints.node_rows import Nodes
 from gangsched.core.constraints.tally import Tallies
+from gangsched.core.inventory.capacity import Capacity
+from gangsched.core.inventory.device_index import Devices
+from gangsched.core.inventory.volume_index import Volumes
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.prebindings import Prebinding, Taken
-from gangsched.core.objects.shape import Attachment, Shape
+from gangsched.core.objects.shape import Shape
 from gangsched.core.objects.soft import Soft
 from gangsched.core.objects.volumes import StorageKey
 
@@ -31,18 +32,17 @@ class World(Struct, frozen=True):
     """The part of the cluster that constraints may read.
 
     `tallies` count pods for required terms, `preferred` for preferred ones. `pending_prebindings` are by the object
-    that they take and by owner. `attached` returns the volumes attached to a node, by its name.
+    that they take and by owner.
     """
 
     nodes: Nodes
-    stock: Stock
+    stock: Capacity
     namespaces: Mapping[str, Mapping[str, str]]
-    volumes: Storage
+    volumes: Volumes
     tallies: Tallies
-    devices: DeviceStore
+    devices: Devices
     preferred: Tallies
     pending_prebindings: Mapping[Taken, Mapping[str, Prebinding]]
-    attached: Callable[[str], Collection[Attachment]]
 
 
 class Alike(Struct, frozen=True):
@@ -214,16 +214,16 @@ class Plan:
         return False
 
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:  # noqa: ARG002 - for subclasses
-        """Place `counts` members on these rows, each of which occurs once.
+        """Place `counts` members on these rows, each of which occurs once; or take back so many where all are negative.
 
         Returns the rows for which `mask` may change and those other than `rows` for which `room` may. If only `score`
         may change, returns an empty array.
         """
         return None
 
-    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:  # noqa: ARG002 - for subclasses
+    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
         """Take back `counts` members that were placed here. Returns the same as `take`."""
-        return None
+        return self.take(member, rows, -counts)
 
     def recount(self, leavers: Leavers, sign: int) -> IntArray | None:  # noqa: ARG002 - for subclasses
         """Answer all questions from now on as if the cluster had never counted these pods (-1), or revert that (1).
@@ -312,6 +312,29 @@ class Plan:
     def excludes(self, member: Member, other: Member) -> bool:  # noqa: ARG002 - for subclasses
         """Whether the two, or two of one class, cannot share a node that takes either alone."""
         return False
+
+
+PlanT = TypeVar("PlanT", bound=Plan)
+
+
+class SeesAlike(Plan, Generic[PlanT]):
+    """A plan that distinguishes pods as another one does."""
+
+    def __init__(self, of: PlanT) -> None:
+        self._of = of
+
+    @property
+    def selective(self) -> bool:
+        """As the other one."""
+        return self._of.selective
+
+    def sees(self, pod: Pod) -> Sight | None:
+        """As the other one."""
+        return self._of.sees(pod)
+
+    def sees_nominated(self, pod: Pod) -> Sight | None:
+        """As the other one."""
+        return self._of.sees_nominated(pod)
 
 
 def overriding(plans: Iterable[Plan], method: str) -> list[Plan]:

@@ -7,7 +7,7 @@ from uuid import UUID, uuid5
 
 from msgspec.structs import replace
 
-from gangsched.core.constraints.device_store import DeviceStore
+from gangsched.core.inventory.device_index import Devices
 from gangsched.core.objects.devices import Allocation, ResourceClaim
 from gangsched.core.objects.prebindings import ClaimConfigured
 
@@ -15,7 +15,7 @@ _SHARES = UUID("c4a3f6a8-6f0e-4f6b-9d53-0c2b6a5f9e17")
 """The namespace of the IDs of shares."""
 
 
-def configured(claim: ResourceClaim, allocation: Allocation, devices: DeviceStore) -> tuple[ClaimConfigured, ...]:
+def configured(claim: ResourceClaim, allocation: Allocation, devices: Devices) -> tuple[ClaimConfigured, ...]:
     """The configuration for the drivers of the devices: first that of their classes, then that of the claim."""
     chosen = dict.fromkeys(each.request for each in allocation.devices)
     found = []

@@ -1,8 +1,11 @@
-"""The devices that a node offers, as a search for an allocation sees them."""
+"""The devices that a node offers, as a search for an allocation sees them, and which slices of a pool it can rely on.
+
+Source: `GatherPools` in k8s.io/dynamic-resource-allocation/structured/internal/incubating at v1.37.2.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -37,3 +40,62 @@ class Offers(Struct, frozen=True):
 
     devices: tuple[Offer, ...] = ()
     whole: bool = True
+
+
+class PoolView(Struct, frozen=True, eq=False):
+    """The slices of the pool whose devices the node may use, by name.
+
+    `broken`: the pool is incomplete or contradicts itself, and gives nothing. `late`: it has devices that must be made
+    ready before a pod with them is bound, so it comes after all other pools.
+    """
+
+    parts: tuple[ResourceSlice, ...] = ()
+    pool: Pool = NO_COUNTERS
+    broken: bool = False
+    late: bool = False
+
+
+_BROKEN = PoolView(broken=True)
+
+
+def view(slices: Sequence[ResourceSlice], relevant: Sequence[ResourceSlice]) -> PoolView | None:
+    """The pool with these slices, of all generations, where these are `relevant` on the node.
+
+    Counters of slices of other nodes count too. None if the node sees only slices that were replaced elsewhere.
+    """
+    generation = max(each.generation for each in relevant)
+    mine = [each for each in relevant if each.generation == generation]
+    everyone = mine
+    if not _complete(mine, len(mine)):
+        if any(each.generation > generation for each in slices):
+            return None
+        everyone = [each for each in slices if each.generation == generation]
+        if not _complete(mine, len(everyone)):
+            return _BROKEN
+    return _BROKEN if _contradicts_itself(mine, everyone) else _whole(mine, everyone)
+
+
+def _complete(parts: Iterable[ResourceSlice], number: int) -> bool:
+    return all(number == each.parts for each in parts)
+
+
+def _contradicts_itself(mine: Sequence[ResourceSlice], everyone: Sequence[ResourceSlice]) -> bool:
+    """Whether devices or sets of counters have the same name, or a device consumes a counter that does not exist."""
+    devices = [device.name for each in mine for device in each.devices]
+    sets = [name for each in everyone for name in {counter[0] for counter, _ in each.counters}]
+    counters = {counter for each in everyone for counter, _ in each.counters}
+    consumed = {counter for each in everyone for device in each.devices for counter, _ in device.counters}
+    return len(set(devices)) < len(devices) or len(set(sets)) < len(sets) or not consumed <= counters
+
+
+def _whole(mine: Sequence[ResourceSlice], everyone: Sequence[ResourceSlice]) -> PoolView:
+    consumers = tuple(
+        ((each.driver, each.pool, device.name), device.counters)
+        for each in everyone
+        for device in each.devices
+        if device.counters
+    )
+    parts = tuple(each for each in mine if not each.counters)
+    counters = dict(pair for each in everyone for pair in each.counters)
+    late = any(device.binding for each in parts for device in each.devices)
+    return PoolView(parts, Pool(counters, consumers), late=late)

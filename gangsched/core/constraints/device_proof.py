@@ -13,38 +13,27 @@ from functools import cached_property
 
 import numpy as np
 
-from gangsched.core.constraints.constraint import Member, Plan, World
+from gangsched.core.constraints.constraint import Member, Plan, SeesAlike, World
 from gangsched.core.constraints.device_stays import OWN, Wishes
 from gangsched.core.constraints.device_supply import DeviceSupply
 from gangsched.core.constraints.uses_devices import UsesDevices
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.devices import DeviceRequest
-from gangsched.core.objects.pod import Pod
 
 _ANY_NUMBER = 1 << 31
 
 
-class MostDevices(Plan):
+class MostDevices(SeesAlike[Plan]):
     """The most members that the devices of each row could serve."""
 
     def __init__(self, world: World, supply: DeviceSupply, of: Plan) -> None:
         self._world = world
         self._supply = supply
-        self._of = of
+        super().__init__(of)
 
     @cached_property
     def _withdrawn(self) -> frozenset[str]:
         return self._world.devices.withdrawn()
-
-    @property
-    def selective(self) -> bool:
-        """As with pods."""
-        return self._of.selective
-
-    def sees(self, pod: Pod) -> UsesDevices | None:
-        """As with pods."""
-        seen = self._of.sees(pod)
-        return seen if isinstance(seen, UsesDevices) else None
 
     def room(self, member: Member, rows: IntArray) -> IntArray | None:
         """The number of members that have all devices that they ask for, if nothing else is scarce."""

@@ -5,24 +5,10 @@ Source: k8s.io/dynamic-resource-allocation/structured/internal/incubating/consum
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
-from gangsched.core.objects.devices import AllocatedDevice, Amounts, DeviceRequest
-from gangsched.core.objects.offered_devices import Capacity, Device, DeviceKey
-
-Shares = dict[DeviceKey, Counter[str]]
-"""What is taken of the capacities of each device that is shared."""
-
-
-def add_share(shares: Shares, each: AllocatedDevice, sign: int) -> None:
-    """Add a share to those of its device (1), or remove it (-1). The name "" counts the shares themselves."""
-    there = shares.setdefault(each.device, Counter())
-    there[""] += sign
-    for name, amount in each.consumed:
-        there[name] += sign * amount
-    if not there[""]:
-        del shares[each.device]
+from gangsched.core.objects.devices import Amounts, DeviceRequest
+from gangsched.core.objects.offered_devices import Capacity, Device
 
 
 def share(request: DeviceRequest, device: Device) -> Amounts | None:

@@ -9,11 +9,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gangsched.core.constraints.device_offers import Offer, Offers
-from gangsched.core.constraints.device_pools import PoolView, view
-from gangsched.core.constraints.device_store import DeviceStore
+from gangsched.core.constraints.device_offers import Offer, Offers, PoolView, view
 from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.constraints.node_rows import Nodes
+from gangsched.core.inventory.device_index import Devices
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.devices import DeviceRequest, DeviceWishes
 from gangsched.core.objects.offered_devices import Device, ResourceSlice, Selector, SelectorResult
@@ -28,7 +27,7 @@ _KEPT = 1 << 20
 class DeviceSupply:
     """The devices on offer, by row. `shared`: some devices can be used on several nodes."""
 
-    def __init__(self, devices: DeviceStore, nodes: Nodes, affinity: NodeAffinity) -> None:
+    def __init__(self, devices: Devices, nodes: Nodes, affinity: NodeAffinity) -> None:
         self.shared = False
         self._devices = devices
         self._nodes = nodes

@@ -10,9 +10,8 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 
 from gangsched.core.constraints.device_offers import Pool
-from gangsched.core.constraints.device_shares import Shares, add_share
-from gangsched.core.constraints.device_store import DeviceStore
 from gangsched.core.constraints.pending import Pending
+from gangsched.core.inventory.device_index import Devices, Shares, add_share, count_devices
 from gangsched.core.objects.devices import Allocation
 from gangsched.core.objects.offered_devices import CounterKey, DeviceKey
 from gangsched.core.objects.prebindings import UseDevices
@@ -26,7 +25,7 @@ class DeviceUsage:
     because pods have left. `_drawn` caches what allocated devices draw from the counters of each pool.
     """
 
-    def __init__(self, devices: DeviceStore, pending: Pending) -> None:
+    def __init__(self, devices: Devices, pending: Pending) -> None:
         self._devices = devices
         self._pending = pending
         self._released: Counter[DeviceKey] = Counter()
@@ -62,23 +61,13 @@ class DeviceUsage:
 
     def add(self, allocation: Allocation, sign: int) -> None:
         """Take the devices of the allocation (1), or give them back (-1)."""
-        for each in allocation.devices:
-            self.size += sign * (not each.admin)
-            if each.exclusive:
-                self._held[each.device] += sign
-                if not self._held[each.device]:
-                    del self._held[each.device]
-            elif not each.admin:
-                add_share(self._shares, each, sign)
+        self.size += count_devices(self._held, self._shares, allocation.devices, sign)
         self._drawn.clear()
 
     def recount(self, allocations: Iterable[tuple[Allocation, int]]) -> None:
         """Count each of these allocations of claims again (1), or no longer (-1). Pre-bindings may have changed."""
-        for each, sign in ((device, sign) for allocation, sign in allocations for device in allocation.devices):
-            if each.exclusive:
-                self._released[each.device] -= sign
-            elif not each.admin:
-                add_share(self._released_shares, each, -sign)
+        for allocation, sign in allocations:
+            count_devices(self._released, self._released_shares, allocation.devices, -sign)
         self._before = None
         self._drawn.clear()
 
@@ -92,8 +81,7 @@ class DeviceUsage:
             frozenset((key, frozenset(there.items())) for key, there in each.items())
             for each in (self._shares, self._released_shares)
         )
-        released = frozenset(key for key, number in self._released.items() if number)
-        return frozenset(self._held.items()), released, frozenset(self._pending.by_taken), *shares
+        return frozenset(self._held.items()), frozenset(self._released), frozenset(self._pending.by_taken), *shares
 
     def _taken_before(self) -> Mapping[DeviceKey, Counter[str]]:
         """The shares of claims and of pre-bindings that no claim shows yet."""

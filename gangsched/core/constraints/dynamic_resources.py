@@ -151,7 +151,7 @@ class _DevicesPlan(Plan):
         return seen is not None and bool(seen.wishes) and seen.wishes in self._pool.unsure
 
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        """Take the first devices found for each member."""
+        """Take the first devices found for each member, or give back those that the last members of the class took."""
         seen = member.sight(UsesDevices)
         if seen is None or not seen.wishes:
             return None
@@ -159,15 +159,7 @@ class _DevicesPlan(Plan):
             for _ in range(count):
                 # A pod that must be counted there although nothing is left takes nothing.
                 self._pool.push(seen.wishes, row, must=True)
-        return self._pool.elsewhere(seen.wishes)
-
-    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        """Give back the devices that the last members of the class took."""
-        seen = member.sight(UsesDevices)
-        if seen is None or not seen.wishes:
-            return None
-        for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
-            for _ in range(min(count, len(self._pool.taken(seen.wishes, row)))):
+            for _ in range(min(-count, len(self._pool.taken(seen.wishes, row)))):
                 self._pool.pop(seen.wishes, row)
         return self._pool.elsewhere(seen.wishes)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gangsched.core.constraints.device_store import DeviceStore
+from gangsched.core.inventory.device_index import Devices
 from gangsched.core.objects.devices import Allocation, ResourceClaim
 from gangsched.core.objects.offered_devices import ObjectKey
 
@@ -15,7 +15,7 @@ class FreedClaims:
     They are free once no known pod that has not left names the claim, and nobody else has reserved it.
     """
 
-    def __init__(self, devices: DeviceStore) -> None:
+    def __init__(self, devices: Devices) -> None:
         self.gone: frozenset[str] = frozenset()
         self._devices = devices
         self._freed: dict[ObjectKey, Allocation] = {}
@@ -33,7 +33,7 @@ class FreedClaims:
         for uid, claims in users.items():
             for claim in claims:
                 freed.pop(claim.key, None)
-                using = {uid, *self._devices.users(claim.key), *claim.reserved}
+                using = {uid, *self._devices.users.of(claim.key), *claim.reserved}
                 if claim.allocation is not None and using <= self.gone:
                     freed[claim.key] = claim.allocation
         self._freed = freed

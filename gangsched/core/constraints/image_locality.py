@@ -14,10 +14,10 @@ from collections import Counter
 import numpy as np
 from msgspec.structs import replace
 
-from gangsched.core.constraints.column import uncount
 from gangsched.core.constraints.constraint import Member, World
 from gangsched.core.constraints.node_constraint import NodeConstraint
 from gangsched.core.objects.arrays import IntArray
+from gangsched.core.objects.indexes import drop_oldest, uncount
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.soft import Images, Soft
 
@@ -82,9 +82,8 @@ class ImageLocality(NodeConstraint):
         """The size of the image by row; 0 where it is missing."""
         sizes = self._sizes.get(image)
         if sizes is None:
-            if len(self._sizes) >= _KEPT:
-                del self._sizes[next(iter(self._sizes))]
             sizes = self._sizes[image] = np.zeros(self._world.nodes.size, dtype=np.int64)
+            drop_oldest(self._sizes, _KEPT)
             for row, images in self._images.items():
                 at = bisect_left(images, (image, 0))
                 if at < len(images) and images[at][0] == image:

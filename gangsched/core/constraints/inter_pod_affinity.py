@@ -146,12 +146,22 @@ class AffinityPlan(Plan):
         return np.where(labelled, 1, _MOST)
 
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        """Apply the members' terms to the domains of these rows, and count the members for terms that match them."""
-        return self._change(member, rows, counts)
+        """Apply the members' terms to the domains of these rows, and count the members for terms that match them.
 
-    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        """Revert `take`."""
-        return self._change(member, rows, -counts)
+        Where `counts` are negative, that is reverted.
+        """
+        seen, terms = member.sight(AffinitySight), member.shape.anti_affinity
+        keys = {term.topology_key for term in terms}
+        if terms:
+            self._apply(terms, rows, counts)
+        everywhere = False
+        for question in self._tallies.place(seen.pod, rows, counts) if seen is not None else ():
+            asked = self._keys[question]
+            everywhere |= asked is None
+            keys |= asked or set()
+        if not (keys or everywhere):
+            return None
+        return rows if not everywhere and all(map(self._nodes.tells_apart, keys)) else np.arange(self._size)
 
     def settle(self, leavers: Leavers) -> None:
         """The cluster counts the pods no more."""
@@ -264,21 +274,6 @@ class AffinityPlan(Plan):
             for key, values in by_key(self._forbidden(pod)).items():
                 known |= self._nodes.by_label(key).among(values, rows)
         return known
-
-    def _change(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        """Count `counts` members on these rows, or uncount them where negative."""
-        seen, terms = member.sight(AffinitySight), member.shape.anti_affinity
-        keys = {term.topology_key for term in terms}
-        if terms:
-            self._apply(terms, rows, counts)
-        everywhere = False
-        for question in self._tallies.place(seen.pod, rows, counts) if seen is not None else ():
-            asked = self._keys[question]
-            everywhere |= asked is None
-            keys |= asked or set()
-        if not (keys or everywhere):
-            return None
-        return rows if not everywhere and all(map(self._nodes.tells_apart, keys)) else np.arange(self._size)
 
     def recount(self, leavers: Leavers, sign: int) -> IntArray | None:
         """Count these pods of the cluster again (1), or no longer (-1)."""

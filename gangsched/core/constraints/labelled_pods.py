@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
-from gangsched.core.constraints.column import uncount
 from gangsched.core.constraints.matching import Matchable, anchors_of
+from gangsched.core.objects.indexes import uncount
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import PodTerm
 

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
-from gangsched.core.constraints.column import uncount
+from gangsched.core.objects.indexes import drop, uncount
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.selectors import matches
 from gangsched.core.objects.shape import Labels, PodTerm
@@ -83,10 +83,7 @@ class TermIndex(Generic[Item]):
         for key in _keys(terms):
             uncount(self.keys, key)
         for anchor in anchors_of(terms[0]):
-            items = self._by_anchor[anchor]
-            del items[item]
-            if not items:
-                del self._by_anchor[anchor]
+            drop(self._by_anchor, anchor, item)
 
     def candidates(self, pod: Matchable | Pod) -> Iterator[Item]:
         """The items whose terms may match the pod, in the order in which they were entered."""

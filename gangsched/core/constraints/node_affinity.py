@@ -19,6 +19,7 @@ from gangsched.core.constraints.constraint import Member, Words, World
 from gangsched.core.constraints.naming import node_terms
 from gangsched.core.constraints.node_constraint import NodeConstraint
 from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.indexes import drop_oldest
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.selectors import field_holds, holds, may_hold, well_formed
 from gangsched.core.objects.shape import Labels, NodeTerm, Requirement
@@ -147,9 +148,8 @@ class NodeAffinity(NodeConstraint):
             matching[: len(known)] = known
         rows = self._nodes.changed_since(generation)
         matching[rows] = self._judged(asked, rows)
-        if known is None and len(self._known) >= _KEPT:
-            del self._known[next(iter(self._known))]
         self._known[asked] = (matching, self._nodes.generation)
+        drop_oldest(self._known, _KEPT)
         return matching
 
     def _judged(self, asked: _Asked, rows: IntArray) -> Mask:

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from typing import Generic
 
 from gangsched.core.constraints.column import Column, Value
-from gangsched.core.constraints.constraint import Constraint, Member, Plan, Sight, World
+from gangsched.core.constraints.constraint import Constraint, Member, Plan, SeesAlike, World
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node
-from gangsched.core.objects.pod import Pod
 
 
 class NodeConstraint(Constraint, Plan):
@@ -30,20 +29,8 @@ class NodeConstraint(Constraint, Plan):
             yield self.words[0].reason, "", ~mask
 
 
-class AtBest(Plan):
+class AtBest(SeesAlike[NodeConstraint]):
     """A constraint on nodes, once what passes has passed."""
-
-    def __init__(self, of: NodeConstraint) -> None:
-        self._of = of
-
-    @property
-    def selective(self) -> bool:
-        """As the constraint itself."""
-        return self._of.selective
-
-    def sees(self, pod: Pod) -> Sight | None:
-        """As the constraint itself."""
-        return self._of.sees(pod)
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
         """The rows that may accept members of the class one day."""

@@ -9,10 +9,10 @@ from collections.abc import Hashable, Iterable, Iterator
 
 import numpy as np
 
-from gangsched.core.constraints.column import uncount
 from gangsched.core.constraints.constraint import Constraint, Leavers, Member, Plan, Words, World
 from gangsched.core.constraints.naming import port as named
 from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.indexes import uncount
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import HostPort
@@ -154,16 +154,11 @@ class _Plan(Plan):
         return np.where(self._closed(member.shape.host_ports)[rows], 0, 1)
 
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> None:
-        """Count the members' ports on these rows."""
+        """Count the members' ports on these rows, or uncount them where negative."""
         ports = member.shape.host_ports
         for row, count in zip(rows.tolist(), counts.tolist(), strict=True) if ports else ():
             self._own(row).add(ports * count)
-
-    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> None:
-        """Stop counting the members' ports on these rows."""
-        ports = member.shape.host_ports
-        for row, count in zip(rows.tolist(), counts.tolist(), strict=True) if ports else ():
-            self._own(row).remove(ports * count)
+            self._own(row).remove(ports * -count)
 
     def recount(self, leavers: Leavers, sign: int) -> None:
         """Count the pods' ports again (1), or no longer (-1)."""

@@ -1,6 +1,6 @@
 """NodeResourcesFit: a node takes pods whose requests, and number, fit into its allocatable but unrequested amounts.
 
-Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/noderesources/fit.go. `cluster/capacity.py` keeps the exact
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/noderesources/fit.go. `inventory/capacity.py` keeps the exact
 sums of the requests of placed pods.
 """
 
@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from gangsched.core.constraints.claims_view import Stock
 from gangsched.core.constraints.constraint import Alike, Constraint, Leavers, Member, Plan, Words, World
+from gangsched.core.inventory.capacity import Capacity
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.quantity import MAX_AMOUNT, clip
 from gangsched.core.objects.reasons import NodeReason
@@ -61,7 +61,7 @@ class ResourcesPlan(Plan):
     their sums, and `_clipped` what `free` lacks of them.
     """
 
-    def __init__(self, stock: Stock) -> None:
+    def __init__(self, stock: Capacity) -> None:
         self._stock = stock
         self.size = len(stock.names)
         self.delegated = stock.delegated()
@@ -88,7 +88,7 @@ class ResourcesPlan(Plan):
         return np.maximum(most, 0, out=most)
 
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> None:
-        """Subtract the members' requests from what is free.
+        """Subtract the members' requests from what is free, or add them where negative.
 
         Raises:
             ValueError: no node has ever had one of the resources.
@@ -97,10 +97,6 @@ class ResourcesPlan(Plan):
         if vector is None:
             raise ValueError(f"no node has ever had all of {member.shape.requests}")
         self.free[rows[:, None], vector.columns] -= counts[:, None] * vector.amounts
-
-    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> None:
-        """Add the members' requests to what is free."""
-        self.take(member, rows, -counts)
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """For each resource, the rows where too little is left."""

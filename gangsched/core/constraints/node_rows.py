@@ -9,6 +9,7 @@ import numpy as np
 from gangsched.core.constraints.column import Column
 from gangsched.core.constraints.naming import listed
 from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.indexes import drop_oldest
 from gangsched.core.objects.node import Node
 
 _MOST_KEYS = 256
@@ -76,10 +77,9 @@ class Nodes:
         """Each row's value of the label."""
         column = self._by_key.get(key)
         if column is None:
-            if len(self._by_key) >= _MOST_KEYS:
-                del self._by_key[next(iter(self._by_key))]
             self._apart.pop(key, None)
             column = self._by_key[key] = Column(len(self._changed))
+            drop_oldest(self._by_key, _MOST_KEYS)
             for row, labels in self._labels.items():
                 column.set(row, labels.get(key))
         return column

@@ -15,10 +15,10 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 import numpy as np
 from msgspec import Struct
 
-from gangsched.core.constraints.column import uncount
 from gangsched.core.constraints.constraint import Constraint, Leavers, Member, Plan, Words, World
 from gangsched.core.constraints.naming import listed
 from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.indexes import count, uncount
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.reasons import NodeReason
@@ -71,7 +71,7 @@ class NodeVolumeLimits(Constraint):
 
     def set_node(self, row: int, node: Node) -> None:
         """Count the volumes attached to the node, whether or not a pod uses them."""
-        self._attach(row, frozenset(self._world.attached(node.name)))
+        self._attach(row, frozenset(self._world.volumes.attached(node.name)))
 
     def remove_node(self, row: int) -> None:
         """Stop counting the volumes attached to the row's node."""
@@ -133,11 +133,9 @@ class NodeVolumeLimits(Constraint):
         if attachment is None:
             return
         there = self._by_row.setdefault(row, {})
-        before = there.get(attachment, 0)
-        there[attachment] = before + number
-        if not there[attachment]:
-            del there[attachment]
-        if (attachment in there) != bool(before) and attachment not in self._attached.get(row, _NO_ATTACHMENTS):
+        before = attachment in there
+        count(there, attachment, number)
+        if (attachment in there) != before and attachment not in self._attached.get(row, _NO_ATTACHMENTS):
             self._number(row, attachment[0], 1 if attachment in there else -1)
         if not there:
             del self._by_row[row]
@@ -145,9 +143,7 @@ class NodeVolumeLimits(Constraint):
     def _number(self, row: int, driver: str, number: int) -> None:
         """Add this number to the row's volumes of the driver."""
         rows = self._numbers.setdefault(driver, {})
-        rows[row] = rows.get(row, 0) + number
-        if not rows[row]:
-            del rows[row]
+        count(rows, row, number)
         if not rows:
             del self._numbers[driver]
 
@@ -211,17 +207,13 @@ class _LimitsPlan(Plan):
         return room
 
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> None:
-        """Attach the members' volumes on these rows."""
+        """Attach the members' volumes on these rows, or detach them where negative."""
         own, shared = self._of(member)
         for driver, each in own.items():
             self._left_of(driver)[rows] -= each * counts
         for attachment in shared:
-            for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
-                self._count(self._members, row, attachment, count)
-
-    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> None:
-        """Detach the members' volumes from these rows."""
-        self.take(member, rows, -counts)
+            for row, number in zip(rows.tolist(), counts.tolist(), strict=True):
+                self._count(self._members, row, attachment, number)
 
     def settle(self, leavers: Leavers) -> None:
         """The cluster counts the pods' volumes no more."""
@@ -289,9 +281,7 @@ class _LimitsPlan(Plan):
         """Count so many users of the volume on the row, among the members or the pods that have left."""
         left = self._left_of(attachment[0])
         before = self._attachments(row, attachment)
-        users[row, attachment] += number
-        if not users[row, attachment]:
-            del users[row, attachment]
+        count(users, (row, attachment), number)
         left[row] -= self._attachments(row, attachment) - before
 
     def _attachments(self, row: int, attachment: Attachment) -> int:

@@ -14,11 +14,11 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
-from gangsched.core.constraints.column import uncount
 from gangsched.core.constraints.constraint import Constraint, Leavers, Member, Plan, World
 from gangsched.core.constraints.matching import Matchable, TermIndex, term_matches
 from gangsched.core.constraints.tally import PlannedTallies, of_term
 from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.indexes import uncount
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import PodTerm, Shape
 from gangsched.core.objects.soft import Soft
@@ -148,10 +148,6 @@ class PodPreferencesPlan(Plan):
                 for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
                     there[row] = there.get(row, 0) + count
         return _NOWHERE if changed else None
-
-    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        """Revert `take`."""
-        return self.take(member, rows, -counts)
 
     def settle(self, leavers: Leavers) -> None:
         """The cluster counts the pods and their terms no more."""

@@ -11,7 +11,9 @@ from gangsched.core.constraints.constraint import World
 from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.constraints.pending import Pending
 from gangsched.core.constraints.segments import MANY, Segments
+from gangsched.core.inventory import unbound
 from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.indexes import count
 from gangsched.core.objects.prebindings import Prebinding, Taken
 from gangsched.core.objects.volumes import Wanted
 
@@ -60,8 +62,7 @@ class Provisioning:
             segments = self._of_class(wanted.storage_class)
             if segments is not None:
                 segments.promise(row, wanted.size, sign)
-                self._orders[wanted.storage_class, row, wanted.size] += sign
-        self._orders += Counter()
+                count(self._orders, (wanted.storage_class, row, wanted.size), sign)
 
     def segments_of(self, wants: Iterable[Wanted]) -> list[Segments]:
         """The segments of each class, without classes whose driver does not publish its capacity."""
@@ -87,10 +88,12 @@ class Provisioning:
 
     def state(self, wants: Iterable[Wanted]) -> Hashable:
         """A digest of the storage capacity for these claims and of the volumes promised from it."""
-        volumes, names = self._world.volumes, dict.fromkeys(wanted.storage_class for wanted in wants)
-        found = {name: volumes.capacities(name) for name in names}
-        promises = self._pending.by_taken
-        return tuple((*each, *volumes.promises(name, promises)) for name, each in found.items() if each is not None)
+        volumes, promised = self._world.volumes, self._pending.by_taken
+        found = {
+            name: unbound.capacities(volumes, name) for name in dict.fromkeys(each.storage_class for each in wants)
+        }
+        known = {name: each for name, each in found.items() if each is not None}
+        return tuple((*each, *unbound.promises(volumes, name, promised)) for name, each in known.items())
 
     def recount(self, before: Mapping[Taken, Mapping[str, Prebinding]]) -> None:
         """The pre-bindings that promise storage were these `before`, and are others now."""
@@ -98,7 +101,7 @@ class Provisioning:
         for name, segments in self._segments.items():
             if segments is not None:
                 for promises, sign in ((before, -1), (self._pending.by_taken, 1)):
-                    for node, size in self._world.volumes.promises(name, promises):
+                    for node, size in unbound.promises(self._world.volumes, name, promises):
                         if node in rows:
                             segments.promise(rows[node], size, sign)
 
@@ -111,11 +114,11 @@ class Provisioning:
         if storage_class in self._segments:
             return self._segments[storage_class]
         volumes, names = self._world.volumes, self._world.stock.names
-        found, segments = volumes.capacities(storage_class), None
+        found, segments = unbound.capacities(volumes, storage_class), None
         if found is not None:
             segments = Segments(found, self._affinity.rows, len(names))
             rows = {name: row for row, name in enumerate(names)}
-            promised = volumes.promises(storage_class, self._pending.by_taken)
+            promised = unbound.promises(volumes, storage_class, self._pending.by_taken)
             there = [(rows[node], size) for node, size in promised if node in rows]
             segments.promise_all([row for row, _ in there], [size for _, size in there])
         self._segments[storage_class] = segments

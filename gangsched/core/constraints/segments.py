@@ -79,10 +79,7 @@ class Segments:
     def here(self, row: int) -> Hashable:
         """A digest of the storage left for the row: equal for rows with the same limits, capacities and promises."""
         there = self._of(row)
-        left = zip(
-            self._limit[there].tolist(), self._capacity[there].tolist(), self._promised[there].tolist(), strict=True
-        )
-        return tuple(left)
+        return np.concatenate((self._limit[there], self._capacity[there], self._promised[there])).tobytes()
 
     def refusals(self, size: int, rows: IntArray) -> Iterator[tuple[str, Mask]]:
         """The storage left in the segments of the rows, in words, for a wanted volume of this size, and the rows."""

@@ -15,10 +15,10 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gangsched.core.constraints.column import uncount
 from gangsched.core.constraints.labelled_pods import LabelledPods, Placed
 from gangsched.core.constraints.matching import Matchable, TermIndex, term_matches
 from gangsched.core.objects.arrays import IntArray
+from gangsched.core.objects.indexes import count, uncount
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import PodTerm, Shape, Spread
 
@@ -248,10 +248,8 @@ class PlannedTallies:
             self._nominated.append((pod, rows, counts))
         more = list(zip(rows.tolist(), counts.tolist(), strict=True)) if matched else []
         for there in (self._counts[question] for question in matched if not pod.nominated):
-            for row, count in more:
-                there[row] = there.get(row, 0) + count
-                if not there[row]:
-                    del there[row]
+            for row, number in more:
+                count(there, row, number)
         for question in matched:
             self._there.pop(question, None)
             self.digest += _digest(question, more)
@@ -289,15 +287,10 @@ class PlannedTallies:
         counts = self._counts[question]
         for (known, terminating, row), number in self._gone.items():
             if not (question.staying and terminating) and question.matches(known, self._tallies.namespaces):
-                counts[row] = counts.get(row, 0) - number
-                if not counts[row]:
-                    del counts[row]
+                count(counts, row, -number)
 
     def _add(self, question: Question, row: int, number: int) -> None:
-        counts = self._counts[question]
-        counts[row] = counts.get(row, 0) + number
-        if not counts[row]:
-            del counts[row]
+        count(self._counts[question], row, number)
         self._there.pop(question, None)
         self.digest += _digest(question, [(row, number)])
 
@@ -311,4 +304,4 @@ class PlannedTallies:
 
 
 def _digest(question: Question, counts: Iterable[tuple[int, int]]) -> int:
-    return sum(hash((question, row)) * count for row, count in counts)
+    return sum(hash((question, row)) * number for row, number in counts)

@@ -133,10 +133,6 @@ class SpreadPlan(Plan):
             return self._every
         return self._every[:0] if preferred else None
 
-    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        """Stop counting the members."""
-        return self.take(member, rows, -counts)
-
     def settle(self, leavers: Leavers) -> None:
         """The cluster counts the pods no more."""
         self._tallies.settle(leavers.pods)

@@ -4,8 +4,8 @@ A claim that waits for the pod's node (WaitForFirstConsumer) is bound to the sma
 on the node; otherwise one must be provisioned there. The volume for each member is planned here and bound before the
 member is (`prebindings`).
 
-Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/volumebinding at v1.37.2. `cluster/volume_index.py`
-and `cluster/unbound.py` determine which claims are ready and which volumes they may be bound to.
+Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/volumebinding at v1.37.2. `inventory/unbound.py` determines
+which claims are ready and which volumes they may be bound to.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gangsched.core.constraints.constraint import Leavers, Member, Plan, Words, World
+from gangsched.core.constraints.constraint import Leavers, Member, Plan, SeesAlike, Words, World
 from gangsched.core.constraints.naming import node_terms
 from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.constraints.node_constraint import AtBest, NodeConstraint
 from gangsched.core.constraints.volume_pool import VolumePool, Wants
+from gangsched.core.inventory import unbound
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, ShareVolume
@@ -112,7 +113,7 @@ class VolumeBinding(NodeConstraint):
         if unready is not None:
             return BoundTo(ready=False, claim=unready.claim)
         found = {each.node_affinity: each.name for each in volumes.volumes(pod) if each.node_affinity is not None}
-        wants = tuple(wanted for wanted, _ in volumes.wants(pod))
+        wants = tuple(wanted for wanted, _ in unbound.wants(volumes, pod))
         affinities = tuple(sorted(found, key=repr))
         names = tuple(found[terms] for terms in affinities)
         return BoundTo(affinities, wants, volumes=names) if affinities or wants else None
@@ -166,34 +167,21 @@ def _keeps(wanted: Wanted, is_settled: Callable[[Wanted], bool] | None) -> bool:
     return bool(wanted.selected) and not elsewhere
 
 
-class VolumePlan(Plan):
+class VolumePlan(SeesAlike[VolumeBinding]):
     """The volumes that members take on one snapshot.
 
     `_handed` counts, by wants and row, the members whose volumes were already assigned to pods (`prebindings`).
     """
 
     def __init__(self, world: World, affinity: NodeAffinity, constraint: VolumeBinding) -> None:
+        super().__init__(constraint)
         self._world = world
-        self._constraint = constraint
         self._pool = VolumePool(world, affinity)
         self._handed: Counter[tuple[Wants, int]] = Counter()
 
-    @property
-    def selective(self) -> bool:
-        """Whether there are any claims."""
-        return self._constraint.selective
-
-    def sees(self, pod: Pod) -> BoundTo | None:
-        """The requirements of the pod's claims on nodes."""
-        return self._constraint.sees(pod)
-
-    def sees_nominated(self, pod: Pod) -> BoundTo | None:
-        """The affinities of its bound volumes."""
-        return self._constraint.sees_nominated(pod)
-
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
         """The rows on which all volumes can be used, however many are left, and shared ones can be used or obtained."""
-        mask = self._constraint.mask(member, rows, self._pool.is_settled)
+        mask = self._of.mask(member, rows, self._pool.is_settled)
         seen = member.sight(BoundTo)
         if mask is not None and seen is not None and seen.shares:
             mask &= self._pool.may_share(seen.wants, rows)
@@ -207,23 +195,17 @@ class VolumePlan(Plan):
         return self._pool.room(seen.wants, rows)
 
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        """Take the best volumes for each member. Returns the rows whose volumes may change."""
+        """Take the best volumes for each member, or give back those that the last members of the class took.
+
+        Returns the rows whose volumes may change.
+        """
         seen = member.sight(BoundTo)
         if seen is None or not seen.wants:
             return None
         chosen: set[str] = set()
         for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
             chosen |= self._pool.take(seen.wants, row, count)
-        return self._pool.rows_of(seen.wants, chosen, rows)
-
-    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        """Give back the volumes that the last members of the class took."""
-        seen = member.sight(BoundTo)
-        if seen is None or not seen.wants:
-            return None
-        chosen: set[str] = set()
-        for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
-            for _ in range(count):
+            for _ in range(-count):
                 chosen.update(self._pool.give_back(seen.wants, row))
         return self._pool.rows_of(seen.wants, chosen, rows)
 
@@ -255,13 +237,13 @@ class VolumePlan(Plan):
 
     def prebindings(self, pod: Pod, row: int) -> Sequence[Prebinding]:
         """The writes that bind the pod's claims to the volumes that it takes on the row."""
-        seen = self.sees(pod)
+        seen = self._of.sees(pod)
         if seen is None or not seen.wants:
             return ()
         chosen = self._pool.taken(seen.wants, row)[self._handed[seen.wants, row]]
         self._handed[seen.wants, row] += 1
         asked: list[Prebinding] = []
-        for (wanted, claim), name in zip(self._world.volumes.wants(pod), chosen, strict=True):
+        for (wanted, claim), name in zip(unbound.wants(self._world.volumes, pod), chosen, strict=True):
             if name:
                 asked.append(ClaimVolume(name, claim.namespace, claim.name, claim.uid))
             elif self._pool.is_made_for(wanted, row):
@@ -281,7 +263,7 @@ class VolumePlan(Plan):
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """The claim that is not ready, or the rows where volumes cannot be used or none is left."""
-        yield from self._constraint.refusals(member, rows, self._pool.is_settled)
+        yield from self._of.refusals(member, rows, self._pool.is_settled)
         seen, room = member.sight(BoundTo), self.room(member, rows)
         if seen is None or room is None:
             return

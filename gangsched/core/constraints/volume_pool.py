@@ -20,7 +20,9 @@ from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.constraints.pending import Pending
 from gangsched.core.constraints.provisioning import Provisioning
 from gangsched.core.constraints.segments import MANY
+from gangsched.core.inventory import unbound
 from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.indexes import uncount
 from gangsched.core.objects.prebindings import ClaimVolume, SelectNode
 from gangsched.core.objects.shape import NodeTerm
 from gangsched.core.objects.volumes import Volume, Wanted
@@ -139,7 +141,7 @@ class VolumePool:
         """The volumes that suffice for the claim, used or not."""
         found = self._choices.get(wanted)
         if found is None:
-            found = self._choices[wanted] = self._world.volumes.choices(wanted)
+            found = self._choices[wanted] = unbound.choices(self._world.volumes, wanted)
         return found
 
     def _room_made(self, wants: Wants, rows: IntArray) -> IntArray:
@@ -282,10 +284,9 @@ class VolumePool:
         chosen = self._taken[wants, row].pop()
         for wanted, name in zip(wants, chosen, strict=True):
             if name:
-                self._used[name] -= 1
+                uncount(self._used, name)
             if wanted.shared:
                 self._shared[wanted.claim].pop()
-        self._used += Counter()
         self._recount(chosen)
         self.provisioning.order(self._ordered[wants, row].pop(), row, -1)
         return chosen

@@ -13,10 +13,10 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 from msgspec import Struct
 
-from gangsched.core.constraints.column import uncount
 from gangsched.core.constraints.constraint import Constraint, Happening, Leavers, Member, Plan, Words, World
 from gangsched.core.constraints.naming import disk as named
 from gangsched.core.objects.arrays import IntArray, Mask
+from gangsched.core.objects.indexes import count, uncount
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.reasons import NodeReason
 from gangsched.core.objects.shape import Disk
@@ -112,7 +112,7 @@ class _UsesPlan(Plan):
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
         """All rows or none, because a claim in use anywhere is closed everywhere."""
         seen = member.sight(Contested)
-        return None if seen is None else np.full(len(rows), self._are_free(seen), dtype=np.bool_)
+        return None if seen is None else np.full(len(rows), self._users.keys().isdisjoint(seen.claims), dtype=np.bool_)
 
     def room(self, member: Member, rows: IntArray) -> IntArray | None:
         """One if a second member could not use the same claim or disk; zero where a disk is in use."""
@@ -123,12 +123,14 @@ class _UsesPlan(Plan):
         return np.where(self._taken(disks, rows), 0, most)
 
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        """Count the members as users of their claims, and of their disks on these rows."""
-        return self._count(member, rows, counts)
-
-    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        """Stop counting the members as users."""
-        return self._count(member, rows, -counts)
+        """Count the members as users of their claims, and of their disks on these rows, or uncount them."""
+        self._count_disks(member.shape.disks, zip(rows.tolist(), counts.tolist(), strict=True))
+        seen = member.sight(Contested)
+        if seen is None:
+            return None
+        for key in seen.claims:
+            count(self._users, key, int(counts.sum()))
+        return np.arange(len(self._world.stock.names))
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """The claim that is in use, or each disk with the rows where it is in use."""
@@ -154,9 +156,6 @@ class _UsesPlan(Plan):
         """Whether they share a disk that allows no second user."""
         return _excludes(member.shape.disks, other.shape.disks)
 
-    def _are_free(self, seen: Contested) -> bool:
-        return not any(key in self._users for key in seen.claims)
-
     def _taken(self, disks: Iterable[Disk], rows: IntArray) -> Mask:
         """The rows on which one of the disks is in use in a way that excludes another user."""
         taken: Mask = np.zeros(len(self._world.stock.names), dtype=np.bool_)
@@ -167,15 +166,6 @@ class _UsesPlan(Plan):
     def _on(self, row: int) -> Mapping[_Use, int]:
         return self._changed[row] if row in self._changed else self._before.get(row, _NONE)
 
-    def _count(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        self._count_disks(member.shape.disks, zip(rows.tolist(), counts.tolist(), strict=True))
-        seen = member.sight(Contested)
-        if seen is None:
-            return None
-        for key in seen.claims:
-            self._count_user(key, int(counts.sum()))
-        return np.arange(len(self._world.stock.names))
-
     def recount(self, leavers: Leavers, sign: int) -> IntArray | None:
         """Count these pods of the cluster again (1), or no longer (-1)."""
         everywhere = False
@@ -184,24 +174,17 @@ class _UsesPlan(Plan):
         for pod, _ in leavers.pods if self._world.volumes.contested else ():
             for key in ((pod.namespace, name) for name in pod.volume_claims):
                 if key in self._world.volumes.contested:
-                    self._count_user(key, sign)
+                    count(self._users, key, sign)
                     everywhere = True
         return np.arange(len(self._world.stock.names)) if everywhere else None
 
     def _count_disks(self, disks: Iterable[Disk], numbers: Iterable[tuple[int, int]]) -> None:
         """Count the disks of so many pods on each row."""
         uses = list(_uses(disks))
-        for row, count in numbers if uses else ():
+        for row, number in numbers if uses else ():
             on = self._changed.setdefault(row, Counter(self._before.get(row, ())))
             for use in uses:
-                on[use] += count
-                if not on[use]:
-                    del on[use]
-
-    def _count_user(self, key: StorageKey, number: int) -> None:
-        self._users[key] = self._users.get(key, 0) + number
-        if not self._users[key]:
-            del self._users[key]
+                count(on, use, number)
 
 
 def _named(disks: Iterable[Disk]) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from gangsched.core.cluster.device_index import Devices
 from gangsched.core.declarations.minima import minima, missing_of
 from gangsched.core.declarations.terms import Hindrance
+from gangsched.core.inventory.device_index import Devices
 from gangsched.core.objects.devices import MOST_RESERVED, ClaimTrouble, ResourceClaim
 from gangsched.core.objects.offered_devices import ObjectKey
 from gangsched.core.objects.pod import Pod, role_of

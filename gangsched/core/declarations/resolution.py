@@ -11,14 +11,14 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from gangsched.core.cluster.device_index import Devices
-from gangsched.core.cluster.volume_index import Volumes
 from gangsched.core.declarations import added, device_claims, hindrances, volume_claims
 from gangsched.core.declarations.derivation import derived
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.hindrances import Said
 from gangsched.core.declarations.resized import as_made, telling
 from gangsched.core.declarations.terms import NO_TERMS, Terms, instance_group, priority_of
+from gangsched.core.inventory.device_index import Devices
+from gangsched.core.inventory.volume_index import Volumes
 from gangsched.core.objects.declaration import (
     COMPOSITE,
     OBJECT,

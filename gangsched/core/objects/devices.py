@@ -9,7 +9,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from gangsched.core.objects.offered_devices import DeviceKey, DeviceTaintRule, ObjectKey, ResourceSlice, Selector
+from gangsched.core.objects.offered_devices import DeviceKey, DeviceTaintRule, ResourceSlice, Selector
+from gangsched.core.objects.scopes import ClusterScoped, Namespaced
 from gangsched.core.objects.shape import NodeTerm, Toleration
 
 MOST_RESERVED = 256
@@ -35,23 +36,17 @@ Amounts = tuple[tuple[str, int], ...]
 """Names with amounts in billionths (`quantity.billionths`), by name."""
 
 
-class DeviceClass(Struct, frozen=True, gc=False, tag=True):
+class DeviceClass(ClusterScoped, frozen=True, gc=False, tag=True):
     """A DeviceClass: its devices are those that all `selectors` select. `config` are driver parameters, each as JSON.
 
     `resource` is the extended resource that its devices also provide (`spec.extendedResourceName`), empty for none.
     `made_at` is the time of its creation in epoch seconds.
     """
 
-    name: str
     selectors: tuple[Selector, ...] = ()
     config: tuple[str, ...] = ()
     resource: str = ""
     made_at: float = 0.0
-
-    @property
-    def key(self) -> ObjectKey:
-        """The name."""
-        return "", self.name
 
 
 class DeviceRequest(Struct, frozen=True, gc=False, cache_hash=True):
@@ -175,7 +170,7 @@ NOBODY = Consumer("", "")
 """Stands for the consumer of a claim that has gangsched's mark and no devices."""
 
 
-class ResourceClaim(Struct, frozen=True, gc=False, tag=True):
+class ResourceClaim(Namespaced, frozen=True, gc=False, tag=True):
     """A ResourceClaim. `owner` is the UID of the pod or PodGroup that it was created for, if any.
 
     `reserved` are the UIDs of its consumers, `sharing` those that are PodGroups of Kubernetes. `ours`: gangsched has
@@ -184,8 +179,6 @@ class ResourceClaim(Struct, frozen=True, gc=False, tag=True):
     of Kubernetes that it was created for, if any.
     """
 
-    namespace: str
-    name: str
     uid: str = ""
     wishes: DeviceWishes = DeviceWishes()
     allocation: Allocation | None = None
@@ -197,11 +190,6 @@ class ResourceClaim(Struct, frozen=True, gc=False, tag=True):
     extended: bool = False
     conditions: tuple[tuple[DeviceKey, tuple[str, ...]], ...] = ()
     group: str = ""
-
-    @property
-    def key(self) -> ObjectKey:
-        """Namespace and name."""
-        return self.namespace, self.name
 
     @property
     def prepared(self) -> bool:

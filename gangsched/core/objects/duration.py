@@ -18,8 +18,6 @@ LONGEST_S = 7 * 24 * 3600
 _IN_SECONDS_S = 120
 """Durations below this number of seconds that are not whole minutes are written in seconds: 90s, not 1m30s."""
 
-_FORM = re.compile(r"(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?")
-
 
 def parse_duration(text: str, *, shortest_s: int = SHORTEST_S) -> float:
     """Return the seconds that `text` means.
@@ -28,10 +26,10 @@ def parse_duration(text: str, *, shortest_s: int = SHORTEST_S) -> float:
         ValueError: the text does not have the form, or is outside `shortest_s` seconds to 7 days; the message says what
             to write.
     """
-    match = _FORM.fullmatch(text)
+    match = re.fullmatch(PATTERN, text)
     if not text or match is None:
         raise ValueError(f"{text!r} is not a duration: write hours, minutes and seconds such as 90s, 5m or 1h30m")
-    hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    hours, minutes, seconds = (int((part or "0s")[:-1]) for part in match.groups())
     total = hours * 3600 + minutes * 60 + seconds
     if not shortest_s <= total <= LONGEST_S:
         raise ValueError(f"{text!r} is out of range: a duration here is from {shortest_s}s to 168h (7 days)")

@@ -12,6 +12,7 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gangsched.core.objects.scopes import ClusterScoped
 from gangsched.core.objects.shape import NodeTerm
 
 ObjectKey = tuple[str, str]
@@ -115,7 +116,7 @@ class Selector(Struct, frozen=True, gc=False):
         return self.expression
 
 
-class ResourceSlice(Struct, frozen=True, gc=False, tag=True):
+class ResourceSlice(ClusterScoped, frozen=True, gc=False, tag=True):
     """A part of a pool of devices. The pool consists of all slices of its newest generation, `parts` in number.
 
     The devices are usable on one `node`, or on nodes that match `node_affinity`, or on every node if that is None; with
@@ -124,7 +125,6 @@ class ResourceSlice(Struct, frozen=True, gc=False, tag=True):
     not know, and its devices are used nowhere.
     """
 
-    name: str
     driver: str
     pool: str
     generation: int = 0
@@ -136,25 +136,14 @@ class ResourceSlice(Struct, frozen=True, gc=False, tag=True):
     per_device: bool = False
     counters: tuple[tuple[CounterKey, int], ...] = ()
 
-    @property
-    def key(self) -> ObjectKey:
-        """The name."""
-        return "", self.name
 
-
-class DeviceTaintRule(Struct, frozen=True, gc=False, tag=True):
+class DeviceTaintRule(ClusterScoped, frozen=True, gc=False, tag=True):
     """A taint for all devices with this driver, pool and name, each of which matters only if it is not empty."""
 
-    name: str
     taint: DeviceTaint
     driver: str = ""
     pool: str = ""
     device: str = ""
-
-    @property
-    def key(self) -> ObjectKey:
-        """The name."""
-        return "", self.name
 
     def tainted(self, part: ResourceSlice) -> ResourceSlice:
         """The slice with the taint on those of its devices that the rule is for."""

@@ -37,21 +37,26 @@ class Prebinding(Struct, frozen=True, gc=False, tag=True, tag_field="prebinding"
         raise NotImplementedError
 
 
-class SelectNode(Prebinding, frozen=True):
-    """Has a volume provisioned on the node for the claim with this UID.
-
-    `node` is empty if the watch shows a claim whose provisioner has given up.
-    """
+class OfClaim(Prebinding, frozen=True):
+    """A pre-binding that concerns only the PersistentVolumeClaim with this UID."""
 
     namespace: str
     claim: str
     uid: str
-    node: str
 
     @property
     def takes(self) -> tuple[Taken, ...]:
         """The claim."""
         return (("PersistentVolumeClaim", self.namespace, self.claim),)
+
+
+class SelectNode(OfClaim, frozen=True):
+    """Has a volume provisioned on the node for the claim.
+
+    `node` is empty if the watch shows a claim whose provisioner has given up.
+    """
+
+    node: str
 
     @property
     def awaited(self) -> str:
@@ -81,17 +86,8 @@ class ClaimVolume(Prebinding, frozen=True):
         return f"the PersistentVolumeClaim {self.claim} is being bound to the PersistentVolume {self.volume}"
 
 
-class ShareVolume(Prebinding, frozen=True):
-    """Writes nothing, but waits until the claim with this UID, which another member has prepared, is bound."""
-
-    namespace: str
-    claim: str
-    uid: str
-
-    @property
-    def takes(self) -> tuple[Taken, ...]:
-        """The claim."""
-        return (("PersistentVolumeClaim", self.namespace, self.claim),)
+class ShareVolume(OfClaim, frozen=True):
+    """Writes nothing, but waits until the claim, which another member has prepared, is bound."""
 
     @property
     def awaited(self) -> str:

@@ -113,16 +113,31 @@ def exact(text: Quantity) -> Fraction:
     Raises:
         InvalidQuantity: the text is not a quantity.
     """
-    return Fraction(_nanos(text), _NANOS)
+    return Fraction(billionths(text), _NANOS)
 
 
 def billionths(text: Quantity) -> int:
-    """The quantity in billionths, the finest that Kubernetes keeps.
+    """The quantity in billionths, the finest that Kubernetes keeps, rounded away from zero.
 
     Raises:
         InvalidQuantity: the text is not a quantity.
     """
-    return _nanos(text)
+    written = text if isinstance(text, str) else repr(text)
+    match = _QUANTITY.fullmatch(written)
+    if match is None or not written:
+        raise InvalidQuantity(text)
+    sign, integer, fraction, suffix = match.groups(default="")
+    binary = _BINARY.get(suffix, 0)
+    exponent = 0 if binary else _DECIMAL[suffix] if suffix in _DECIMAL else _exponent(suffix[1:])
+    if exponent is None:
+        raise InvalidQuantity(text)
+    if not integer and not fraction and (exponent < -_NANO or binary > _DIGITLESS_BINARY):
+        raise InvalidQuantity(text)
+    digits = (integer + fraction).lstrip("0")
+    if not digits:
+        return 0
+    nanos = _significant(digits, point=len(digits) - len(fraction) + exponent, binary=binary)
+    return -nanos if sign == "-" else nanos
 
 
 def from_billionths(amount: int) -> str:
@@ -161,29 +176,9 @@ def _decimal(amount: int, unit: int, *, places: int) -> str:
 
 
 def _scaled(text: Quantity, per_unit: int) -> int:
-    nanos = _nanos(text)
+    nanos = billionths(text)
     size = -(-abs(nanos) * per_unit // _NANOS)
     return min(size, MAX_AMOUNT) if nanos > 0 else -min(size, MAX_AMOUNT)
-
-
-def _nanos(text: Quantity) -> int:
-    """The quantity in billionths, the finest that Kubernetes keeps, rounded away from zero."""
-    written = text if isinstance(text, str) else repr(text)
-    match = _QUANTITY.fullmatch(written)
-    if match is None or not written:
-        raise InvalidQuantity(text)
-    sign, integer, fraction, suffix = match.groups(default="")
-    binary = _BINARY.get(suffix, 0)
-    exponent = 0 if binary else _DECIMAL[suffix] if suffix in _DECIMAL else _exponent(suffix[1:])
-    if exponent is None:
-        raise InvalidQuantity(text)
-    if not integer and not fraction and (exponent < -_NANO or binary > _DIGITLESS_BINARY):
-        raise InvalidQuantity(text)
-    digits = (integer + fraction).lstrip("0")
-    if not digits:
-        return 0
-    nanos = _significant(digits, point=len(digits) - len(fraction) + exponent, binary=binary)
-    return -nanos if sign == "-" else nanos
 
 
 def _exponent(text: str) -> int | None:

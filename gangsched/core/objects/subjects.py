@@ -8,7 +8,11 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from gangsched.core.objects import events as seen
+from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.events import Event
+from gangsched.core.objects.node import Node
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.podgroup import ForeignGroup, Group
 
 POD, NODE, NAMESPACE, GROUP, BUDGET = "Pod", "Node", "Namespace", "PodGroup", "PodDisruptionBudget"
 _GONE = (
@@ -30,35 +34,25 @@ class Subject(NamedTuple):
     key: Hashable
 
 
-def subject_of(event: Event) -> Subject | None:  # noqa: PLR0911 - one line for each kind
+def subject_of(event: Event) -> Subject | None:
     """The object that was seen or has gone; None for lists, and for events about anything else."""
     match event:
-        case seen.PodSeen(pod):
-            return Subject(POD, pod.uid)
-        case seen.PodGone(uid):
+        case seen.PodSeen(Pod(uid=uid)) | seen.PodGone(uid):
             return Subject(POD, uid)
-        case seen.NodeSeen(node):
-            return Subject(NODE, node.name)
-        case seen.NodeGone(name):
-            return Subject(NODE, name)
+        case seen.NodeSeen(Node(name=node)) | seen.NodeGone(node):
+            return Subject(NODE, node)
         case seen.NamespaceSeen(name) | seen.NamespaceGone(name):
             return Subject(NAMESPACE, name)
-        case seen.BudgetSeen(budget):
-            return Subject(BUDGET, budget.key)
-        case seen.BudgetGone(key):
-            return Subject(BUDGET, key)
+        case seen.BudgetSeen(DisruptionBudget(key=budget)) | seen.BudgetGone(budget):
+            return Subject(BUDGET, budget)
         case seen.StorageSeen(kind, found) | seen.DeviceObjectSeen(kind, found):
             return Subject(kind.value, found.key)
         case seen.StorageGone(kind, key) | seen.DeviceObjectGone(kind, key):
             return Subject(kind.value, key)
-        case seen.GroupSeen(group):
-            return Subject(GROUP, group.key)
-        case seen.GroupGone(key):
-            return Subject(GROUP, key)
-        case seen.ForeignGroupSeen(foreign):
-            return Subject(foreign.dialect, foreign.key)
-        case seen.ForeignGroupGone(dialect, key):
-            return Subject(dialect, key)
+        case seen.GroupSeen(Group(key=group)) | seen.GroupGone(group):
+            return Subject(GROUP, group)
+        case seen.ForeignGroupSeen(ForeignGroup(dialect=dialect, key=group)) | seen.ForeignGroupGone(dialect, group):
+            return Subject(dialect, group)
     return None
 
 
@@ -80,44 +74,33 @@ def name_of(event: Event) -> str:
 
 def kind_of(event: Event) -> str:
     """The kind of the objects in a list, as in `Subject`; empty for other events."""
-    match event:
-        case seen.PodsReplaced():
-            return POD
-        case seen.NodesReplaced():
-            return NODE
-        case seen.NamespacesReplaced():
-            return NAMESPACE
-        case seen.BudgetsReplaced():
-            return BUDGET
-        case seen.GroupsReplaced():
-            return GROUP
-        case seen.ForeignGroupsReplaced(dialect):
-            return dialect
-        case seen.StorageReplaced(kind) | seen.DeviceObjectsReplaced(kind):
-            return kind.value
-    return ""
+    return _listed(event)[0]
 
 
 def singles(event: Event) -> Sequence[Event]:
     """An event for each object of a list; none for other events."""
+    return _listed(event)[1]
+
+
+def _listed(event: Event) -> tuple[str, Sequence[Event]]:
     match event:
         case seen.PodsReplaced(pods):
-            return [seen.PodSeen(pod) for pod in pods]
+            return POD, [seen.PodSeen(pod) for pod in pods]
         case seen.NodesReplaced(nodes):
-            return [seen.NodeSeen(node) for node in nodes]
+            return NODE, [seen.NodeSeen(node) for node in nodes]
         case seen.NamespacesReplaced(namespaces):
-            return [seen.NamespaceSeen(name, labels) for name, labels in namespaces]
+            return NAMESPACE, [seen.NamespaceSeen(name, labels) for name, labels in namespaces]
         case seen.BudgetsReplaced(budgets):
-            return [seen.BudgetSeen(budget) for budget in budgets]
+            return BUDGET, [seen.BudgetSeen(budget) for budget in budgets]
         case seen.GroupsReplaced(groups):
-            return [seen.GroupSeen(group) for group in groups]
-        case seen.ForeignGroupsReplaced(_, groups):
-            return [seen.ForeignGroupSeen(group) for group in groups]
+            return GROUP, [seen.GroupSeen(group) for group in groups]
+        case seen.ForeignGroupsReplaced(dialect, groups):
+            return dialect, [seen.ForeignGroupSeen(group) for group in groups]
         case seen.StorageReplaced(kind, storage):
-            return [seen.StorageSeen(kind, each) for each in storage]
+            return kind.value, [seen.StorageSeen(kind, each) for each in storage]
         case seen.DeviceObjectsReplaced(kind, devices):
-            return [seen.DeviceObjectSeen(kind, each) for each in devices]
-    return ()
+            return kind.value, [seen.DeviceObjectSeen(kind, each) for each in devices]
+    return "", ()
 
 
 def without(event: Event, subjects: Collection[Subject]) -> Event:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.scopes import ClusterScoped, Namespaced
 from gangsched.core.objects.shape import Attachment, Labels, NodeTerm, Requirement
 
 NOW_CALLED = {
@@ -36,7 +37,7 @@ class StorageKind(StrEnum):
     CAPACITY = "CSIStorageCapacity"
 
 
-class VolumeClaim(Struct, frozen=True, gc=False, tag=True):
+class VolumeClaim(Namespaced, frozen=True, gc=False, tag=True):
     """A PersistentVolumeClaim.
 
     `volume` is the PersistentVolume that it names; `bound`: both name each other. `single_pod`: its access mode is
@@ -46,8 +47,6 @@ class VolumeClaim(Struct, frozen=True, gc=False, tag=True):
     node `selected`; `ours`: gangsched has selected it.
     """
 
-    namespace: str
-    name: str
     volume: str = ""
     storage_class: str = ""
     bound: bool = False
@@ -64,13 +63,8 @@ class VolumeClaim(Struct, frozen=True, gc=False, tag=True):
     selected: str = ""
     ours: bool = False
 
-    @property
-    def key(self) -> StorageKey:
-        """Namespace and name."""
-        return self.namespace, self.name
 
-
-class Volume(Struct, frozen=True, gc=False, tag=True):
+class Volume(ClusterScoped, frozen=True, gc=False, tag=True):
     """A PersistentVolume.
 
     `node_affinity` None lets every node use it. `zones` are its zone and region labels, each with the values that a
@@ -81,7 +75,6 @@ class Volume(Struct, frozen=True, gc=False, tag=True):
     that may be bound to it; `ours`: gangsched has set that.
     """
 
-    name: str
     node_affinity: tuple[NodeTerm, ...] | None = None
     zones: tuple[tuple[str, tuple[str, ...]], ...] = ()
     attachment: Attachment | None = None
@@ -96,66 +89,42 @@ class Volume(Struct, frozen=True, gc=False, tag=True):
     claimed_by: tuple[str, str, str] | None = None
     ours: bool = False
 
-    @property
-    def key(self) -> StorageKey:
-        """The name."""
-        return "", self.name
 
-
-class StorageClass(Struct, frozen=True, gc=False, tag=True):
+class StorageClass(ClusterScoped, frozen=True, gc=False, tag=True):
     """A StorageClass. `waits`: its claims are bound only once a pod that uses them has a node.
 
     `driver` provisions its volumes. `provisions`: volumes are created for its claims, only on nodes that match one of
     `topologies` unless that is None. `in_tree`: the class names an in-tree plug-in that this driver has replaced.
     """
 
-    name: str
     driver: str = ""
     waits: bool = False
     provisions: bool = False
     topologies: tuple[NodeTerm, ...] | None = None
     in_tree: bool = False
 
-    @property
-    def key(self) -> StorageKey:
-        """The name."""
-        return "", self.name
 
-
-class CsiDriver(Struct, frozen=True, gc=False, tag=True):
+class CsiDriver(ClusterScoped, frozen=True, gc=False, tag=True):
     """A CSIDriver. `capacity`: CSIStorageCapacity objects say where there is storage for its volumes.
 
     `demanding`: pods with its volumes go only to nodes that have the driver.
     """
 
-    name: str
     capacity: bool = False
     demanding: bool = False
 
-    @property
-    def key(self) -> StorageKey:
-        """The name."""
-        return "", self.name
 
-
-class StorageCapacity(Struct, frozen=True, gc=False, tag=True):
+class StorageCapacity(Namespaced, frozen=True, gc=False, tag=True):
     """A CSIStorageCapacity: the storage for volumes of one class in one segment of the cluster.
 
     The segment consists of the nodes that match `topology`, of none if that is None. `capacity` is the free storage,
     `largest` the size of the largest volume that can be created, both in bytes; None if not stated.
     """
 
-    namespace: str
-    name: str
     storage_class: str = ""
     topology: NodeTerm | None = None
     capacity: int | None = None
     largest: int | None = None
-
-    @property
-    def key(self) -> StorageKey:
-        """Namespace and name."""
-        return self.namespace, self.name
 
     @property
     def limit(self) -> int:
@@ -170,31 +139,19 @@ class StorageCapacity(Struct, frozen=True, gc=False, tag=True):
         return alike and less and self.limit <= other.limit
 
 
-class CsiNode(Struct, frozen=True, gc=False, tag=True):
+class CsiNode(ClusterScoped, frozen=True, gc=False, tag=True):
     """The CSI drivers on the node of this name, and how many volumes it can attach of those with a limit."""
 
-    name: str
     limits: tuple[tuple[str, int], ...] = ()
     drivers: frozenset[str] = frozenset()
 
-    @property
-    def key(self) -> StorageKey:
-        """The name."""
-        return "", self.name
 
-
-class VolumeAttachment(Struct, frozen=True, gc=False, tag=True):
+class VolumeAttachment(ClusterScoped, frozen=True, gc=False, tag=True):
     """A volume that the driver attaches to the node, or has attached; `volume` is empty if that has no object."""
 
-    name: str
     node: str = ""
     volume: str = ""
     driver: str = ""
-
-    @property
-    def key(self) -> StorageKey:
-        """The name."""
-        return "", self.name
 
 
 StorageObject = VolumeClaim | Volume | StorageClass | CsiNode | VolumeAttachment | CsiDriver | StorageCapacity

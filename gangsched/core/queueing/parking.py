@@ -19,9 +19,10 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
 
-from gangsched.core.cluster.capacity import Capacity, Relief
+from gangsched.core.cluster.relief import Relief
 from gangsched.core.constraints.tally import asked_by
 from gangsched.core.gang.gang import Gang
+from gangsched.core.inventory.capacity import Capacity
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.quantity import MAX_AMOUNT

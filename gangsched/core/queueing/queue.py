@@ -23,9 +23,9 @@ from itertools import takewhile
 from typing import Protocol
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.cluster.capacity import Capacity
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
+from gangsched.core.inventory.capacity import Capacity
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.refusal import Refusal

@@ -12,7 +12,6 @@ from typing import Any
 from cel_expr_python import cel
 
 from gangsched.core.objects.offered_devices import Attribute, AttributeType, SelectorResult
-from gangsched.core.objects.quantity import InvalidQuantity
 from gangsched.kube.cel.functions import FUNCTIONS, quantity, semver
 from gangsched.kube.cel.networks import NETWORK_FUNCTIONS
 from gangsched.kube.cel.syntax_tree import content
@@ -49,7 +48,7 @@ def evaluate(
             values["capacity"].setdefault(domain, {})[name] = quantity(amount)
         device = {"driver": driver, "allowMultipleAllocations": multiple, **values}
         result = program.eval(data={"device": device})
-    except (InvalidQuantity, RuntimeError, TypeError, ValueError):
+    except (RuntimeError, TypeError, ValueError):
         return SelectorResult.ERROR
     if result.type() != cel.Type.BOOL:
         return SelectorResult.ERROR

@@ -14,8 +14,8 @@ from typing import Any
 
 from cel_expr_python import cel
 
-from gangsched.core.objects.quantity import InvalidQuantity, exact
-from gangsched.kube.cel.overloads import BOOL, DOUBLE, INT, LIST, TEXT, TEXTS, VALUE, Overload, Value
+from gangsched.core.objects.quantity import exact
+from gangsched.kube.cel.overloads import BOOL, DOUBLE, INT, LIST, TEXT, TEXTS, VALUE, Overload, Value, is_read_by
 from gangsched.kube.cel.patterns import find, find_all
 
 _NUMBERS = 3
@@ -83,17 +83,6 @@ def _number(value: Value | int) -> Fraction:
     return Fraction(value) if isinstance(value, int) else Fraction(value["quantity"])
 
 
-def _is(parse: Callable[..., Value]) -> Callable[..., bool]:
-    def can_be_parsed(text: str, *normalize: bool) -> bool:
-        try:
-            parse(text, *normalize)
-        except (InvalidQuantity, ValueError):
-            return False
-        return True
-
-    return can_be_parsed
-
-
 def _order(value: Value) -> tuple[object, ...]:
     """The sort key of a quantity or a version."""
     if "quantity" in value:
@@ -120,10 +109,6 @@ def _integer(value: Value) -> int:
     if number.denominator != 1 or abs(number) >= 1 << 63:
         raise ValueError("the quantity is no integer")
     return int(number)
-
-
-def _is_integer(value: Value) -> bool:
-    return _number(value).denominator == 1 and abs(_number(value)) < 1 << 63
 
 
 def _sums(impl: Callable[[Value, Any], Value]) -> tuple[Overload, ...]:
@@ -229,16 +214,23 @@ def _compares(impl: Callable[[Value, Value], object], result: cel.Type) -> tuple
     return (Overload(result, (VALUE, VALUE), impl, member=True),)
 
 
+def _with_optional(
+    result: cel.Type, parameters: tuple[cel.Type, ...], impl: Callable[..., object]
+) -> tuple[Overload, ...]:
+    """The function of these types, and without the last of them."""
+    return tuple(Overload(result, each, impl, member=True) for each in (parameters[:-1], parameters))
+
+
 FUNCTIONS: dict[str, tuple[Overload, ...]] = {
     "quantity": (Overload(VALUE, (TEXT,), quantity),),
-    "isQuantity": (Overload(BOOL, (TEXT,), _is(quantity)),),
+    "isQuantity": (Overload(BOOL, (TEXT,), is_read_by(quantity)),),
     "semver": (Overload(VALUE, (TEXT,), semver), Overload(VALUE, (TEXT, BOOL), semver)),
-    "isSemver": (Overload(BOOL, (TEXT,), _is(semver)), Overload(BOOL, (TEXT, BOOL), _is(semver))),
+    "isSemver": (Overload(BOOL, (TEXT,), is_read_by(semver)), Overload(BOOL, (TEXT, BOOL), is_read_by(semver))),
     "compareTo": _compares(_compare, INT),
     "isGreaterThan": _compares(lambda value, other: _compare(value, other) > 0, BOOL),
     "isLessThan": _compares(lambda value, other: _compare(value, other) < 0, BOOL),
     "sign": (Overload(INT, (VALUE,), lambda value: (_number(value) > 0) - (_number(value) < 0)),),
-    "isInteger": (Overload(BOOL, (VALUE,), _is_integer, member=True),),
+    "isInteger": (Overload(BOOL, (VALUE,), is_read_by(_integer), member=True),),
     "asInteger": (Overload(INT, (VALUE,), _integer, member=True),),
     "asApproximateFloat": (Overload(DOUBLE, (VALUE,), lambda value: float(_number(value)), member=True),),
     "add": _sums(lambda value, other: _amount(_number(value) + _number(other))),
@@ -248,41 +240,24 @@ FUNCTIONS: dict[str, tuple[Overload, ...]] = {
     "patch": (Overload(INT, (VALUE,), _part(2), member=True),),
     "charAt": (Overload(TEXT, (TEXT, INT), _char_at, member=True),),
     "indexOf": (
-        Overload(INT, (TEXT, TEXT), _index_of, member=True),
-        Overload(INT, (TEXT, TEXT, INT), _index_of, member=True),
+        *_with_optional(INT, (TEXT, TEXT, INT), _index_of),
         *(Overload(INT, (LIST, kind), _index_of, member=True) for kind in _ANY),
     ),
     "lastIndexOf": (
-        Overload(INT, (TEXT, TEXT), _last_index_of, member=True),
-        Overload(INT, (TEXT, TEXT, INT), _last_index_of, member=True),
+        *_with_optional(INT, (TEXT, TEXT, INT), _last_index_of),
         *(Overload(INT, (LIST, kind), _last_index_of, member=True) for kind in _ANY),
     ),
-    "join": (
-        Overload(TEXT, (TEXTS,), "".join, member=True),
-        Overload(TEXT, (TEXTS, TEXT), lambda texts, by: by.join(texts), member=True),
-    ),
+    "join": _with_optional(TEXT, (TEXTS, TEXT), lambda texts, by="": by.join(texts)),
     "lowerAscii": (Overload(TEXT, (TEXT,), _ascii(str.lower), member=True),),
     "upperAscii": (Overload(TEXT, (TEXT,), _ascii(str.upper), member=True),),
-    "replace": (
-        Overload(TEXT, (TEXT, TEXT, TEXT), str.replace, member=True),
-        Overload(TEXT, (TEXT, TEXT, TEXT, INT), str.replace, member=True),
-    ),
-    "split": (
-        Overload(TEXTS, (TEXT, TEXT), _split, member=True),
-        Overload(TEXTS, (TEXT, TEXT, INT), _split, member=True),
-    ),
-    "substring": (
-        Overload(TEXT, (TEXT, INT), _substring, member=True),
-        Overload(TEXT, (TEXT, INT, INT), _substring, member=True),
-    ),
+    "replace": _with_optional(TEXT, (TEXT, TEXT, TEXT, INT), str.replace),
+    "split": _with_optional(TEXTS, (TEXT, TEXT, INT), _split),
+    "substring": _with_optional(TEXT, (TEXT, INT, INT), _substring),
     "trim": (Overload(TEXT, (TEXT,), lambda text: text.strip(_SPACE), member=True),),
     "format": (Overload(TEXT, (TEXT, LIST), _format, member=True),),
     "strings.quote": (Overload(TEXT, (TEXT,), _quote),),
     "find": (Overload(TEXT, (TEXT, TEXT), find, member=True),),
-    "findAll": (
-        Overload(TEXTS, (TEXT, TEXT), find_all, member=True),
-        Overload(TEXTS, (TEXT, TEXT, INT), find_all, member=True),
-    ),
+    "findAll": _with_optional(TEXTS, (TEXT, TEXT, INT), find_all),
     "isSorted": (Overload(BOOL, (LIST,), _is_sorted, member=True),),
     "sum": (Overload(cel.Type.DYN, (LIST,), sum, member=True),),
     "min": (Overload(cel.Type.DYN, (LIST,), min, member=True),),

@@ -11,7 +11,7 @@ from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip
 
 from cel_expr_python import cel
 
-from gangsched.kube.cel.overloads import BOOL, INT, TEXT, VALUE, Overload, Value
+from gangsched.kube.cel.overloads import BOOL, INT, TEXT, VALUE, Overload, Value, is_read_by
 
 Address = IPv4Address | IPv6Address
 Interface = IPv4Interface | IPv6Interface
@@ -50,17 +50,6 @@ def _contains_network(network: Value, value: str | Value) -> bool:
     return inner.version == outer.version and inner.network.prefixlen >= outer.prefixlen and inner.ip in outer
 
 
-def _is(parse: Callable[[str], object]) -> Callable[[str], bool]:
-    def can_be_read(text: str) -> bool:
-        try:
-            parse(text)
-        except ValueError:
-            return False
-        return True
-
-    return can_be_read
-
-
 def _global(value: Value) -> bool:
     address = _address(value)
     broadcast = str(address) == "255.255.255.255"
@@ -85,7 +74,7 @@ def _either(impl: Callable[[Value, str | Value], bool]) -> tuple[Overload, ...]:
 
 NETWORK_FUNCTIONS: dict[str, tuple[Overload, ...]] = {
     "ip": (Overload(VALUE, (TEXT,), _ip), Overload(VALUE, (VALUE,), _ip, member=True)),
-    "isIP": (Overload(BOOL, (TEXT,), _is(_address)),),
+    "isIP": (Overload(BOOL, (TEXT,), is_read_by(_address)),),
     "ip.isCanonical": (Overload(BOOL, (TEXT,), lambda text: str(_address(text)) == text),),
     "family": _tells(lambda value: _address(value).version, INT),
     "isUnspecified": _tells(lambda value: _address(value).is_unspecified, BOOL),
@@ -94,7 +83,7 @@ NETWORK_FUNCTIONS: dict[str, tuple[Overload, ...]] = {
     "isLinkLocalUnicast": _tells(lambda value: _address(value).is_link_local, BOOL),
     "isGlobalUnicast": _tells(_global, BOOL),
     "cidr": (Overload(VALUE, (TEXT,), lambda text: {"cidr": str(_network(text))}),),
-    "isCIDR": (Overload(BOOL, (TEXT,), _is(_network)),),
+    "isCIDR": (Overload(BOOL, (TEXT,), is_read_by(_network)),),
     "containsIP": _either(_contains),
     "containsCIDR": _either(_contains_network),
     "masked": _tells(lambda value: {"cidr": str(_network(value).network)}, VALUE),

@@ -24,3 +24,16 @@ class Overload:
     parameters: tuple[cel.Type, ...]
     impl: Callable[..., object]
     member: bool = False
+
+
+def is_read_by(parse: Callable[..., object]) -> Callable[..., bool]:
+    """The function that tells whether this one reads its arguments."""
+
+    def is_read(*arguments: object) -> bool:
+        try:
+            parse(*arguments)
+        except ValueError:
+            return False
+        return True
+
+    return is_read

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache
 from sys import intern
 from typing import Any
 
@@ -42,18 +41,19 @@ from gangsched.kube.cel.device_selectors import CelSelector
 from gangsched.kube.client.resource import Resource, Sent, reading
 from gangsched.kube.foreign.watch import Subject
 from gangsched.kube.reading.storage_values import MARK
-from gangsched.kube.terms.node_terms import node_term, toleration
+from gangsched.kube.terms.node_terms import node_terms, toleration
+from gangsched.kube.terms.sharing import sharing
 from gangsched.kube.wire import device_objects as device_wire
 from gangsched.kube.wire.device_objects import EXTENDED, GROUP, GROUPS, VERSION
 
-_KEPT = 1024
+_shared_wishes = sharing()
+"""Claims of one template are equal."""
 
 
 def slice_(resource_slice: device_wire.ResourceSlice) -> ResourceSlice:
     """The core's value for a ResourceSlice."""
     spec = resource_slice.spec
     slice_wide = bool(spec.node_name or spec.all_nodes or spec.node_selector)
-    terms = spec.node_selector.node_selector_terms or () if spec.node_selector is not None else None
     return ResourceSlice(
         name=resource_slice.metadata.name or "",
         driver=intern(spec.driver),
@@ -61,7 +61,7 @@ def slice_(resource_slice: device_wire.ResourceSlice) -> ResourceSlice:
         generation=spec.pool.generation,
         parts=spec.pool.resource_slice_count,
         node=intern(spec.node_name or ""),
-        node_affinity=None if terms is None else tuple(map(node_term, terms)),
+        node_affinity=node_terms(spec.node_selector),
         devices=tuple(_device(device, spec.driver) for device in spec.devices or ()),
         unsupported=not (slice_wide or spec.per_device_node_selection or spec.shared_counters),
         per_device=not slice_wide and bool(spec.per_device_node_selection),
@@ -75,7 +75,6 @@ def slice_(resource_slice: device_wire.ResourceSlice) -> ResourceSlice:
 
 def _device(device: device_wire.Device, driver: str) -> Device:
     capacity = sorted((device.capacity or {}).items())
-    terms = device.node_selector.node_selector_terms or () if device.node_selector is not None else None
     return Device(
         name=device.name,
         attributes=tuple(sorted(_attributes(device.attributes or {}, driver), key=lambda attribute: attribute.name)),
@@ -89,7 +88,7 @@ def _device(device: device_wire.Device, driver: str) -> Device:
         ),
         multiple=bool(device.allow_multiple_allocations),
         node=intern(device.node_name or ""),
-        node_affinity=None if terms is None else tuple(map(node_term, terms)),
+        node_affinity=node_terms(device.node_selector),
         everywhere=bool(device.all_nodes),
         binding=tuple(device.binding_conditions or ()),
         failing=tuple(device.binding_failure_conditions or ()),
@@ -138,7 +137,7 @@ def _full(name: str, driver: str) -> str:
     return name if "/" in name else f"{driver}/{name}"
 
 
-def _taint(taint: device_wire.DeviceTaint) -> DeviceTaint:
+def _taint(taint: wire.Taint) -> DeviceTaint:
     return DeviceTaint(taint.key, taint.value or "", taint.effect)
 
 
@@ -175,7 +174,7 @@ def claim(resource_claim: device_wire.ResourceClaim) -> ResourceClaim:
         namespace=intern(meta.namespace or "default"),
         name=meta.name or "",
         uid=meta.uid or "",
-        wishes=_kept_wishes(_wishes(resource_claim.spec.devices)),
+        wishes=_shared_wishes(_wishes(resource_claim.spec.devices)),
         allocation=_allocation(status.allocation) if status.allocation is not None else None,
         reserved=tuple(reference.uid for reference in status.reserved_for or ()),
         sharing=tuple(
@@ -264,7 +263,6 @@ def _selectors(selectors: Iterable[device_wire.Selector] | None) -> tuple[Select
 
 
 def _allocation(allocation: device_wire.Allocation) -> Allocation:
-    terms = allocation.node_selector.node_selector_terms or () if allocation.node_selector is not None else None
     return Allocation(
         tuple(
             AllocatedDevice(
@@ -279,18 +277,12 @@ def _allocation(allocation: device_wire.Allocation) -> Allocation:
             )
             for result in allocation.devices.results or ()
         ),
-        None if terms is None else tuple(map(node_term, terms)),
+        node_terms(allocation.node_selector),
     )
 
 
 def _json(value: dict[str, Any]) -> str:
     return msgspec.json.encode(value, order="sorted").decode()
-
-
-@lru_cache(maxsize=_KEPT)
-def _kept_wishes(wishes: DeviceWishes) -> DeviceWishes:
-    """A shared instance equal to this value, from the `_KEPT` most recently used: claims of one template are equal."""
-    return wishes
 
 
 def _listed(

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import msgspec
-from msgspec import Raw, Struct
 
+from gangsched.kube import wire
 from gangsched.kube.client.errors import UNREADABLE, KubeError
 from gangsched.kube.client.session import ApiSession
 from gangsched.kube.reading.watched_resources import NAMESPACES
 
-
-class _NamespaceList(Struct, gc=False):
-    items: list[Raw] | None = None
-
-
-_NAMESPACE_LIST = msgspec.json.Decoder(_NamespaceList)
+_PAGE = msgspec.json.Decoder(wire.Page)
 
 
 async def is_missing(session: ApiSession, name: str) -> bool:
@@ -22,6 +17,6 @@ async def is_missing(session: ApiSession, name: str) -> bool:
     params = {"fieldSelector": f"metadata.name={name}", "limit": "1"}
     try:
         answer = await session.request("GET", NAMESPACES.path, params=params)
-        return not _NAMESPACE_LIST.decode(answer.checked().body).items
+        return not _PAGE.decode(answer.checked().body).items
     except (KubeError, *UNREADABLE):
         return False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 from gangsched.core.objects.node import Node, Taint
 from gangsched.core.objects.requests import counted, of_plugin
@@ -12,8 +11,9 @@ from gangsched.kube import wire
 from gangsched.kube.terms import preferences
 from gangsched.kube.terms.pod_terms import labels
 from gangsched.kube.terms.shapes import amounts
+from gangsched.kube.terms.sharing import sharing
 
-_KEPT = 1024
+_shared_features = sharing()
 
 
 def node_value(node: wire.Node) -> Node:
@@ -26,16 +26,10 @@ def node_value(node: wire.Node) -> Node:
         labels=labels(node.metadata.labels),
         taints=tuple(Taint(key=taint.key, effect=taint.effect, value=taint.value or "") for taint in spec.taints or ()),
         unschedulable=bool(spec.unschedulable),
-        features=_kept_features(tuple(sorted(status.declared_features or ()))),
+        features=_shared_features(tuple(sorted(status.declared_features or ()))),
         images=preferences.images(status.images) if status.images else (),
         awaited=_awaited(status),
     )
-
-
-@lru_cache(maxsize=_KEPT)
-def _kept_features(features: tuple[str, ...]) -> tuple[str, ...]:
-    """Like `_interned`: most nodes declare the same features."""
-    return features
 
 
 def _allocatable(quantities: wire.Quantities) -> Amounts:

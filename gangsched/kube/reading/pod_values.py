@@ -1,9 +1,7 @@
 """Converts pods to the values of the core, by the rules of kube-scheduler's default profile.
 
 The conversion never raises and never drops an object. `Shape.unsupported` names fields that are unsupported or
-unreadable, and the pod waits with that reason. Equal shapes become the identical object, so that comparing them is
-cheap. The same applies to equal labels, owners and names of many pods, which saves a quarter of the memory with 100,000
-pods.
+unreadable, and the pod waits with that reason. Equal shapes, labels, owners and names become the identical object.
 """
 
 from __future__ import annotations
@@ -16,11 +14,10 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Raw
 
-from gangsched.api.times import parse_time
+from gangsched.api.times import parse_if_set
 from gangsched.core.objects.declaration import NATIVE, Declaration
 from gangsched.core.objects.duration import parse_duration
 from gangsched.core.objects.pod import Lifetime, Owner, Pod, PodPhase
-from gangsched.core.objects.shape import Labels, Shape
 from gangsched.core.objects.wording import printable
 from gangsched.core.objects.workload import Added, Workload
 from gangsched.kube import wire
@@ -31,6 +28,7 @@ from gangsched.kube.terms.device_uses import uses
 from gangsched.kube.terms.pod_failures import failure, is_rejection
 from gangsched.kube.terms.pod_terms import labels
 from gangsched.kube.terms.shapes import shape
+from gangsched.kube.terms.sharing import sharing
 from gangsched.kube.workloads.workload_table import NONE, Workloads
 
 _PHASES = {phase.value: phase for phase in PodPhase}
@@ -42,6 +40,7 @@ EXPECTED_RUNTIME = "gangsched.io/expected-runtime"
 """The annotation of a pod with how long it will run once it is bound, as a duration."""
 _LONGEST_REASON = 100
 """Maximum number of characters of a container's reason that are kept."""
+_moment = lru_cache(maxsize=_KEPT)(parse_if_set)
 _POD = msgspec.json.Decoder(wire.Pod)
 _POD_CORE = msgspec.json.Decoder(wire.PodCore)
 
@@ -56,13 +55,18 @@ def decode_pod(raw: Raw | bytes) -> wire.Pod:
         return _POD.decode(raw)
     except msgspec.ValidationError as error:
         core = _POD_CORE.decode(raw)
-        spec, status = core.spec or wire.PodCoreSpec(), core.status or wire.PodCoreStatus()
+        spec, status = core.spec or wire.PodCoreSpec(), core.status or wire.Phased()
         return wire.UnreadablePod(
             metadata=core.metadata,
             spec=wire.PodSpec(node_name=spec.node_name, scheduler_name=spec.scheduler_name, priority=spec.priority),
             status=wire.PodStatus(phase=status.phase),
             why=str(error),
         )
+
+
+_shared_shape, _shared_labels, _shared_owner = sharing(), sharing(), sharing()
+# The members of a gang often start in the same second, and the pods of a Job name one group.
+_shared_lifetime, _shared_added = sharing(), sharing()
 
 
 class _Conditions(NamedTuple):
@@ -84,10 +88,10 @@ def pod_value(pod: wire.Pod, dialects: Dialects = DEFAULT, workloads: Workloads 
     spec = pod.spec or wire.PodSpec()
     status = pod.status or wire.PodStatus()
     conditions = _read_conditions(status.conditions) if status.conditions else _NO_CONDITIONS
-    owner = _kept_owner(_owner(meta.owner_references)) if meta.owner_references else None
+    owner = _shared_owner(_owner(meta.owner_references)) if meta.owner_references else None
     why = pod.why if isinstance(pod, wire.UnreadablePod) else ""
     volumes = pod_volumes(meta.name or "", spec.volumes) if spec.volumes else NO_VOLUMES
-    found_shape = _interned(
+    found_shape = _shared_shape(
         shape(meta, spec, status, volumes.disks, why=why, resize_infeasible=conditions.resize_infeasible)
     )
     declaration = _declaration(meta, spec, _maker(meta, owner), dialects)
@@ -105,7 +109,7 @@ def pod_value(pod: wire.Pod, dialects: Dialects = DEFAULT, workloads: Workloads 
         gated=bool(spec.scheduling_gates),
         priority=spec.priority or 0,
         declaration=declaration,
-        labels=_kept_labels(labels(meta.labels)),
+        labels=_shared_labels(labels(meta.labels)),
         volume_claims=volumes.claims,
         own_volume_claims=volumes.own_claims,
         device_claims=uses(spec, status, _sharing_group(spec, dialects)) if spec.resource_claims else (),
@@ -120,35 +124,17 @@ def pod_value(pod: wire.Pod, dialects: Dialects = DEFAULT, workloads: Workloads 
         soft=preferences.soft(spec, meta),
         workload=_workload(meta, owner, declaration, workloads) if owner is not None or workloads.by_label else None,
         failure=failure(status) if status.phase == "Failed" else None,
-        gone_by=_moment(meta.deletion_timestamp) if meta.deletion_timestamp else 0.0,
+        gone_by=_moment(meta.deletion_timestamp),
         lifetime=_lifetime(spec, status, meta.annotations or _NOTHING, ready=conditions.ready),
     )
 
 
-@lru_cache(maxsize=_KEPT)
-def _interned(value: Shape) -> Shape:
-    """The first shape equal to this one, as long as it is among the `_KEPT` most recently used."""
-    return value
-
-
-@lru_cache(maxsize=_KEPT)
-def _kept_labels(pairs: Labels) -> Labels:
-    """Like `_interned`: the members of a gang often have the same labels."""
-    return pairs
-
-
-@lru_cache(maxsize=_KEPT)
-def _kept_owner(owner: Owner | None) -> Owner | None:
-    """Like `_interned`: one controller owns many pods."""
-    return owner
-
-
 def _lifetime(spec: wire.PodSpec, status: wire.PodStatus, annotations: Mapping[str, str], *, ready: bool) -> Lifetime:
     grace_s, expected = spec.termination_grace_period_seconds, annotations.get(EXPECTED_RUNTIME)
-    return _kept_lifetime(
+    return _shared_lifetime(
         Lifetime(
             preempts=spec.preemption_policy != "Never",
-            start=_moment(status.start_time) if status.start_time else 0.0,
+            start=_moment(status.start_time),
             ready=ready,
             grace_s=_GRACE_S if grace_s is None else grace_s,
             deadline_s=spec.active_deadline_seconds,
@@ -173,12 +159,6 @@ def _duration(text: str) -> float | None:
         return parse_duration(text)
     except ValueError:
         return None
-
-
-@lru_cache(maxsize=_KEPT)
-def _kept_lifetime(lifetime: Lifetime) -> Lifetime:
-    """Like `_interned`: the members of a gang often start in the same second."""
-    return lifetime
 
 
 def _declaration(meta: wire.Meta, spec: wire.PodSpec, maker: str, dialects: Dialects) -> Declaration | None:
@@ -215,13 +195,7 @@ def _workload(
         and reference.api_version.startswith("scheduling.k8s.io/")
         for reference in meta.owner_references or ()
     )
-    return workloads.of(meta, owner, added=_kept_added(declaration, certain))
-
-
-@lru_cache(maxsize=_KEPT)
-def _kept_added(declaration: Declaration, certain: bool) -> Added:  # noqa: FBT001 - lru_cache
-    """Like `_interned`: the pods of a Job name one group."""
-    return Added(declaration, certain)
+    return workloads.of(meta, owner, added=_shared_added(Added(declaration, certain)))
 
 
 def _created(meta: wire.Meta) -> float:
@@ -257,17 +231,9 @@ def _read_conditions(conditions: Iterable[wire.Condition]) -> _Conditions:
         if condition.type == "PodScheduled" and condition.status == "False":
             reason, message = condition.reason or "", condition.message or ""
         elif condition.type == "PodScheduled":
-            bound_at = _moment(condition.last_transition_time or "")
+            bound_at = _moment(condition.last_transition_time)
         elif condition.type == "PodResizePending":
             infeasible = condition.reason == "Infeasible"
         elif condition.type == "Ready":
             ready = condition.status == "True"
     return _Conditions(reason, message, infeasible, bound_at, ready)
-
-
-@lru_cache(maxsize=_KEPT)
-def _moment(text: str) -> float:
-    try:
-        return parse_time(text)
-    except ValueError:
-        return 0.0

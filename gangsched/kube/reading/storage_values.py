@@ -8,7 +8,6 @@ vsphereVolume are therefore ignored.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 from sys import intern
 from typing import NamedTuple
 
@@ -27,10 +26,11 @@ from gangsched.core.objects.volumes import (
     VolumeClaim,
 )
 from gangsched.kube import wire
+from gangsched.kube.terms.node_terms import requirements
 from gangsched.kube.terms.pod_terms import selecting
+from gangsched.kube.terms.sharing import sharing
 from gangsched.kube.wire import storage_objects as storage_wire
 
-_KEPT = 1024
 _MOST = 1 << 31
 """Upper bound for the limit of a driver on a node: more than any value that the API server accepts."""
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
@@ -74,6 +74,8 @@ class PodVolumes(NamedTuple):
 
 
 NO_VOLUMES = PodVolumes()
+_shared_terms, _shared_zones, _shared_modes = sharing(), sharing(), sharing()
+_shared_limits, _shared_drivers = sharing(), sharing()
 
 
 def pod_volumes(pod: str, volumes: Iterable[wire.Volume]) -> PodVolumes:
@@ -178,8 +180,8 @@ def volume(pv: storage_wire.PersistentVolume) -> Volume:
         attachment = _attachment(*in_tree)
     value = Volume(
         name=intern(meta.name or ""),
-        node_affinity=None if required is None else _kept_terms(_terms(required)),
-        zones=_kept_zones(tuple(_zones(meta.labels))) if meta.labels else (),
+        node_affinity=None if required is None else _shared_terms(_terms(required)),
+        zones=_shared_zones(tuple(_zones(meta.labels))) if meta.labels else (),
         attachment=attachment,
         in_tree=in_tree[0] if in_tree is not None else "",
     )
@@ -211,13 +213,8 @@ def _size(amounts: wire.Quantities | None) -> int:
         return 0
 
 
-@lru_cache(maxsize=_KEPT)
-def _kept_modes(modes: tuple[str, ...]) -> tuple[str, ...]:
-    return modes
-
-
 def _modes(modes: list[str] | None) -> tuple[str, ...]:
-    return _kept_modes(tuple(sorted(modes or ())))
+    return _shared_modes(tuple(sorted(modes or ())))
 
 
 def storage_class(class_: storage_wire.StorageClass) -> StorageClass:
@@ -252,8 +249,8 @@ def csi_node(node: storage_wire.CsiNode) -> CsiNode:
     }
     return CsiNode(
         name=node.metadata.name or "",
-        limits=_kept_limits(tuple(sorted(limits.items()))),
-        drivers=_kept_drivers(frozenset(intern(driver.name) for driver in drivers)),
+        limits=_shared_limits(tuple(sorted(limits.items()))),
+        drivers=_shared_drivers(frozenset(intern(driver.name) for driver in drivers)),
     )
 
 
@@ -304,10 +301,7 @@ def _terms(required: wire.NodeSelector) -> tuple[NodeTerm, ...]:
     """The terms of a volume's node affinity. kube-scheduler and kubelet compare only labels and ignore fields."""
     terms = []
     for term in required.node_selector_terms or ():
-        expressions = tuple(
-            Requirement(key=expression.key, operator=expression.operator, values=tuple(expression.values or ()))
-            for expression in term.match_expressions or ()
-        )
+        expressions = requirements(term.match_expressions)
         terms.append(NodeTerm(expressions=expressions or ((_ANYWHERE,) if term.match_fields else ())))
     return tuple(terms)
 
@@ -319,27 +313,3 @@ def _zones(labels: wire.Strings) -> Iterator[tuple[str, tuple[str, ...]]]:
             values = [value.strip() for value in labels[key].split("__")]
             if all(values):
                 yield key, tuple(sorted(set(values)))
-
-
-@lru_cache(maxsize=_KEPT)
-def _kept_terms(terms: tuple[NodeTerm, ...]) -> tuple[NodeTerm, ...]:
-    """A shared instance equal to this value, from the `_KEPT` most recently used: many volumes have equal terms."""
-    return terms
-
-
-@lru_cache(maxsize=_KEPT)
-def _kept_zones(zones: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Like `_kept_terms`."""
-    return zones
-
-
-@lru_cache(maxsize=_KEPT)
-def _kept_limits(limits: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
-    """Like `_kept_terms`."""
-    return limits
-
-
-@lru_cache(maxsize=_KEPT)
-def _kept_drivers(drivers: frozenset[str]) -> frozenset[str]:
-    """Like `_kept_terms`."""
-    return drivers

@@ -40,7 +40,7 @@ from gangsched.kube import wire
 from gangsched.kube.client import paths
 from gangsched.kube.client.resource import Resource, Sent, reading
 from gangsched.kube.dialects.dialect_table import DEFAULT, Dialects
-from gangsched.kube.reading import storage_values
+from gangsched.kube.reading import storage_values as values
 from gangsched.kube.reading.node_values import node_value
 from gangsched.kube.reading.pod_values import decode_pod, pod_value
 from gangsched.kube.terms.pod_terms import labels
@@ -70,8 +70,8 @@ def pods(dialects: Dialects, workloads: Workloads = NONE) -> Resource[Pod]:
 
 def _stored(
     kind: StorageKind, path: str, form: type[Sent], value: Callable[[Sent], StorageObject]
-) -> Resource[StorageObject]:
-    return Resource[StorageObject](
+) -> tuple[StorageKind, Resource[StorageObject]]:
+    return kind, Resource[StorageObject](
         name=path.rpartition("/")[2],
         path=path,
         read=reading(form, value),
@@ -121,35 +121,27 @@ PRIORITY_CLASSES = Resource[tuple[str, PriorityClass]](
     replaced=lambda classes: PriorityClassesReplaced(classes=classes),
 )
 _STORAGE_API = "/apis/storage.k8s.io/v1"
-STORAGE = {
-    StorageKind.CLAIM: _stored(
-        StorageKind.CLAIM, "/api/v1/persistentvolumeclaims", storage_wire.VolumeClaim, storage_values.volume_claim
-    ),
-    StorageKind.VOLUME: _stored(
-        StorageKind.VOLUME, "/api/v1/persistentvolumes", storage_wire.PersistentVolume, storage_values.volume
-    ),
-    StorageKind.CLASS: _stored(
-        StorageKind.CLASS, f"{_STORAGE_API}/storageclasses", storage_wire.StorageClass, storage_values.storage_class
-    ),
-    StorageKind.NODE: _stored(
-        StorageKind.NODE, f"{_STORAGE_API}/csinodes", storage_wire.CsiNode, storage_values.csi_node
-    ),
-    StorageKind.ATTACHMENT: _stored(
-        StorageKind.ATTACHMENT,
-        f"{_STORAGE_API}/volumeattachments",
-        storage_wire.VolumeAttachment,
-        storage_values.attachment,
-    ),
-    StorageKind.DRIVER: _stored(
-        StorageKind.DRIVER, f"{_STORAGE_API}/csidrivers", storage_wire.CsiDriver, storage_values.csi_driver
-    ),
-    StorageKind.CAPACITY: _stored(
-        StorageKind.CAPACITY,
-        f"{_STORAGE_API}/csistoragecapacities",
-        storage_wire.StorageCapacity,
-        storage_values.storage_capacity,
-    ),
-}
+STORAGE = dict(
+    (
+        _stored(StorageKind.CLAIM, "/api/v1/persistentvolumeclaims", storage_wire.VolumeClaim, values.volume_claim),
+        _stored(StorageKind.VOLUME, "/api/v1/persistentvolumes", storage_wire.PersistentVolume, values.volume),
+        _stored(StorageKind.CLASS, f"{_STORAGE_API}/storageclasses", storage_wire.StorageClass, values.storage_class),
+        _stored(StorageKind.NODE, f"{_STORAGE_API}/csinodes", storage_wire.CsiNode, values.csi_node),
+        _stored(
+            StorageKind.ATTACHMENT,
+            f"{_STORAGE_API}/volumeattachments",
+            storage_wire.VolumeAttachment,
+            values.attachment,
+        ),
+        _stored(StorageKind.DRIVER, f"{_STORAGE_API}/csidrivers", storage_wire.CsiDriver, values.csi_driver),
+        _stored(
+            StorageKind.CAPACITY,
+            f"{_STORAGE_API}/csistoragecapacities",
+            storage_wire.StorageCapacity,
+            values.storage_capacity,
+        ),
+    )
+)
 """The resources that decide where pods with volumes can run, by kind."""
 GROUPS = Resource[Group](
     name="podgroups",

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from gangsched.core.objects.devices import CLASS_PREFIX, ExtendedUse
 from gangsched.core.objects.quantity import InvalidQuantity, Quantity, exact
+from gangsched.core.objects.requests import of_plugin
 from gangsched.kube import wire
 
 _KEPT = 1024
@@ -45,7 +46,7 @@ def _uses(entries: Sequence[tuple[str, _Requests, bool]]) -> tuple[ExtendedUse, 
 
 
 def _count(name: str, text: Quantity) -> int:
-    if not name.startswith(CLASS_PREFIX) and ("/" not in name or "kubernetes.io/" in name):
+    if not (name.startswith(CLASS_PREFIX) or of_plugin(name)):
         return 0
     try:
         amount = exact(text)

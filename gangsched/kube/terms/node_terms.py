@@ -13,6 +13,11 @@ def node_term(term: wire.NodeSelectorTerm) -> NodeTerm:
     return NodeTerm(expressions=requirements(term.match_expressions), fields=requirements(term.match_fields))
 
 
+def node_terms(selector: wire.NodeSelector | None) -> tuple[NodeTerm, ...] | None:
+    """The terms of a node selector, one of which must match; None without one."""
+    return None if selector is None else tuple(map(node_term, selector.node_selector_terms or ()))
+
+
 def requirements(items: Iterable[wire.Requirement] | None) -> tuple[Requirement, ...]:
     """The requirements, in order."""
     return tuple(

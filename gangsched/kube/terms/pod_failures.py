@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gangsched.api.times import parse_time
+from gangsched.api.times import parse_if_set
 from gangsched.core.objects.pod import Failure
 from gangsched.core.objects.wording import printable
 from gangsched.kube import wire
@@ -45,18 +45,13 @@ def failure(status: wire.PodStatus) -> Failure | None:
         for container in statuses
         if container.state and container.state.terminated
     ]
-    times = [(_moment(state.started_at), _moment(state.finished_at)) for _, state in ended]
-    began, at = min((start for start, _ in times if start), default=0.0), max((end for _, end in times), default=0.0)
-    if not at:
+    times = [(parse_if_set(state.started_at), parse_if_set(state.finished_at)) for _, state in ended]
+    began, at = (
+        min((start for start, _ in times if start > 0), default=0.0),
+        max((end for _, end in times), default=0.0),
+    )
+    if at <= 0:
         return None
     name, last = next(((name, state) for name, state in ended if state.exit_code), ended[-1])
     parts.append(f"container {name}: {last.reason or 'Error'}, exit code {last.exit_code}")
     return Failure(printable(": ".join(parts), limit=LONGEST_SAID), at=at, ran_s=max(0.0, at - (began or at)))
-
-
-def _moment(text: str | None) -> float:
-    """The time in epoch seconds; 0.0 if it is missing, unreadable or the zero time."""
-    try:
-        return max(0.0, parse_time(text or ""))
-    except ValueError:
-        return 0.0

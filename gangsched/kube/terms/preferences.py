@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from gangsched.core.objects.shape import NodeTerm, PodTerm
+from gangsched.core.objects.shape import NodeTerm
 from gangsched.core.objects.soft import Images, Soft
 from gangsched.kube import wire
 from gangsched.kube.terms.node_terms import node_term
 from gangsched.kube.terms.pod_terms import PREFERRED, preferred_terms, spread
+from gangsched.kube.terms.sharing import sharing
 from gangsched.kube.terms.unsupported import MOST_TERMS
 
 _KEPT = 1024
-_KEPT_IMAGES = 1 << 13
+_shared, _shared_image = sharing(), sharing(1 << 13)
+"""The members of a gang prefer the same, and many nodes have the same images."""
 
 
 def soft(spec: wire.PodSpec, meta: wire.Meta) -> Soft | None:
@@ -34,27 +36,25 @@ def soft(spec: wire.PodSpec, meta: wire.Meta) -> Soft | None:
         images += [volume.image.reference for volume in spec.volumes if volume.image is not None]
     if spec.affinity is None and not spec.topology_spread_constraints:
         return _of_images(tuple(images), len(images))
-    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
-    pod_terms: tuple[tuple[int, PodTerm], ...] = ()
-    if spec.affinity is not None:
-        near = preferred_terms(spec.affinity.pod_affinity, meta)[:MOST_TERMS]
-        far = preferred_terms(spec.affinity.pod_anti_affinity, meta)[:MOST_TERMS]
-        pod_terms = (*near, *((-weight, term) for weight, term in far))
+    affinity = spec.affinity or wire.Affinity()
+    near = preferred_terms(affinity.pod_affinity, meta)[:MOST_TERMS]
+    far = preferred_terms(affinity.pod_anti_affinity, meta)[:MOST_TERMS]
+    nodes = affinity.node_affinity.preferred if affinity.node_affinity is not None else None
     constraints = spec.topology_spread_constraints
     value = Soft(
-        node_terms=tuple(_terms(affinity.preferred)) if affinity is not None and affinity.preferred else (),
+        node_terms=tuple(_terms(nodes or ())),
         images=_complete(images),
         containers=len(images),
-        pod_terms=pod_terms,
+        pod_terms=(*near, *((-weight, term) for weight, term in far)),
         spread=spread(constraints, meta, PREFERRED)[:MOST_TERMS] if constraints else (),
     )
-    return _kept(value) if value.node_terms or value.images or value.pod_terms or value.spread else None
+    return _shared(value) if value.node_terms or value.images or value.pod_terms or value.spread else None
 
 
 def images(node_images: Iterable[wire.NodeImage]) -> Images:
     """The images of a node by each of their names."""
     sizes = {name: image.size for image in node_images for name in image.names or ()}
-    return tuple(_kept_image(name, sizes[name]) for name in sorted(sizes))
+    return tuple(_shared_image((name, sizes[name])) for name in sorted(sizes))
 
 
 def complete(image: str) -> str:
@@ -66,7 +66,7 @@ def complete(image: str) -> str:
 def _of_images(images: tuple[str | None, ...], containers: int) -> Soft | None:
     """The preferences of a pod that prefers only nodes with its images, as most pods do; None if it names no image."""
     complete_ones = _complete(images)
-    return _kept(Soft(images=complete_ones, containers=containers)) if complete_ones else None
+    return _shared(Soft(images=complete_ones, containers=containers)) if complete_ones else None
 
 
 def _complete(images: Iterable[str | None]) -> tuple[str, ...]:
@@ -78,15 +78,3 @@ def _terms(terms: Iterable[wire.PreferredTerm]) -> Iterable[tuple[int, NodeTerm]
         term = node_term(preferred.preference or wire.NodeSelectorTerm())
         if preferred.weight > 0 and (term.expressions or term.fields):
             yield preferred.weight, term
-
-
-@lru_cache(maxsize=_KEPT)
-def _kept(value: Soft) -> Soft:
-    """A shared instance equal to this value, from the `_KEPT` most recently used: members of a gang prefer the same."""
-    return value
-
-
-@lru_cache(maxsize=_KEPT_IMAGES)
-def _kept_image(name: str, size: int) -> tuple[str, int]:
-    """Like `_kept`: many nodes have the same images."""
-    return name, size

@@ -18,7 +18,7 @@ from gangsched.core.objects.shape import Amounts, Disk, HostPort, Shape
 from gangsched.core.objects.wording import printable
 from gangsched.kube import wire
 from gangsched.kube.terms.features import needed_features
-from gangsched.kube.terms.node_terms import node_term, toleration
+from gangsched.kube.terms.node_terms import node_terms, toleration
 from gangsched.kube.terms.pod_terms import REQUIRED, labels, required_terms, spread
 from gangsched.kube.terms.unsupported import unsupported_annotations, unsupported_fields
 
@@ -50,7 +50,6 @@ def shape(
         requests = _requests(spec, status, unread, resize_infeasible=resize_infeasible)
         unreadable = tuple(unread)
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
-    required = affinity.required if affinity is not None else None
     refused = (*unsupported_fields(spec), *unsupported_annotations(meta))
     if why:
         refused = (*refused, f"a field that cannot be read ({printable(why)})")
@@ -59,9 +58,7 @@ def shape(
     return Shape(
         requests=requests,
         node_selector=labels(spec.node_selector),
-        node_affinity=None
-        if required is None
-        else tuple(node_term(term) for term in required.node_selector_terms or ()),
+        node_affinity=node_terms(affinity.required) if affinity is not None else None,
         tolerations=tuple(map(toleration, spec.tolerations)) if spec.tolerations else (),
         host_ports=_host_ports(spec),
         disks=disks,

@@ -54,17 +54,11 @@ class CounterConsumption(Struct, gc=False, rename="camel"):
     counters: dict[str, Counter] | None = None
 
 
-class DeviceTaint(Struct, gc=False):
-    key: str = ""
-    value: str | None = None
-    effect: str = ""
-
-
 class Device(Struct, gc=False, rename="camel"):
     name: str
     attributes: dict[str, AttributeValue] | None = None
     capacity: dict[str, Capacity] | None = None
-    taints: list[DeviceTaint] | None = None
+    taints: list[wire.Taint] | None = None
     consumes_counters: list[CounterConsumption] | None = None
     allow_multiple_allocations: bool | None = None
     node_name: str | None = None
@@ -105,7 +99,7 @@ class DeviceTaintSelector(Struct, gc=False):
 
 class TaintRuleSpec(Struct, gc=False, rename="camel"):
     device_selector: DeviceTaintSelector | None = None
-    taint: DeviceTaint = field(default_factory=DeviceTaint)
+    taint: wire.Taint = field(default_factory=wire.Taint)
 
 
 class DeviceTaintRule(Struct, gc=False):
@@ -132,10 +126,6 @@ class DeviceClass(Struct, gc=False):
     spec: ClassSpec = field(default_factory=ClassSpec)
 
 
-class CapacityRequirements(Struct, gc=False):
-    requests: dict[str, Quantity] | None = None
-
-
 class Request(Struct, gc=False, rename="camel"):
     """The content of `exactly`, or one alternative of `firstAvailable`."""
 
@@ -146,7 +136,7 @@ class Request(Struct, gc=False, rename="camel"):
     count: int | None = None
     admin_access: bool | None = None
     tolerations: list[wire.Toleration] | None = None
-    capacity: CapacityRequirements | None = None
+    capacity: wire.Resources | None = None
     derived_attributes: list[wire.Present] | None = None
 
 

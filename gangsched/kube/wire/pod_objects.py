@@ -8,6 +8,7 @@ from gangsched.kube.wire.shared_parts import (
     LabelSelector,
     Meta,
     NodeSelector,
+    Phased,
     PreferredTerm,
     Present,
     Quantities,
@@ -144,10 +145,13 @@ class SchedulingGroup(Struct, gc=False, rename="camel"):
     pod_group_name: str | None = None
 
 
-class PodSpec(Struct, gc=False, rename="camel"):
+class PodCoreSpec(Struct, gc=False, rename="camel"):
     node_name: str | None = None
     scheduler_name: str | None = None
     priority: int | None = None
+
+
+class PodSpec(PodCoreSpec, gc=False, rename="camel"):
     node_selector: Strings | None = None
     affinity: Affinity | None = None
     tolerations: list[Toleration] | None = None
@@ -174,9 +178,7 @@ class ConditionState(Struct, gc=False):
     status: str = ""
 
 
-class Condition(Struct, gc=False, rename="camel"):
-    type: str = ""
-    status: str = ""
+class Condition(ConditionState, gc=False, rename="camel"):
     reason: str | None = None
     message: str | None = None
     last_transition_time: str | None = None
@@ -205,8 +207,7 @@ class ContainerStatus(Struct, gc=False, rename="camel"):
     allocated_resources: Quantities | None = None
 
 
-class PodStatus(Struct, gc=False, rename="camel"):
-    phase: str | None = None
+class PodStatus(Phased, gc=False, rename="camel"):
     reason: str | None = None
     message: str | None = None
     nominated_node_name: str | None = None
@@ -231,19 +232,9 @@ class UnreadablePod(Pod):
     why: str = ""
 
 
-class PodCoreSpec(Struct, gc=False, rename="camel"):
-    node_name: str | None = None
-    scheduler_name: str | None = None
-    priority: int | None = None
-
-
-class PodCoreStatus(Struct, gc=False):
-    phase: str | None = None
-
-
 class PodCore(Struct, gc=False):
     """The parts of a pod that must be readable."""
 
     metadata: Meta
     spec: PodCoreSpec | None = None
-    status: PodCoreStatus | None = None
+    status: Phased | None = None

@@ -32,6 +32,12 @@ class Meta(Struct, gc=False, rename="camel"):
     owner_references: list[Owner] | None = None
 
 
+class Phased(Struct, gc=False):
+    """A status of which the phase is read."""
+
+    phase: str | None = None
+
+
 class Requirement(Struct, gc=False):
     key: str = ""
     operator: str = ""

@@ -7,10 +7,6 @@ from msgspec import Struct
 from gangsched.kube import wire
 
 
-class ClaimResources(Struct, gc=False):
-    requests: wire.Quantities | None = None
-
-
 class ClaimSpec(Struct, gc=False, rename="camel"):
     volume_name: str | None = None
     storage_class_name: str | None = None
@@ -18,11 +14,7 @@ class ClaimSpec(Struct, gc=False, rename="camel"):
     volume_mode: str | None = None
     volume_attributes_class_name: str | None = None
     selector: wire.LabelSelector | None = None
-    resources: ClaimResources | None = None
-
-
-class ClaimStatus(Struct, gc=False):
-    phase: str | None = None
+    resources: wire.Resources | None = None
 
 
 class VolumeClaim(Struct, gc=False):
@@ -30,7 +22,7 @@ class VolumeClaim(Struct, gc=False):
 
     metadata: wire.Meta
     spec: ClaimSpec | None = None
-    status: ClaimStatus | None = None
+    status: wire.Phased | None = None
 
 
 class VolumeNodeAffinity(Struct, gc=False):
@@ -41,10 +33,6 @@ class ClaimRef(Struct, gc=False):
     namespace: str = ""
     name: str = ""
     uid: str = ""
-
-
-class VolumeStatus(Struct, gc=False):
-    phase: str | None = None
 
 
 class PersistentVolumeSpec(wire.InTreeSources, gc=False, rename="camel"):
@@ -61,7 +49,7 @@ class PersistentVolumeSpec(wire.InTreeSources, gc=False, rename="camel"):
 class PersistentVolume(Struct, gc=False):
     metadata: wire.Meta
     spec: PersistentVolumeSpec | None = None
-    status: VolumeStatus | None = None
+    status: wire.Phased | None = None
 
 
 class TopologyLabel(Struct, gc=False):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Annotated
 
 from msgspec import Raw, Struct
 
-from gangsched.api.times import parse_time
+from gangsched.api.times import parse_if_set, parse_time
 from gangsched.config.workload_registry import WorkloadRow
 from gangsched.core.objects.workload import COMPLETED, ENDED
 from gangsched.kube import wire
@@ -94,8 +93,8 @@ def _desired(job: _Job) -> Desired:
         topology=_topology(spec.scheduling),
         patient=patient,
         ends_by=_ends_by(job, spec),
-        began=_moment(status.start_time),
-        succeeded_at=_moment(status.completion_time),
+        began=parse_if_set(status.start_time),
+        succeeded_at=parse_if_set(status.completion_time),
     )
 
 
@@ -105,13 +104,6 @@ def _ends_by(job: _Job, spec: _JobSpec) -> float:
     if spec.active_deadline_seconds is None or start is None:
         return 0.0
     return parse_time(start) + spec.active_deadline_seconds
-
-
-def _moment(text: str | None) -> float:
-    """A time in epoch seconds; 0.0 if there is none, or it cannot be read."""
-    with suppress(ValueError):
-        return parse_time(text) if text is not None else 0.0
-    return 0.0
 
 
 def _topology(scheduling: _Scheduling | None) -> str:

@@ -6,14 +6,13 @@ Only the cluster (`cache`) updates it, also when pods change. The rules are thos
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 
-from gangsched.core.cluster.device_names import made_key, named
-from gangsched.core.cluster.device_users import DeviceUsers
-from gangsched.core.constraints.device_shares import Shares, add_share
+from gangsched.core.inventory.device_users import DeviceUsers, made_key, named
 from gangsched.core.objects.devices import (
     CLASS_PREFIX,
     MOST_RESERVED,
+    AllocatedDevice,
     Allocation,
     ClaimTrouble,
     Consumer,
@@ -26,6 +25,7 @@ from gangsched.core.objects.devices import (
     ResourceClaim,
     UnreadyClaim,
 )
+from gangsched.core.objects.indexes import count
 from gangsched.core.objects.offered_devices import DeviceKey, DeviceTaintRule, ObjectKey, ResourceSlice, tainted
 from gangsched.core.objects.pod import DeviceUse, Pod
 from gangsched.core.objects.podgroup import ForeignGroup
@@ -33,10 +33,36 @@ from gangsched.core.objects.prebindings import PrebindingState, UseDevices
 
 Pool = tuple[str, str]
 """Driver and name of a pool."""
+Shares = dict[DeviceKey, Counter[str]]
+"""What is taken of the capacities of each device that is shared."""
+
+
+def add_share(shares: Shares, each: AllocatedDevice, sign: int) -> None:
+    """Add a share to those of its device (1), or remove it (-1). The name "" counts the shares themselves."""
+    there = shares.setdefault(each.device, Counter())
+    there[""] += sign
+    for name, amount in each.consumed:
+        there[name] += sign * amount
+    if not there[""]:
+        del shares[each.device]
+
+
+def count_devices(whole: Counter[DeviceKey], shares: Shares, devices: Iterable[AllocatedDevice], sign: int) -> int:
+    """Count these devices among those that are had as a whole, or the shares of them (1), or no longer (-1).
+
+    Returns how many more are taken than before; admin access takes nothing.
+    """
+    taking = [each for each in devices if not each.admin]
+    for each in taking:
+        if each.exclusive:
+            count(whole, each.device, sign)
+        else:
+            add_share(shares, each, sign)
+    return sign * len(taking)
 
 
 class Devices:
-    """The objects by kind and key.
+    """The objects by kind and key, and the `users` of claims.
 
     `in_use` counts the claims that have a whole device, not for admin access; `shares` is what others take of the
     capacities of devices that they share; `taken` is the number of both.
@@ -51,8 +77,8 @@ class Devices:
         self.shares: Shares = {}
         self.taken = 0
         self.provided: dict[str, str] = {}
+        self.users = DeviceUsers()
         self._objects: dict[DeviceKind, dict[ObjectKey, DeviceObject]] = {kind: {} for kind in DeviceKind}
-        self._users = DeviceUsers()
         self._groups: dict[ObjectKey, ForeignGroup] = {}
         self._pools: dict[Pool, dict[str, ResourceSlice]] = {}
         # The nodes of pools that had slices.
@@ -68,20 +94,20 @@ class Devices:
         self._enter(old, -1)
         self._enter(found, 1)
         if kind is DeviceKind.CLAIM:
-            self._users.claim_changes(key, found if isinstance(found, ResourceClaim) else None)
+            self.users.claim_changes(key, found if isinstance(found, ResourceClaim) else None)
         if found is None:
             del self._objects[kind][key]
         else:
             self._objects[kind][key] = found
         if isinstance(found, ResourceClaim) and self._allocated_twice(found) is not None:
             # Claims of ours with the same device are affected too.
-            return list(dict.fromkeys((key, *self._users.ours)))
+            return list(dict.fromkeys((key, *self.users.ours)))
         if kind is DeviceKind.CLAIM:
             return [key]
         self.generation += 1
         if kind is DeviceKind.CLASS:
             self._provide()
-        return self._users.used if kind is DeviceKind.CLASS else []
+        return self.users.used if kind is DeviceKind.CLASS else []
 
     def _provide(self) -> None:
         classes = [each for each in self._objects[DeviceKind.CLASS].values() if isinstance(each, DeviceClass)]
@@ -99,14 +125,7 @@ class Devices:
         """Add the object to the derived indexes (1), or remove it (-1)."""
         match found:
             case ResourceClaim(allocation=Allocation(devices=devices)):
-                for each in devices:
-                    self.taken += sign * (not each.admin)
-                    if each.exclusive:
-                        self.in_use[each.device] += sign
-                        if not self.in_use[each.device]:
-                            del self.in_use[each.device]
-                    elif not each.admin:
-                        add_share(self.shares, each, sign)
+                self.taken += count_devices(self.in_use, self.shares, devices, sign)
             case ResourceSlice(driver=driver, pool=pool, name=name):
                 parts = self._pools.setdefault((driver, pool), {})
                 if sign > 0:
@@ -120,21 +139,13 @@ class Devices:
 
     # Pods
 
-    def pod_changes(self, old: Pod | None, new: Pod | None) -> None:
-        """A pod was added, changed or removed. A pod that has ended uses nothing."""
-        self._users.pod_changes(old, new)
-
-    def users(self, key: ObjectKey) -> Collection[str]:
-        """The known pods, by UID, that use the claim."""
-        return self._users.of(key)
-
     def is_shared(self, key: ObjectKey) -> bool:
         """Whether several known pods use the claim."""
-        return len(self._users.of(key)) > 1
+        return len(self.users.of(key)) > 1
 
     def is_scarce(self, key: ObjectKey) -> bool:
         """Whether more known pods use the claim than may still reserve it, if each does so for itself."""
-        claim, users = self.claim(key), self._users.of(key)
+        claim, users = self.claim(key), self.users.of(key)
         reserved = claim.reserved if claim is not None else ()
         # Most claims have few users; of very many, counting them each time would cost too much.
         if len(users) > MOST_RESERVED or len(users) + len(reserved) <= MOST_RESERVED:
@@ -151,7 +162,7 @@ class Devices:
         old = self._groups.pop(key, None)
         if group is not None and group.spec is not None:
             self._groups[key] = group
-        return [] if _shares(old) == _shares(self._groups.get(key)) else self._users.naming(key)
+        return [] if _shares(old) == _shares(self._groups.get(key)) else self.users.naming(key)
 
     def consumer(self, pod: Pod, claim: ObjectKey) -> Consumer:
         """What the claim is reserved for so that the pod may use it: its PodGroup if that shares the claim, or it."""
@@ -290,14 +301,6 @@ class Devices:
         group = self._groups.get((namespace, consumer.name))
         return group is not None and group.uid == consumer.uid
 
-    def shown(self, schedulers: Container[str]) -> Iterator[UseDevices]:
-        """Our writes for consumers of which no pod is bound yet: see `DeviceUsers.shown`."""
-        return self._users.shown(schedulers)
-
-    def shows(self, prebinding: UseDevices) -> bool:
-        """Whether the claim still shows what `shown` has found."""
-        return self._users.shows(prebinding)
-
     def pools(self) -> list[tuple[ResourceSlice, ...]]:
         """The slices of each pool, of all generations, with the taints of rules; pools and slices by name."""
         rules = self._objects[DeviceKind.TAINT_RULE]
@@ -322,7 +325,7 @@ class Devices:
         for key, group in self._groups.items():
             fresh.set_group(key, group)
         for pod in pods:
-            fresh.pod_changes(None, pod)
+            fresh.users.pod_changes(None, pod)
         kept, found_again = vars(self), vars(fresh)
         past = ("generation", "_withdrawn")
         names = [name for name in kept if name not in past and kept[name] != found_again[name]]

@@ -9,9 +9,8 @@ k8s.io/component-helpers storage/volume.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import TYPE_CHECKING
-
-from msgspec.structs import replace
 
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, PrebindingState, SelectNode, ShareVolume, Taken
@@ -31,30 +30,22 @@ from gangsched.core.objects.volumes import (
 )
 
 if TYPE_CHECKING:
-    from gangsched.core.cluster.volume_index import Volumes
+    from gangsched.core.inventory.volume_index import Volumes
 
 
 def unready(volumes: Volumes, pod: Pod) -> Unready | None:
     """The first claim that keeps the pod from being placed; None if none does."""
-    for name in pod.volume_claims:
-        found = _unready(volumes, name, volumes.claim((pod.namespace, name)))
-        if found is not None:
-            return found
-    for name in pod.own_volume_claims:
-        claim = volumes.claim((pod.namespace, name))
-        if claim is None:
-            return Unready(name, Trouble.NOT_MADE)
-        if claim.owner != pod.uid:
-            return Unready(name, Trouble.NOT_OWNED)
-        found = _unready(volumes, name, claim)
-        if found is not None:
-            return found
-    return None
+    foreign = (_unready(volumes, pod, name, own=False) for name in pod.volume_claims)
+    own = (_unready(volumes, pod, name, own=True) for name in pod.own_volume_claims)
+    return next(filter(None, chain(foreign, own)), None)
 
 
-def _unready(volumes: Volumes, name: str, claim: VolumeClaim | None) -> Unready | None:
+def _unready(volumes: Volumes, pod: Pod, name: str, *, own: bool) -> Unready | None:
+    claim = volumes.claim((pod.namespace, name))
     if claim is None:
-        return Unready(name, Trouble.MISSING)
+        return Unready(name, Trouble.NOT_MADE if own else Trouble.MISSING)
+    if own and claim.owner != pod.uid:
+        return Unready(name, Trouble.NOT_OWNED)
     if claim.lost:
         return Unready(name, Trouble.LOST, claim.volume)
     if claim.terminating:
@@ -76,7 +67,7 @@ def wants(volumes: Volumes, pod: Pod) -> list[tuple[Wanted, VolumeClaim]]:
         claim = volumes.claim(key)
         if claim is None or not volumes.waits(claim):
             continue
-        shared = key if volumes.has_several_users(key) else ("", "")
+        fitting = (each for each in volumes.meant_for(claim) if _suffices(each, claim))
         wanted = Wanted(
             size=claim.size,
             storage_class=claim.storage_class,
@@ -85,14 +76,11 @@ def wants(volumes: Volumes, pod: Pod) -> list[tuple[Wanted, VolumeClaim]]:
             attributes=claim.attributes,
             selector=claim.selector,
             selected=claim.selected,
-            claim=shared,
-        )
-        if claim.selected:
-            wanted = replace(wanted, ours=claim.ours)
-        else:
-            fitting = (each for each in volumes.meant_for(claim) if _suffices(each, wanted))
             # kube-scheduler takes any of several, and its volume controller binds any of them.
-            wanted = replace(wanted, volume=min((each.name for each in fitting), default=""))
+            volume="" if claim.selected else min((each.name for each in fitting), default=""),
+            claim=key if volumes.has_several_users(key) else ("", ""),
+            ours=bool(claim.selected) and claim.ours,
+        )
         found.append((wanted, claim))
     return sorted(found, key=lambda each: (each[0].size, repr(each[0]), each[1].name)) if len(found) > 1 else found
 
@@ -114,7 +102,7 @@ def choices(volumes: Volumes, wanted: Wanted) -> list[Volume]:
     return sorted(found, key=lambda volume: (volume.size, volume.name))
 
 
-def _suffices(volume: Volume, wanted: Wanted) -> bool:
+def _suffices(volume: Volume, wanted: Wanted | VolumeClaim) -> bool:
     of_class = volume.storage_class == wanted.storage_class and volume.attributes == wanted.attributes
     return of_class and volume.size >= wanted.size and volume.block is wanted.block
 

@@ -7,30 +7,26 @@ placement; the rules are in `unbound`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from gangsched.core.cluster import unbound
+from gangsched.core.inventory import unbound
+from gangsched.core.objects.indexes import count, enter
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, Taken
+from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode
 from gangsched.core.objects.shape import Attachment
 from gangsched.core.objects.volumes import (
     CsiDriver,
     CsiNode,
-    StorageCapacity,
     StorageClass,
     StorageKey,
     StorageKind,
     StorageObject,
     Unready,
     Volume,
+    VolumeAttachment,
     VolumeClaim,
-    Wanted,
     keys_of,
 )
-
-Key = TypeVar("Key", bound=Hashable)
-What = TypeVar("What", bound=Hashable)
 
 _NO_USERS: Mapping[str, None] = {}
 
@@ -57,6 +53,8 @@ class Volumes:
         self._users: dict[StorageKey, dict[str, None]] = {}
         self._claims_of: dict[str, dict[StorageKey, None]] = {}
         self._attached_as: Counter[Attachment] = Counter()
+        self._attachments_of: dict[str, dict[VolumeAttachment, None]] = {}
+        self._attached: dict[str, Counter[Attachment]] = {}
 
     # Objects
 
@@ -82,18 +80,18 @@ class Volumes:
         """Add the object to the derived indexes (1), or remove it (-1). Returns the claims that are affected."""
         match found:
             case VolumeClaim(volume=volume):
-                if volume and sign > 0:
-                    self._claims_of.setdefault(volume, {})[found.key] = None
-                elif volume:
-                    _forget(self._claims_of, volume, found.key)
+                if volume:
+                    enter(self._claims_of, volume, found.key, sign)
                 else:
-                    _list(self._waiting, found.storage_class, found.key, sign)
+                    enter(self._waiting, found.storage_class, found.key, sign)
                 if found.ours and not volume:
                     self._mark(SelectNode(*found.key, found.uid, found.selected), sign)
                 return (found.key,)
             case Volume(name, attachment=attachment):
                 if attachment is not None:
-                    _count(self._attached_as, attachment, sign)
+                    count(self._attached_as, attachment, sign)
+                for each in self._attachments_of.get(name, ()):
+                    self._attach(each, found, sign)
                 return (*self._claims_of.get(name, ()), *self._offer(found, sign))
             case StorageClass(name):
                 claims = self._objects[StorageKind.CLAIM].values()
@@ -102,23 +100,35 @@ class Volumes:
                 )
             case CsiNode(name, limits, drivers):
                 for driver, _ in limits:
-                    _count(self.limited, driver, sign)
+                    count(self.limited, driver, sign)
                 if sign > 0:
                     self.limits[name], self.installed[name] = dict(limits), drivers
                 else:
                     del self.limits[name], self.installed[name]
+            case VolumeAttachment(volume=volume):
+                enter(self._attachments_of, volume, found, sign)
+                self._attach(found, self.volume(volume), sign)
             case CsiDriver(name, demanding=True):
                 (self.demanding.add if sign > 0 else self.demanding.discard)(name)
         return ()
+
+    def _attach(self, by: VolumeAttachment, volume: Volume | None, sign: int) -> None:
+        """Count the volume as attached to its node (1), or no longer (-1). Only volumes of CSI drivers count."""
+        if volume is None or volume.attachment is None or volume.in_tree or not by.driver:
+            return
+        there = self._attached.setdefault(by.node, Counter())
+        count(there, (by.driver, volume.attachment[1]), sign)
+        if not there:
+            del self._attached[by.node]
 
     def _offer(self, volume: Volume, sign: int) -> Iterable[StorageKey]:
         """List (1) or unlist (-1) a volume to which no claim is bound. Returns the claims that this affects."""
         if not volume.available or volume.in_tree:
             return ()  # a pod that uses a volume of such a kind is refused
         if volume.claimed_by is None:
-            _list(self._available, volume.storage_class, volume.name, sign)
+            enter(self._available, volume.storage_class, volume.name, sign)
         else:
-            _list(self._meant_for, volume.claimed_by[:2], volume.name, sign)
+            enter(self._meant_for, volume.claimed_by[:2], volume.name, sign)
         if volume.ours:
             # The volume controller unbinds a volume whose claim was bound to another one, but leaves the mark.
             self._mark(ClaimVolume(volume.name, *(volume.claimed_by or ("", "", ""))), sign)
@@ -139,12 +149,10 @@ class Volumes:
         after = keys_of(new) if new is not None and not new.terminal else []
         if before == after:
             return
-        for key in before:
-            if old is not None:
-                _forget(self._users, key, old.uid)
-        for key in after:
-            if new is not None:
-                self._users.setdefault(key, {})[new.uid] = None
+        for pod, keys, sign in ((old, before, -1), (new, after, 1)):
+            if pod is not None:
+                for key in keys:
+                    enter(self._users, key, pod.uid, sign)
         for key in (*before, *after):
             self._contest(key)
 
@@ -153,7 +161,7 @@ class Volumes:
         return self._users.get(key, _NO_USERS)
 
     def _contest(self, key: StorageKey) -> None:
-        if len(self._users.get(key, _NO_USERS)) > 1 and self._is_single(key):
+        if self.has_several_users(key) and self._is_single(key):
             self.contested.add(key)
         else:
             self.contested.discard(key)
@@ -204,23 +212,18 @@ class Volumes:
         """Whether several known pods use the claim."""
         return len(self._users.get(key, _NO_USERS)) > 1
 
-    def wants(self, pod: Pod) -> Sequence[tuple[Wanted, VolumeClaim]]:
-        """See `unbound.wants`."""
-        return unbound.wants(self, pod)
+    def attached(self, node: str) -> Collection[Attachment]:
+        """What is attached to the node of this name, or about to be, whether or not a known pod uses it."""
+        return self._attached.get(node, ())
 
-    def choices(self, wanted: Wanted) -> Sequence[Volume]:
-        """See `unbound.choices`."""
-        return unbound.choices(self, wanted)
-
-    def capacities(self, storage_class: str) -> Sequence[StorageCapacity] | None:
-        """See `unbound.capacities`."""
-        return unbound.capacities(self, storage_class)
-
-    def promises(
-        self, storage_class: str, pending_prebindings: Mapping[Taken, Mapping[str, Prebinding]]
-    ) -> Sequence[tuple[str, int]]:
-        """See `unbound.promises`."""
-        return unbound.promises(self, storage_class, pending_prebindings)
+    def nodes_of(self, found: StorageObject | None) -> frozenset[str]:
+        """The nodes to which the VolumeAttachment attaches a volume, or to which the volume is attached."""
+        match found:
+            case VolumeAttachment(node=node):
+                return frozenset((node,))
+            case Volume(name):
+                return frozenset(each.node for each in self._attachments_of.get(name, ()))
+        return frozenset()
 
     def attachment(self, key: StorageKey) -> Attachment | None:
         """What the claim counts as on a node. Without a volume, it counts as an attachment by its class's driver."""
@@ -237,7 +240,7 @@ class Volumes:
         """Whether another known pod may count as the same attachment."""
         claim = self.claim(key)
         claims = self._claims_of.get(claim.volume, {}) if claim is not None else {}
-        return len(claims) > 1 or len(self._users.get(key, _NO_USERS)) > 1 or self._attached_as[attachment] > 1
+        return len(claims) > 1 or self.has_several_users(key) or self._attached_as[attachment] > 1
 
     def is_single(self, pod: Pod) -> bool:
         """Whether one of the pod's claims is for a single pod."""
@@ -268,22 +271,3 @@ class Volumes:
             fresh.pod_changes(None, pod)
         kept, found_again = vars(self), vars(fresh)
         return [f"volumes: {name[1:]} is not what the objects say" for name in kept if kept[name] != found_again[name]]
-
-
-def _count(counts: Counter[What], what: What, sign: int) -> None:
-    counts[what] += sign
-    if not counts[what]:
-        del counts[what]
-
-
-def _list(index: dict[Key, dict[What, None]], key: Key, what: What, sign: int) -> None:
-    if sign > 0:
-        index.setdefault(key, {})[what] = None
-    else:
-        _forget(index, key, what)
-
-
-def _forget(index: dict[Key, dict[What, None]], key: Key, what: What) -> None:
-    index[key].pop(what, None)
-    if not index[key]:
-        del index[key]

@@ -1,18 +1,17 @@
-"""Index of the known pods that use each ResourceClaim, and of our reservations that precede the bindings of pods.
+"""Which ResourceClaims pods use, by claim and by name, and our reservations that precede the bindings of pods.
 
-Only `devices` updates it.
+Only `device_index` and the cluster update it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterator, KeysView
-from typing import TypeVar
 
 from msgspec import Struct, field
 
-from gangsched.core.cluster.device_names import claims_of
 from gangsched.core.objects.devices import NOBODY, Allocation, Consumer, Making, ResourceClaim
+from gangsched.core.objects.indexes import count, enter
 from gangsched.core.objects.offered_devices import ObjectKey
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.prebindings import UseDevices
@@ -22,7 +21,29 @@ _NO_DEVICES = Allocation(())
 Shared = tuple[ObjectKey, str]
 """A claim, and the name of a PodGroup of Kubernetes whose pods use it."""
 
-Key = TypeVar("Key")
+_LONGEST_NAME = 200
+
+
+def claims_of(pod: Pod) -> list[ObjectKey]:
+    """The pod's claims that have a name already, without duplicates, and one that may be created before it is bound."""
+    may_be_made = [made_key(pod)] if pod.extended and not pod.node else []
+    return list(dict.fromkeys([*named(pod), *may_be_made]))
+
+
+def named(pod: Pod) -> list[ObjectKey]:
+    """The claims in the pod's spec that have a name already, without duplicates."""
+    if not pod.device_claims:
+        return []
+    return [(pod.namespace, name) for name in dict.fromkeys(each.claim for each in pod.device_claims) if name]
+
+
+def made_key(pod: Pod) -> ObjectKey:
+    """The key of the claim that is created for the pod's extended resources.
+
+    No other pod has the same key, not even a later one of the same name.
+    """
+    name = pod.name if len(pod.name) <= _LONGEST_NAME else pod.name[:_LONGEST_NAME].rstrip(".-")
+    return pod.namespace, f"{name}-extended-resources-{pod.uid[:8]}"
 
 
 class DeviceUsers(Struct):
@@ -71,18 +92,10 @@ class DeviceUsers(Struct):
     def pod_changes(self, old: Pod | None, new: Pod | None) -> None:
         """A pod was added, changed or removed. A pod that has ended uses nothing."""
         if old is not None:
-            for key in claims_of(old):
-                users = self._users.get(key)
-                if users is not None:
-                    users.pop(old.uid, None)
-                    if not users:
-                        del self._users[key]
             self._waiting.pop(old.uid, None)
             self._count(old, -1)
-        if new is not None and not new.terminal:
-            for key in claims_of(new):
-                self._users.setdefault(key, {})[new.uid] = None
-            if new.uses_devices and not new.node:
+        if new is not None:
+            if new.uses_devices and not (new.node or new.terminal):
                 self._waiting[new.uid] = new
             self._count(new, 1)
         for pod in (old, new):
@@ -90,17 +103,19 @@ class DeviceUsers(Struct):
                 self._update_early(key)
 
     def _count(self, pod: Pod, sign: int) -> None:
-        """Add the pod to the users of the claims that its PodGroup may share (1), or remove it (-1)."""
-        uses = [use for use in pod.device_claims if use.group and not pod.terminal]
+        """Add the pod to the users of its claims, and of those that its PodGroup may share (1), or remove it (-1)."""
+        if pod.terminal:
+            return
+        for key in claims_of(pod):
+            enter(self._users, key, pod.uid, sign)
+        uses = [use for use in pod.device_claims if use.group]
         for shared in {((pod.namespace, use.claim), use.group) for use in uses if use.claim}:
             if not pod.node:
-                _enter(self._hoping, shared, pod.uid, sign)
+                enter(self._hoping, shared, pod.uid, sign)
                 continue
-            self._placed[shared] += sign
-            if not self._placed[shared]:
-                del self._placed[shared]
+            count(self._placed, shared, sign)
         for group in {(pod.namespace, use.group) for use in uses if not pod.node}:
-            _enter(self._naming, group, pod.uid, sign)
+            enter(self._naming, group, pod.uid, sign)
 
     def _update_early(self, key: ObjectKey) -> None:
         """Update `_early` for the claim: its consumers for which it is reserved before any of their pods is bound."""
@@ -138,13 +153,3 @@ class DeviceUsers(Struct):
         """Whether the claim still shows what `shown` has found: the reservation, or our mark without devices."""
         early = self._early.get((prebinding.namespace, prebinding.claim))
         return early is not None and (prebinding.consumer == NOBODY or prebinding.consumer in early)
-
-
-def _enter(index: dict[Key, dict[str, None]], key: Key, uid: str, sign: int) -> None:
-    """Add the pod to those of the key (1), or remove it (-1)."""
-    if sign > 0:
-        index.setdefault(key, {})[uid] = None
-        return
-    del index[key][uid]
-    if not index[key]:
-        del index[key]

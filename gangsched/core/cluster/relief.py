@@ -1,0 +1,64 @@
+"""A record of improvements in the cluster, which may help gangs that wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct, field
+
+from gangsched.core.constraints.tally import Question
+
+
+class Relief(Struct):
+    """The improvements since the last `take`: `rows` of nodes that have more room or refuse less.
+
+    `asked` are the questions about pods whose answers have changed; `all_asked`: any answer may have changed.
+    `everywhere`: any node may now accept pods that it refused. `domains`: a node has moved to another topology domain,
+    which may help gangs that must stay in one. `doubts`: a node has come or changed, so that what was proven without
+    it may not hold any more, though it has no room or is shut for now.
+    """
+
+    rows: set[int] = field(default_factory=set)
+    asked: set[Question] = field(default_factory=set)
+    all_asked: bool = False
+    everywhere: bool = False
+    domains: bool = False
+    doubts: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.rows) or bool(self.asked) or self.all_asked or self.everywhere
+
+    @property
+    def beyond_rows(self) -> bool:
+        """Whether more than single rows may have improved."""
+        return self.everywhere or self.all_asked or self.domains or bool(self.asked)
+
+    def note(
+        self,
+        *,
+        row: int | None = None,
+        asked: Iterable[Question] = (),
+        all_asked: bool = False,
+        everywhere: bool = False,
+        domains: bool = False,
+        doubts: bool = False,
+    ) -> None:
+        """Record an improvement: the node of this row, or whatever the fields of these names mean."""
+        if row is not None:
+            self.rows.add(row)
+        self.asked.update(asked)
+        self.all_asked |= all_asked
+        self.everywhere |= everywhere
+        self.domains |= domains
+        self.doubts |= doubts
+
+    def no_node(self, row: int) -> None:
+        """The row no longer has a node."""
+        self.rows.discard(row)
+
+    def take(self) -> Relief:
+        """Return all improvements, and start again from none."""
+        taken = Relief(self.rows, self.asked, self.all_asked, self.everywhere, self.domains, self.doubts)
+        self.rows, self.asked = set(), set()
+        self.all_asked = self.everywhere = self.domains = self.doubts = False
+        return taken
