@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from gangsched.core.objects.declaration import GroupKey, Role, Topology
+from gangsched.core.objects.declaration import Declaration, GroupKey, Role, Topology
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.policy import Policy
@@ -222,3 +224,35 @@ def test_a_group_whose_bindings_are_in_flight_is_waited_for():
     assert evicted(harness) == names("low", range(4))
     end(harness)
     assert is_whole(harness, "high", 4)
+
+
+def _without_podgroup(harness: Harness) -> None:
+    harness.delete_group("default/low")
+
+
+def _with_another_minimum(harness: Harness) -> None:
+    harness.change("default/low-0", declaration=Declaration(group="low", min_member=9))
+
+
+def _with_an_unreadable_minimum(harness: Harness) -> None:
+    harness.change("default/low-0", declaration=Declaration(group="low", error="the minimum is no number"))
+
+
+@pytest.mark.parametrize("undeclare", [_without_podgroup, _with_another_minimum, _with_an_unreadable_minimum])
+def test_who_takes_back_a_declaration_leaves_as_a_whole_all_the_same(undeclare: Callable[[Harness], None]):
+    """Regression: a tenant kept running pods from being preempted by a change of one annotation of one of them."""
+    harness = cluster(node(cpu=4), *gang("low", 4, least=2))
+    harness.wait(40)
+    undeclare(harness)
+    harness.wait(5)
+    assert victims(harness, *holder(1)) == names("low", range(4))
+    end(harness)
+    assert is_whole(harness, "high", 1)
+
+
+@pytest.mark.without("all", why="asserts an Event, which may be lost with its leader")
+def test_pods_of_a_deleted_group_are_told_why_they_leave():
+    harness = cluster(node(cpu=4), *gang("low", 4))
+    harness.delete_group("default/low")
+    victims(harness, *holder(1))
+    assert [(event.kind, event.name) for event in harness.events("Preempted")] == [("Pod", "low-0")]

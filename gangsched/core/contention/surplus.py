@@ -63,10 +63,11 @@ def divided(gang: Gang, terms: Terms, claims: Sequence[Claim]) -> tuple[Sequence
 
     Those above the minimum may, the last in the order in which members are tried; of a tree, those above the minimum of
     each part that has members, as parts are bound as a whole. Of a native group whose members are preempted one by one
-    all may.
+    all may. While the minimum is unknown, all leave together.
     """
     least, tree = gang.record.satisfied, terms.spec.tree
-    if gang.plain or not gang.record.scheduled_at:
+    # Otherwise whoever contradicts his own declaration, or deletes it, would keep his pods from being preempted.
+    if gang.plain or not gang.record.scheduled_at or not terms.minimum_known:
         return claims, []
     if leave_one_by_one(terms):
         return [], [*claims]

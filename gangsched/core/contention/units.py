@@ -79,7 +79,7 @@ class Shares:
         claims = [each for each in claims if each.pod.uid not in gang.roster.past]
         if not claims:
             return Share(leaving=tuple(leaving))
-        unclear = assessment is None or is_in_flight(gang, marked=leaves) or not assessment.terms.minimum_known
+        unclear = assessment is None or is_in_flight(gang, marked=leaves) or assessment.terms.unseen
         free = all(each.kind is BOUND and each.pod.uid not in promised for each in claims)
         if assessment is None or unclear or not free:
             return Share(obstacles=((Obstacle.IN_FLIGHT, len(claims)),), leaving=tuple(leaving))
