@@ -10,7 +10,7 @@ from gangsched.core.objects.declaration import Declaration, GroupKey, Role, Topo
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.results import BindRefused, Refused
+from gangsched.core.objects.results import BindRefused, EvictionRefused, Refused, Spared
 from gangsched.core.objects.volumes import CsiNode
 from gangsched.core.objects.workload import SERIES_OF, WorkloadFacts
 from tests.builders import claim, group, node, pod, pods, shape, volume
@@ -296,3 +296,15 @@ def test_a_gang_leaves_together_with_the_place_of_a_lost_member():
     assert victims(harness, *holder(5)) == ["low-1", "low-d"]
     end(harness)
     assert is_whole(harness, "high", 5)
+
+
+@pytest.mark.without("all", why="the story has a new leader of its own")
+def test_pods_that_leave_are_not_said_to_be_undone_by_a_leader_who_does_not_know_their_group():
+    """Regression: the Event BindingUndone told it, as if a quorum had been bound in part."""
+    harness = cluster(node(cpu=4), *gang("low", 4))
+    harness.delete_group("default/low")
+    harness.wait(60)
+    harness.restart()
+    harness.refuse_eviction = lambda effect: EvictionRefused(effect.uid, Spared.BUDGET, "no")
+    assert victims(harness, *holder(4)) == []
+    assert harness.events("BindingUndone") == []
