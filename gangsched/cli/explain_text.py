@@ -40,7 +40,7 @@ _OBSTACLES = {
     Staying.BUDGETS: "under more than one PodDisruptionBudget, which are never evicted",
     Staying.PROTECTED: "of groups that have not run for long enough",
     Staying.UNCONTROLLED: "that no controller would create again, or whose Job would count a failure",
-    Staying.IN_FLIGHT: "of groups that are being bound, or leave already",
+    Staying.IN_FLIGHT: "of groups that are being bound, leave already, or cannot be read",
 }
 _BASES = {
     None: "",

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.effects import EvictPod
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.podgroup import OnDegraded, TimeoutPolicy
+from gangsched.core.objects.podgroup import GroupSpec, OnDegraded, TimeoutPolicy
 from gangsched.core.objects.policy import Policy, Preemption, Reservations
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.results import EvictionRefused, Spared
@@ -38,6 +38,7 @@ class ContentionWalk(Walk):
         self.wanted: dict[str, int] = {}
         self.were_whole: set[str] = set()
         self.refused_until: dict[str, float] = {}
+        self.deleted: dict[str, GroupSpec | None] = {}
         self.harness.refuse_eviction = self.refuse_eviction
         for name, value in CLASSES.items():
             self.harness.put_class(name, value)
@@ -95,15 +96,43 @@ class ContentionWalk(Walk):
         )
         self.control()
 
+    def declared(self) -> str:
+        """The name of a group whose PodGroup is there; the last one stays."""
+        return self.random.choice(sorted(self.least.keys() - self.deleted.keys()))
+
+    def undeclare(self) -> None:
+        """A PodGroup is deleted, if others are left."""
+        name = self.declared()
+        if len(self.deleted) + 1 < len(self.least):
+            self.deleted[name] = self.harness.group(f"default/{name}").spec
+            self.harness.delete_group(f"default/{name}")
+
+    def declare_again(self) -> None:
+        """A deleted PodGroup is created anew."""
+        if self.deleted:
+            self.made += 1
+            name, spec = self.deleted.popitem()
+            found = group(name, uid=f"again-{self.made}", created=float(int(self.harness.now)))
+            self.harness.add(replace(found, spec=spec))
+
+    def contradict(self) -> None:
+        """A pod comes to contradict its PodGroup, or does so no more."""
+        pods = [each for each in self.harness.pods.values() if each.declaration is not None]
+        if pods:
+            found = self.random.choice(pods)
+            said = found.declaration
+            assert said is not None
+            self.harness.add(replace(found, declaration=replace(said, min_member=None if said.min_member else 9)))
+
     def raise_minimum(self) -> None:
-        name = self.random.choice(sorted(self.least))
+        name = self.declared()
         self.least[name] = max(1, self.least[name] + self.random.choice((-1, 1, 1)))
         self.wanted[name] = max(self.wanted[name], self.least[name])
         self.harness.change_spec(f"default/{name}", min_member=self.least[name])
         self.control()
 
     def change_class(self) -> None:
-        name = self.random.choice(sorted(self.least))
+        name = self.declared()
         self.harness.change_spec(f"default/{name}", priority_class=self.random.choice(("low", "mid", "high", "")))
 
     def lose(self) -> None:
@@ -133,11 +162,17 @@ class ContentionWalk(Walk):
         harness = self.harness
         changes = ((5, self.raise_minimum), (5, self.change_class), (6, self.change_budget), (4, self.cordon))
         losses = ((5, self.lose), (5, self.refuse_some), (8, self.rival))
-        return (8, self.arrive), (6, harness.restart), (5, harness.lead_again), *changes, *losses
+        declarations = ((3, self.undeclare), (5, self.declare_again), (4, self.contradict))
+        return (8, self.arrive), (6, harness.restart), (5, harness.lead_again), *changes, *losses, *declarations
 
     def calm_down(self) -> None:
         """Nothing fails or changes any more, and nobody overstays: those who promised take turns by design."""
         self.refused_until.clear()
+        while self.deleted:
+            self.declare_again()
+        for each in [*self.harness.pods.values()]:
+            if each.declaration is not None and each.declaration.min_member:
+                self.harness.add(replace(each, declaration=replace(each.declaration, min_member=None)))
         if self.harness.budgets:
             self.harness.remove_budget(*self.harness.budgets)
         for found in [*self.harness.nodes.values()]:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from gangsched.core.objects.declaration import GroupKey, Role, Topology
+from gangsched.core.objects.declaration import Declaration, GroupKey, Role, Topology
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.results import BindRefused, EvictionRefused, Refused, Spared
 from gangsched.core.objects.volumes import CsiNode
 from gangsched.core.objects.workload import SERIES_OF, WorkloadFacts
-from tests.builders import claim, group, node, pod, volume
+from tests.builders import claim, group, node, pod, pods, shape, volume
 from tests.gadgets import GPUS, device_claim, gpus
 from tests.harness import Harness
 from tests.preempting import SET, alone, cluster, end, evicted, gang, holder, is_whole, names, record, victims
+from tests.scenarios.test_while_provisioning import add_waiting
 from tests.trees import inner, leaf, members_of
 
 DAY_S = 86_400.0
@@ -222,3 +226,85 @@ def test_a_group_whose_bindings_are_in_flight_is_waited_for():
     assert evicted(harness) == names("low", range(4))
     end(harness)
     assert is_whole(harness, "high", 4)
+
+
+def _without_podgroup(harness: Harness) -> None:
+    harness.delete_group("default/low")
+
+
+def _with_another_minimum(harness: Harness) -> None:
+    harness.change("default/low-0", declaration=Declaration(group="low", min_member=9))
+
+
+def _with_an_unreadable_minimum(harness: Harness) -> None:
+    harness.change("default/low-0", declaration=Declaration(group="low", error="the minimum is no number"))
+
+
+@pytest.mark.parametrize("undeclare", [_without_podgroup, _with_another_minimum, _with_an_unreadable_minimum])
+def test_who_takes_back_a_declaration_leaves_as_a_whole_all_the_same(undeclare: Callable[[Harness], None]):
+    """Regression: a tenant kept running pods from being preempted by a change of one annotation of one of them."""
+    harness = cluster(node(cpu=4), *gang("low", 4, least=2))
+    harness.wait(40)
+    undeclare(harness)
+    harness.wait(5)
+    assert victims(harness, *holder(1)) == names("low", range(4))
+    end(harness)
+    assert is_whole(harness, "high", 1)
+
+
+@pytest.mark.without("all", why="asserts an Event, which may be lost with its leader")
+def test_pods_of_a_deleted_group_are_told_why_they_leave():
+    harness = cluster(node(cpu=4), *gang("low", 4))
+    harness.delete_group("default/low")
+    victims(harness, *holder(1))
+    assert [(event.kind, event.name) for event in harness.events("Preempted")] == [("Pod", "low-0")]
+
+
+def _with_a_volume_to_come(harness: Harness) -> None:
+    add_waiting(harness, *pods("low", 1, first=4, owner=SET))
+
+
+def _with_a_refused_binding(harness: Harness) -> None:
+    harness.refuse_bind = lambda effect: (
+        BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no") if effect.name == "low-4" else None
+    )
+    harness.add(*pods("low", 1, first=4, owner=SET))
+
+
+@pytest.mark.parametrize("hold", [_with_a_volume_to_come, _with_a_refused_binding])
+def test_a_gang_leaves_together_with_the_place_of_a_member_to_come(hold: Callable[[Harness], None]):
+    """Regression: a member whose volume was not provisioned, or whose binding failed, kept its gang from leaving."""
+    harness = cluster(node(cpu=5), *gang("low", 4))
+    hold(harness)
+    harness.wait(30)
+    assert victims(harness, *holder(5)) == names("low", range(4))
+    assert " 4 pods leave " in harness.condition("default/high").message
+    end(harness)
+    assert is_whole(harness, "high", 5)
+
+
+def test_a_gang_leaves_together_with_the_place_of_a_lost_member():
+    """Regression: nobody of it left for as long as the place was held, ten minutes by default."""
+    roles = (Role("driver", 1), Role("worker", 2, template=shape(2)))
+    workers = [pod(f"low-{at}", group="low", role="worker", cpu=2, owner=SET) for at in range(2)]
+    harness = cluster(node(cpu=5))
+    harness.settle(
+        group("low", min_member=3, roles=roles), pod("low-d", group="low", role="driver", owner=SET), *workers
+    )
+    harness.delete("default/low-0")
+    harness.wait(10)
+    assert victims(harness, *holder(5)) == ["low-1", "low-d"]
+    end(harness)
+    assert is_whole(harness, "high", 5)
+
+
+@pytest.mark.without("all", why="the story has a new leader of its own")
+def test_pods_that_leave_are_not_said_to_be_undone_by_a_leader_who_does_not_know_their_group():
+    """Regression: the Event BindingUndone told it, as if a quorum had been bound in part."""
+    harness = cluster(node(cpu=4), *gang("low", 4))
+    harness.delete_group("default/low")
+    harness.wait(60)
+    harness.restart()
+    harness.refuse_eviction = lambda effect: EvictionRefused(effect.uid, Spared.BUDGET, "no")
+    assert victims(harness, *holder(4)) == []
+    assert harness.events("BindingUndone") == []

@@ -181,3 +181,30 @@ def test_what_is_reserved_follows_a_changed_spec(change: dict[str, Any], reserve
         harness.restart()
     harness.wait(15)
     assert (start(harness, "g"), places(harness, "g")) == (1800, reserved)
+
+
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader does not know a promise that is deleted")
+def test_who_deletes_a_promise_is_called_in_all_the_same():
+    """Regression: a group that used reserved nodes stayed there for ever once its PodGroup was deleted."""
+    harness = cluster(runs("p0", 0, 600), runs("p1", 1, 900), nodes=2)
+    starve(harness, *gang("g", 2))
+    finish(harness, "default/p0")
+    harness.wait(3, *gang("word", 1, expected_s=300.0, pods_with={"owner": SET}))
+    harness.delete_group("default/word")
+    harness.wait(850)
+    assert evicted(harness) == []
+    finish(harness, "default/p1")
+    assert evicted(harness) == ["word-0"]
+    harness.end_terminating()
+    harness.wait(5)
+    assert is_whole(harness, "g", 2)
+
+
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader does not know how places were lost")
+def test_room_that_another_scheduler_takes_is_not_said_to_be_a_groups():
+    """Regression: a group before it in the order was said to have taken the places, which a foreign pod had."""
+    harness = cluster(runs("p0", 0, 600), runs("p1", 1, 900), nodes=2)
+    starve(harness, *gang("g", 2))
+    finish(harness, "default/p0")
+    harness.wait(60, pod("other", group="", scheduler="default-scheduler", node="n0", deadline_s=3000))
+    assert "another scheduler" in harness.events("ReservationMoved")[-1].note

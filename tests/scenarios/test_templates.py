@@ -252,7 +252,7 @@ def scheduled() -> Harness:
 @pytest.mark.parametrize("end", ["failed", "deleted"])
 def test_the_place_of_a_lost_executor_is_held_for_its_replacement(end):
     harness = scheduled()
-    harness.settle(*plain(20, priority=1000))
+    harness.settle(*plain(20, priority=1000, preempts=False))
     if end == "failed":
         harness.change("default/exec-2", phase=PodPhase.FAILED)
     else:

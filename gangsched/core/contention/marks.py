@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
-from gangsched.core.gang import preempted, rollback
+from gangsched.core.gang import making, preempted, rollback
+from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.plan import Plan
 from gangsched.core.membership.members import Members
@@ -14,8 +15,9 @@ from gangsched.core.objects.declaration import GroupKey
 class Marks:
     """The groups that were marked here. Those that a former leader has marked leave in any case."""
 
-    def __init__(self, members: Members) -> None:
+    def __init__(self, members: Members, assessments: Mapping[GroupKey, Assessment]) -> None:
         self._members = members
+        self._assessments = assessments
         self._marked: dict[GroupKey, None] = {}
 
     def __bool__(self) -> bool:
@@ -29,6 +31,7 @@ class Marks:
             if not gang.record.preempted_at:
                 cause = preempted.PRIORITY if plan.start is None else preempted.OVERDUE
                 preempted.mark(gang, now, holder.key, cause)
+                making.note_mark(gang, self._assessments[gang.key].terms)
                 self._marked[gang.key] = None
                 self._members.dirty.note(gang.key)
         return all(map(preempted.is_marked, staying))

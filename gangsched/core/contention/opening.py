@@ -50,6 +50,7 @@ class Opening:
             whole=whole,
             single=single,
             loose=frozenset(loose),
+            held=frozenset[str]().union(*(each.held for each in victims.values())),
             claims=frozenset(each.key for pod in users for each in (*devices.claims(pod), *devices.made(pod))),
             anyway=frozenset(pod.uid for pod in leaving if not pod.terminating),
             units={name: each.uids for name, each in victims.items()}

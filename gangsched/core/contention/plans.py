@@ -87,7 +87,7 @@ class Plans:
         self._refusals = Refusals(members.gangs, self._loose)
         self.news = PlanNews()
         self._ended: dict[GroupKey, Ended] = {}
-        self._marks = Marks(members)
+        self._marks = Marks(members, assessments)
         self._singles = Singles(members)
         self._overdue = Overdue(cluster, members)
 

@@ -39,11 +39,15 @@ class Obstacle(StrEnum):
 
 
 class Victim(NamedTuple):
-    """Whose pods a unit has: of a gang or, with None, one without a group. `whole`: all members of the gang."""
+    """Whose pods a unit has: of a gang or, with None, one without a group. `whole`: all members of the gang.
+
+    The reservations that are `held` for members of the gang, by UID, are given up with them.
+    """
 
     gang: GroupKey | None
     uids: frozenset[str]
     whole: bool
+    held: frozenset[str] = frozenset()
 
 
 class Pool(NamedTuple):

@@ -101,7 +101,9 @@ class Prospects:
 
     def _opened(self, plan: Plan) -> OpenPlan:
         if not plan.former:
-            return OpenPlan(len(plan.leaving), len({*plan.whole, *plan.single}), plan.opened_at, plan.expires)
+            return OpenPlan(
+                len(plan.leaving - plan.held), len({*plan.whole, *plan.single}), plan.opened_at, plan.expires
+            )
         # Who leaves for it is seen from the marks of groups, and from the pods that terminate on its nodes.
         marked, terminating = dict[GroupKey, float](), set[str]()
         for node in {node for _, node in plan.places}:

@@ -9,6 +9,7 @@ from gangsched.core.declarations.minima import leaves
 from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang import preempted, rollback
 from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.declaration import NATIVE, OBJECT
 from gangsched.core.objects.pod import member_order
 from gangsched.core.planning.search import Slots
@@ -45,12 +46,18 @@ def leaving_of(claims: Sequence[Claim], gang: Gang) -> list[Claim]:
 def is_in_flight(gang: Gang, *, marked: bool = False) -> bool:
     """Whether the gang is being bound, rolled back or preempted, so that nobody knows yet what will be left of it.
 
-    It may be `marked` as one that is to leave.
+    It may be `marked` as one that is to leave. What a scheduled gang holds beside its members is given up if it leaves.
     """
     doing = gang.operations
     if doing.rollback is not None or doing.parting is not None or (gang.record.preempted_at and not marked):
         return True
-    return doing.has_unconfirmed()
+    return any(each.state is BindState.SENT or not gang.record.scheduled_at for each in doing.unconfirmed())
+
+
+def is_held(claim: Claim, gang: Gang) -> bool:
+    """Whether this is a reservation of a scheduled gang, for a member whose binding is not on its way."""
+    binding = gang.operations.bindings.get(claim.pod.uid) if gang.record.scheduled_at else None
+    return claim.kind is not BOUND and binding is not None and binding.state is BindState.HELD
 
 
 def leave_one_by_one(terms: Terms) -> bool:
@@ -63,10 +70,11 @@ def divided(gang: Gang, terms: Terms, claims: Sequence[Claim]) -> tuple[Sequence
 
     Those above the minimum may, the last in the order in which members are tried; of a tree, those above the minimum of
     each part that has members, as parts are bound as a whole. Of a native group whose members are preempted one by one
-    all may.
+    all may. While the minimum is unknown, all leave together.
     """
     least, tree = gang.record.satisfied, terms.spec.tree
-    if gang.plain or not gang.record.scheduled_at:
+    # Otherwise whoever contradicts his own declaration, or deletes it, would keep his pods from being preempted.
+    if gang.plain or not gang.record.scheduled_at or not terms.minimum_known:
         return claims, []
     if leave_one_by_one(terms):
         return [], [*claims]

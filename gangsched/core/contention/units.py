@@ -16,7 +16,7 @@ from msgspec import Struct
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import BOUND, Claim
 from gangsched.core.contention.pool import Obstacle, Victim
-from gangsched.core.contention.surplus import divided, is_in_flight, leaving_of
+from gangsched.core.contention.surplus import divided, is_held, is_in_flight, leaving_of
 from gangsched.core.declarations.automatic import is_patient
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.gang.assessment import Assessment
@@ -79,10 +79,12 @@ class Shares:
         claims = [each for each in claims if each.pod.uid not in gang.roster.past]
         if not claims:
             return Share(leaving=tuple(leaving))
-        unclear = assessment is None or is_in_flight(gang, marked=leaves) or not assessment.terms.minimum_known
+        unclear = assessment is None or is_in_flight(gang, marked=leaves) or assessment.terms.unseen
+        held = [each for each in claims if is_held(each, gang)]
+        claims = [each for each in claims if each not in held]
         free = all(each.kind is BOUND and each.pod.uid not in promised for each in claims)
-        if assessment is None or unclear or not free:
-            return Share(obstacles=((Obstacle.IN_FLIGHT, len(claims)),), leaving=tuple(leaving))
+        if assessment is None or unclear or not free or not claims:
+            return Share(obstacles=((Obstacle.IN_FLIGHT, len(claims) + len(held)),), leaving=tuple(leaving))
         level = assessment.terms.priority
         since = gang.record.scheduled_at or min(each.pod.bound_at for each in claims)
         protected = self._protected(since, gang.record.preemptions - bool(gang.record.preempted_at))
@@ -101,9 +103,12 @@ class Shares:
             obstacles[why] += len(kept)
         elif kept:
             along = tuple(names)
-            whole = self._unit(str(gang.key), level, kept, since=since, protected=protected, whole=True, along=along)
+            # What it holds for members that are not bound is given up as soon as it leaves.
+            several = [*kept, *held]
+            whole = self._unit(str(gang.key), level, several, since=since, protected=protected, whole=True, along=along)
             units.append(whole)
-            victims.append(Victim(gang.key, frozenset(each.pod.uid for each in claims), whole=True))
+            uids, beside = (frozenset(each.pod.uid for each in those) for those in (claims, held))
+            victims.append(Victim(gang.key, uids, whole=True, held=beside))
         return Share(tuple(units), tuple(victims), tuple(sorted(obstacles.items())), tuple(leaving))
 
     def _unit(

@@ -17,7 +17,8 @@ from gangsched.core.objects.strategy import Strategy
 from gangsched.core.objects.workload import Reference
 from gangsched.core.planning.strategies import PACK
 
-_UNDECLARED = frozenset({Reason.POD_GROUP_NOT_FOUND, Reason.POD_GROUP_UNREADABLE, Reason.OWNER_UNKNOWN})
+_UNSEEN = frozenset({Reason.POD_GROUP_UNREADABLE, Reason.OWNER_UNKNOWN})
+_UNDECLARED = _UNSEEN | {Reason.POD_GROUP_NOT_FOUND}
 _UNKNOWN_MINIMUM = _UNDECLARED | {Reason.INVALID_DECLARATION, Reason.CONTRADICTION}
 
 
@@ -61,6 +62,11 @@ class Terms(Struct, frozen=True, kw_only=True):
     def sequential(self) -> bool:
         """Whether members are created only once others are ready, so that no clock runs while placeholders are held."""
         return bool(self.spec.roles) and any(role.derived for role in self.spec.roles)
+
+    @property
+    def unseen(self) -> bool:
+        """Whether what declares the terms cannot be read at present, so that not even the priority is known."""
+        return self.hindrance is not None and self.hindrance.reason in _UNSEEN
 
     @property
     def undeclared(self) -> bool:

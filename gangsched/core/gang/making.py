@@ -31,9 +31,8 @@ def wanted(gang: Gang, terms: Terms) -> bool:
         return True
     if OBJECT_NAME.fullmatch(gang.key.name) is None:
         return False
-    if gang.record.preempted_at and not gang.operations.unmarkable:
-        return True
-    if gang.operations.plan is not None and not gang.durability.unmade:
+    is_to_be_marked = gang.record.preempted_at and not gang.operations.unmarkable
+    if is_to_be_marked or (gang.operations.plan is not None and not gang.durability.unmade):
         return True
     if gang.durability.unmade or gang.record.scheduled_at:
         return False
@@ -52,8 +51,12 @@ def ask(gang: Gang, terms: Terms, now: float) -> list[Effect]:
     if gang.operations.made_at and now < due(gang):
         return []
     gang.operations.made_at = now
-    first = min(gang.live(), key=by_age)
-    return [MakeGroup(gang.key, terms.spec, terms.workload or _declarer(gang), first.scheduler)]
+    return [MakeGroup(gang.key, terms.spec, terms.workload or _declarer(gang), min(gang.live(), key=by_age).scheduler)]
+
+
+def note_mark(gang: Gang, terms: Terms) -> None:
+    """All members are to leave: there is nowhere to write that if there is no PodGroup and its minimum is unknown."""
+    gang.operations.unmarkable |= gang.observed.group is None and not terms.minimum_known
 
 
 def _declarer(gang: Gang) -> Reference:

@@ -25,6 +25,8 @@ class Plan:
     """Groups of which only these members leave, by UID."""
     loose: frozenset[str] = frozenset()
     """Pods without a group that leave, by UID."""
+    held: frozenset[str] = frozenset()
+    """Reservations beside the bound members of groups that leave entirely, by UID: they are given up with those."""
     claims: frozenset[ObjectKey] = frozenset()
     """The ResourceClaims with devices of those that leave. They outlive their pods for a while."""
     anyway: frozenset[str] = frozenset()
@@ -39,7 +41,7 @@ class Plan:
     promises: set[str] = field(default_factory=set)
     """Of those the ones, by UID, that nothing ends but their word."""
     leaving: frozenset[str] = field(init=False)
-    """The UIDs of all pods that leave."""
+    """The UIDs of all pods that leave, and of reservations that are given up."""
     victims: frozenset[str] = field(init=False)
     """The UIDs of the pods that are evicted for it: others that leave terminated already when it was opened."""
     former: bool = False
@@ -70,7 +72,7 @@ class Plan:
 
     def note_leaving(self) -> None:
         """Others leave than before."""
-        self.leaving = frozenset(self.ends).union(*self.units.values())
+        self.leaving = self.held.union(self.ends, *self.units.values())
         self.victims = self.loose.union(*self.whole.values(), *self.single.values())
 
     @property
@@ -80,9 +82,8 @@ class Plan:
 
     def paused_s(self, attempt: int, now: float) -> float:
         """How many seconds the group's clock has stood still for victims in this attempt, or will have by then."""
-        if not self.evicting_since or attempt != self.attempt:
-            return 0.0
-        return max(0.0, min(now, self.paused_until) - self.evicting_since)
+        counts = self.evicting_since and attempt == self.attempt
+        return max(0.0, min(now, self.paused_until) - self.evicting_since) if counts else 0.0
 
     @property
     def members(self) -> frozenset[str]:

@@ -62,7 +62,7 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
         return _ENDS.get(gang.record.phase) or _missing_reason(gang)
     if gang.record.scheduled_at:
         return Reason.MEMBERS_MISSING if gang.record.late else Reason.SCHEDULED
-    if gang.operations.rollback is not None:
+    if gang.operations.rollback is not None and not rollback.is_preemption(gang.operations.rollback):
         return Reason.BINDING_UNDONE
     if assessment.terms.hindrance is not None and (
         gang.observed.pods or assessment.terms.hindrance.reason is not Reason.POD_GROUP_NOT_FOUND

@@ -38,8 +38,9 @@ NAMED = 8
 
 
 def emit(gang: Gang, assessment: Assessment, reason: Reason, note: str) -> list[Effect]:
-    """The Event on the PodGroup, else on the oldest member; none if there is neither."""
-    oldest = min(assessment.census.live, key=by_age, default=None)
+    """The Event on the PodGroup, else on the oldest member, or one that leaves; none without them."""
+    members = assessment.census.live or (gang.observed.pods.values() if reason is Reason.PREEMPTED else ())
+    oldest = min(members, key=by_age, default=None)
     if gang.observed.group is not None:
         kind, name, uid = "PodGroup", gang.key.name, gang.observed.group.uid
     elif oldest is not None:
@@ -71,7 +72,7 @@ def on_plan_lost(gang: Gang, assessment: Assessment, said: str) -> list[Effect]:
 _WHY_MOVED = {
     "Moved": "it starts earlier than it would have",
     "NodeLost": "a node is gone that it had, or accepts its members no longer",
-    "Overtaken": "a group before it in the order has taken some of them",
+    "Overtaken": "a group before it in the order, or another scheduler, has taken some of them",
     "RoomLost": "another scheduler has taken some of them",
     "Expired": "some pods there have not ended in time",
     "Unkept": "a pod there has lasted longer than declared, and may not be evicted",

@@ -18,7 +18,7 @@ def waits_for_victims(gang: Gang) -> str:
         if each.reason == Reason.WAITS_FOR_VICTIMS:
             return each.message
     groups = f", {counted(len(plan.whole), 'whole group', 'is', 'are')} among them" if plan.whole else ""
-    pods = counted(len(plan.leaving), "pod", "leaves", "leave")
+    pods = counted(len(plan.leaving - plan.held), "pod", "leaves", "leave")
     bound = f"Its {number_of(len(plan.places), 'member')} will be bound once there is room"
     if not plan.units:
         return f"{bound}: {pods} already."
