@@ -5,17 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from gangsched.core.objects.effects import BindPod
+from gangsched.core.objects.effects import BindPod, Effect
+from gangsched.core.objects.events import Event
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, Refused
+from gangsched.core.objects.volumes import StorageClass
 from tests.builders import pod
 from tests.harness import Harness
 
+AT_ONCE = 0.3
+"""How often two things happen with no call of the machine between them, or a few that leave it something to do."""
+FAST = StorageClass("fast", "csi", waits=True, provisions=True)
 OWNER = Owner("ReplicaSet", "rs", "uid-rs", "apps")
 FAULTS = (None, None, None, Refused.UNAVAILABLE, Refused.UNAVAILABLE, Refused.FORBIDDEN, Refused.DENIED)
 Happens = tuple[int, Callable[[], None]]
 """How often something happens, beside the other numbers, and what."""
+
+
+class Judged(Harness):
+    """A harness that calls `judge` after each call of the machine, before anything is done about its effects."""
+
+    judge: Callable[[], None]
+
+    def _decide(self, events: list[Event]) -> list[Effect]:
+        effects = super()._decide(events)
+        self.judge()
+        return effects
 
 
 class Walk:
@@ -25,7 +41,10 @@ class Walk:
     """How often one of the pods of another scheduler leaves rather than one comes."""
 
     def __init__(self, seed: int, policy: Policy | None = None) -> None:
-        self.random, self.harness, self.made = Random(seed), Harness(policy), 0
+        judged = Judged(policy)
+        judged.judge = self.judge
+        self.random, self.made = Random(seed), 0
+        self.harness: Harness = judged
         self.faults: dict[str, Refused | None] = {}
         self.harness.refuse_bind = self.refuse
         self.harness.lose_answer = lambda _: self.random.random() < 0.05
@@ -37,6 +56,9 @@ class Walk:
     def control(self) -> None:
         """What the pods' controller does."""
         raise NotImplementedError
+
+    def judge(self) -> None:
+        """What the machine has decided is right: it knows all that has happened, and nothing is done about it yet."""
 
     def refuse(self, effect: BindPod) -> BindRefused | None:
         why = self.faults.setdefault(effect.name, self.random.choice(FAULTS))
@@ -55,18 +77,32 @@ class Walk:
             self.made += 1
             self.harness.add(pod(f"rival-{self.made}", group="", node=found.name, scheduler="other"))
 
+    def end_one(self) -> None:
+        """One of several terminating pods is gone before the others."""
+        there = [each.name for each in self.harness.pods.values() if each.terminating]
+        self.harness.delete(*(f"default/{name}" for name in self.random.sample(there, min(1, len(there)))))
+
     def step(self) -> None:
         usual = ((6, self.harness.send_withheld), (6, self.harness.run_pods), (10, self.control))
-        happens = (*self.happens(), *usual, (10, self.harness.end_terminating))
+        happens = (*self.happens(), *usual, (5, self.harness.end_terminating), (5, self.end_one))
         weights, several = zip(*happens, strict=True)
-        self.random.choices(several, weights)[0]()
+        first, second = self.random.choices(several, weights, k=2)
+        first()
+        if self.random.random() < AT_ONCE:
+            for _ in range(self.random.choice((0, 0, 1, 2, 3))):
+                self.harness.step()
+            second()
         self.harness.wait(self.random.choice((0, 0.3, 1, 3, 9, 25)))
 
-    def calm(self, times: int) -> None:
-        """Nothing fails any more, for so many times ten seconds."""
+    def heal(self) -> None:
+        """Nothing fails any more."""
         self.harness.refuse_bind, self.harness.refuse_eviction = lambda _: None, lambda _: None
         self.harness.lose_answer = self.harness.withhold = lambda _: False
         self.harness.send_withheld()
+
+    def calm(self, times: int) -> None:
+        """Nothing fails any more, for so many times ten seconds."""
+        self.heal()
         for _ in range(times):
             self.harness.wait(10)
             self.harness.end_terminating()

@@ -10,13 +10,11 @@ from gangsched.core.objects.declaration import GroupKey, Role
 from gangsched.core.objects.pod import PodPhase
 from gangsched.core.objects.podgroup import OnDegraded, TimeoutPolicy
 from gangsched.core.objects.policy import NamespaceLimits, Policy
-from gangsched.core.objects.volumes import StorageClass
 from tests.builders import claim, group, node, pod, shape
 from tests.effort import seeded
 from tests.harness import Harness
-from tests.walks import OWNER, Happens, Walk
+from tests.walks import FAST, OWNER, Happens, Walk
 
-FAST = StorageClass("fast", "csi", waits=True, provisions=True)
 NAMES = ("a", "b")
 
 

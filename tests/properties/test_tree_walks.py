@@ -13,10 +13,10 @@ from gangsched.core.objects.effects import EvictPod
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.results import EvictionRefused, Spared
 from gangsched.kube.dialects.dialect_table import DEFAULT
-from tests.builders import node
+from tests.builders import claim, node
 from tests.effort import seeded
 from tests.trees import members_of
-from tests.walks import OWNER, Happens, Walk
+from tests.walks import FAST, OWNER, Happens, Walk
 
 
 def served(dialect: str, name: str, parent: str, least: int | None, generation: int) -> ForeignGroup:
@@ -47,7 +47,9 @@ class TreeWalk(Walk):
         self.below = names[:2] if draw.random() < 0.3 else []
         self.least = {name: draw.randint(1, 4) for name in names}
         self.lowest = dict(self.least)
-        self.wanted = {name: least + draw.choice((0, 0, 1)) for name, least in self.least.items()}
+        self.wanted = {name: draw.choice((least, least, least + 1, 0)) for name, least in self.least.items()}
+        self.volumes = draw.choice((0.0, 0.0, 0.5))
+        self.harness.add(FAST)
         self.needed = draw.randint(1, max(1, len(names) - bool(self.below)))
         self.harness.add(served(COMPOSITE, "root", "", self.needed, 1))
         if self.below:
@@ -72,8 +74,11 @@ class TreeWalk(Walk):
         for name, wanted in self.wanted.items():
             for _ in range(wanted - there[name]):
                 self.made += 1
-                created = float(int(self.harness.now))
-                self.harness.add(*members_of(name, 1, first=self.made, created=created, owner=OWNER))
+                like: dict[str, Any] = {"created": float(int(self.harness.now)), "owner": OWNER}
+                if self.random.random() < self.volumes:
+                    like["volume_claims"] = [f"{name}-{self.made}"]
+                    self.harness.add(claim(f"default/{name}-{self.made}", storage_class="fast"))
+                self.harness.add(*members_of(name, 1, first=self.made, **like))
 
     def change_minimum(self) -> None:
         """Raise or lower the minimum of one group or of the root."""
@@ -92,9 +97,31 @@ class TreeWalk(Walk):
         phase = replace(before.phase, generation=self.generation)
         self.harness.add(replace(changed, created=before.created, phase=phase))
 
+    def lose(self) -> None:
+        """All pods of a part are gone. Its controller makes them again, perhaps more, or its PodGroup goes as well."""
+        name = self.random.choice(sorted(self.least))
+        lost = [f"default/{each.name}" for each in self.harness.pods.values() if name_of(each.name) == name]
+        self.harness.delete(*lost)
+        what = self.random.random()
+        if what < 0.25 and len(self.least) > 2:
+            self.harness.delete_foreign(NATIVE, f"default/{name}")
+            for those in (self.least, self.lowest, self.wanted):
+                del those[name]
+        else:
+            self.wanted[name] = 0 if what < 0.5 else self.least[name] + self.random.choice((0, 1, 1))
+
+    def provision(self) -> None:
+        """The provisioner becomes busy, or goes on."""
+        self.harness.disks.busy = not self.harness.disks.busy
+
+    def missing(self) -> set[str]:
+        """The parts that could be bound and are not, in a tree that needs no more than there are."""
+        whole = {name for name, wanted in self.wanted.items() if wanted >= self.least[name]}
+        return {name for name in whole if self.bound()[name] < self.least[name]} if len(whole) >= self.needed else set()
+
     def happens(self) -> tuple[Happens, ...]:
         leaders = ((15 * self.leaders_change, self.harness.restart), (7 * self.leaders_change, self.harness.lead_again))
-        return *leaders, (14, self.rival), (14, self.change_minimum)
+        return *leaders, (14, self.rival), (14, self.change_minimum), (8, self.lose), (5, self.provision)
 
     def bound(self) -> Counter[str]:
         return Counter(name_of(each.name) for each in self.harness.pods.values() if each.node and not each.terminating)
@@ -106,12 +133,15 @@ def name_of(pod_name: str) -> str:
 
 @seeded(200)
 def test_a_part_is_bound_whole_or_not_at_all_whatever_happens_to_a_tree(seed):
-    """A part that had its minimum before that was raised keeps what it had."""
+    """A part whose minimum was raised keeps what it had before; with room for all, all whole ones are bound."""
     walk = TreeWalk(seed)
     walk.control()
     for _ in range(25):
         walk.step()
+    walk.harness.disks.busy = False
     walk.calm(60)
-    walk.harness.settle()
+    walk.harness.settle(node("large", cpu=60))
+    walk.calm(60)
     bound = walk.bound()
+    assert walk.below or walk.missing() == set()
     assert {name for name, least in walk.lowest.items() if 0 < bound[name] < least} == set()

@@ -37,22 +37,33 @@ def overstaying(**pods_with: Any) -> Harness:
 
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader has the whole time to complete a part")
 def test_a_holder_whose_own_evictions_are_refused_keeps_its_places():
-    """Regression: it lost them with each try to evict, four times a minute, and two Events and writes told it.
+    """Regression: it lost them with each try to evict, four times a minute, and two Events and writes told it; and a
+    group behind it had places reserved and lost them each time.
 
     Two of three are bound when another pod takes the third node, and a budget keeps them from being evicted.
     """
-    harness = cluster(DisruptionBudget("default", "all", (), allowed=0), nodes=3)
+    harness = cluster(DisruptionBudget("default", "all", (), allowed=0), nodes=4)
     harness.refuse_bind = lambda effect: (
         BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "no") if effect.name == "g-2" else None
     )
+    harness.add(runs("another", 3, 3000))
     harness.wait(5, *gang("g", 3, pods_with={"owner": SET, "ready": True}))
     harness.run_pods()
-    harness.wait(2, runs("other", 2, 2000))
+    harness.wait(2, runs("other", 2, 2000), *gang("behind", 1))
     harness.wait(100)
     reserved, before = start(harness, "g"), len(harness.effects)
     harness.wait(900)
     told = [each for each in harness.effects[before:] if not isinstance(each, EvictPod)]
     assert (reserved, start(harness, "g"), told) == (2000.0, 2000.0, [])
+
+
+def test_a_group_whose_places_one_before_it_has_reserved_is_told_so():
+    """Regression: where the nodes that accept both are all, its places stayed reserved, with a start that was wrong."""
+    harness = cluster(*FULL[:2], nodes=2, preempts=False)
+    starve(harness, *gang("low", 1))
+    assert start(harness, "low") == 600
+    starve(harness, *gang("first", 1, priority_class="high"))
+    assert (start(harness, "first"), start(harness, "low")) == (600, None)
 
 
 class TestWhoCannotBeCalledIn:

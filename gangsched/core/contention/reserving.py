@@ -26,6 +26,7 @@ from gangsched.core.contention.line import Line
 from gangsched.core.contention.plans import Ended, Plans
 from gangsched.core.contention.searching import REPEATED_S, Searching
 from gangsched.core.contention.trusted_ends import TrustedEnds
+from gangsched.core.gang import rollback
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Gang
@@ -115,7 +116,9 @@ class Reserving:
 
     def note(self, gang: Gang, assessment: Assessment) -> None:
         """Note whether the group, which was just brought up to date or tried, may reserve places."""
-        if not (gang.wait.parked or gang.key in self._line) or not (self._age_s or gang.operations.plan is not None):
+        plan = gang.operations.plan
+        leaves = plan is not None and rollback.under_way(gang) is not None
+        if leaves or not (gang.wait.parked or gang.key in self._line) or not (self._age_s or plan is not None):
             return
         refusal = gang.wait.refusal if gang.wait.parked and assessment.want.quorum is not None else None
         waits = refusal is not None and not (refusal.never or refusal.paused or refusal.start)
@@ -148,43 +151,39 @@ class Reserving:
 
     def _go_on(self, budget: Budget, now: float, contain: Callable[[GroupKey, Exception], object]) -> None:
         taken: Mask = ~self._cluster.nodes_by_row.there(np.arange(len(self._cluster.capacity.names)))
-        everywhere = bool(taken.all())
         for key in self._line.first(MOST_IN_LINE):
             gang = self._members.gangs[key]
-            if self.unfinished or everywhere:
-                return
-            if gang.inbox:
-                # What it asks for may be another thing than was found.
-                self._has_news = True
+            # What it asks for may be another thing than was found.
+            self._has_news |= bool(gang.inbox)
+            if gang.inbox or self.unfinished or (taken.all() and gang.operations.plan is None):
                 continue
             try:
-                everywhere = self._look_at(gang, taken, budget, now)
+                self._look_at(gang, taken, budget, now)
             except Exception as error:  # noqa: BLE001 - a defect may raise anything
                 self.drop(key)
                 contain(key, error)
 
-    def _look_at(self, gang: Gang, taken: Mask, budget: Budget, now: float) -> bool:
-        """Find out whether the group reserves places and which ones; note the nodes that it keeps others from.
-
-        Returns whether these are all that were left.
-        """
+    def _look_at(self, gang: Gang, taken: Mask, budget: Budget, now: float) -> None:
+        """Find out whether the group reserves places and which ones; note the nodes that it keeps others from."""
         key, plan = gang.key, gang.operations.plan
         if plan is not None and plan.start is None:
-            return False
+            return
         since = gang.operations.complete_since + self._age_s
         if plan is None and now < since and not self._has_lost(gang):
             self._await(since)
-            return False
+            return
         if not budget:
             self.unfinished = True
-            return False
-        ask = self._asking.of(gang, self._assessments[key])
+            return
+        ask, known = self._asking.of(gang, self._assessments[key]), self._pools.get(key)
         if ask is None:
-            return False
+            # While its evictions have no answer it wants nothing, and if they are refused the same as before.
+            taken |= known[2] if known and plan is not None and known[1] == self._cluster.node_changes else False
+            return
         pool = self._pool(gang, ask, budget, now)
         if not self._age_s or bool((pool & taken).any()):
             self._plans.give_up(gang, YIELDED, now)
-            return False
+            return
         due = self._is_due(gang, now)
         if due and plan is not None:
             self._renew(gang, plan, pool, ask, budget, now)
@@ -195,7 +194,6 @@ class Reserving:
         looked = self._looked.get(key)
         if gang.operations.plan is not None or looked is None or looked.could:
             taken |= pool
-        return bool(taken.all())
 
     def _await(self, at: float) -> None:
         self._due = min(self._due, at)
