@@ -240,8 +240,8 @@ class Upkeep:
     def let_in(self) -> tuple[list[GroupKey], list[GroupKey]]:
         """Admit the gangs for which there is room. Returns them, and those that are newly kept out."""
         state = self._state
-        entered, kept_out = state.admission.let_in(state.gangs)
-        state.dirty.note(*state.admission.take_giving_way())
+        entered, kept_out, giving_way = state.admission.let_in(state.gangs)
+        state.dirty.note(*giving_way)
         for key in entered:
             state.queue.file(state.gangs[key], self._assessments[key])
         return entered, kept_out

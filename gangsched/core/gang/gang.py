@@ -78,8 +78,7 @@ class Gang(Struct):
 
     def change(self, **values: object) -> None:
         """Change these fields of the record."""
-        if any(getattr(self.record, name) != value for name, value in values.items()):
-            self.record = replace(self.record, **values)
+        self.record = replace(self.record, **values)
 
     def tell(self, now: float, what: str) -> None:
         """Add this to the gang's story; that of a pod without a group is too short to be told."""

@@ -88,18 +88,19 @@ class Admission:
         """Make room inside, if the gang was there."""
         if key in self._inside.get(key.namespace, ()):
             self._stirred = True
-        _remove(self._inside, key)
-        _remove(self._backing_off, key)
+            _remove(self._inside, key)
+            _remove(self._backing_off, key)
 
-    def let_in(self, gangs: Mapping[GroupKey, Gang]) -> tuple[list[GroupKey], list[GroupKey]]:
+    def let_in(self, gangs: Mapping[GroupKey, Gang]) -> tuple[list[GroupKey], list[GroupKey], list[GroupKey]]:
         """Admit as many gangs as have room, in order.
 
-        Returns those that entered, and those that are newly kept outside.
+        Returns those that entered, those that are newly kept outside, and those inside that back off and must be
+        reconciled because another gang has come.
         """
         if not self._stirred:
-            return [], []
+            return [], [], []
         self._stirred = False
-        entered = []
+        entered, giving_way, self._giving_way = [], self._giving_way, []
         for name in self._outside.names():
             inside = self._inside.setdefault(str(name[0]), {})
             entering = [key for _, key in self._outside[name][: max(0, self._most - len(inside))]]
@@ -113,12 +114,7 @@ class Admission:
         for key in kept_out:
             gangs[key].wait.stay_outside(self._note(key.namespace))
         self._newcomers.clear()
-        return entered, kept_out
-
-    def take_giving_way(self) -> list[GroupKey]:
-        """The gangs inside that back off and must be reconciled because another gang has come."""
-        giving_way, self._giving_way = self._giving_way, []
-        return giving_way
+        return entered, kept_out, giving_way
 
     def validate(self, alive: Container[GroupKey]) -> Iterator[str]:
         """Contradictions, each as a sentence."""
