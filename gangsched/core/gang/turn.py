@@ -108,7 +108,8 @@ def _progress(turn: Turn) -> Progress:
     eligible: Sequence[Pod] = bindings.may_be_tried(gang, waiting)
     if _finishes(turn):
         eligible = wants.first(eligible, need)
-    there = [*(binding.pod for binding in gang.operations.unconfirmed()), *eligible]
+    there = [binding.pod for binding in gang.operations.unconfirmed()]
+    there += eligible
     to_come: Sequence[Pod] = ()
     if (
         terms.hindrance is None
@@ -127,7 +128,7 @@ def _progress(turn: Turn) -> Progress:
 
 def _finishes(turn: Turn) -> bool:
     """Whether the PodGroup is gone while the quorum is partly bound; such a quorum must still be finished (rule 10)."""
-    return turn.terms.undeclared and bool(turn.gang.operations.partial_since)
+    return bool(turn.gang.operations.partial_since) and turn.terms.undeclared
 
 
 def clock_runs(turn: Turn) -> bool:
