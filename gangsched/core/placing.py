@@ -90,14 +90,14 @@ class Placing:
         return bool(want.parts or want.extras or placed)
 
     def _quorum(self, gang: Gang, ask: Ask) -> bool:
-        """Place the quorum, or park the gang. Returns whether the quorum was placed."""
+        """Place the quorum, or park the gang. Returns whether it was placed, and members are left that were not."""
         lanes, state = self._queue.lanes, self._state
         if gang.wait.stand_behind(lanes.held_up_by(gang.key, state.gangs, state.assessments, self._now)):
             self._outcome.refuse(Reason.NOT_ITS_TURN)
             return False
         if self._place_quorum(gang, ask):
             self._placed.add(gang.key)
-            return True
+            return any(pod.name and pod.uid not in gang.operations.bindings for pod in ask.members)
         if gang.record.capped is not None and gang.bound():
             self._singles(gang, [pod for pod in ask.members if pod.name])
         return False
@@ -197,7 +197,7 @@ class Placing:
         Returns whether the budget reached it.
         """
         members = [now for pod in ask.members if (now := as_it_is(gang, pod)) is not None]
-        if not self.snapshot.budget:
+        if not self._budget:
             return False
         pause = self._state.avoidance.failures.closed(gang.key, gang.live())
         if pause.everywhere:
@@ -267,7 +267,7 @@ class Placing:
     def _bind(self, gang: Gang, found: Sequence[tuple[Pod, str]], *, above: bool = False) -> None:
         if found:
             self._refused.clear()
-        gang.roster.choose(pod.uid for pod, _ in found if pod.name)
+        gang.roster.choose([pod.uid for pod, _ in found if pod.name])
         asked = prebindings(self.snapshot, found)
         self._outcome.decide(bindings.begin(gang, self._cluster, found, above=above, prebindings=asked))
         if self._state.plans:
@@ -280,14 +280,15 @@ class Placing:
 
     def _place(self, ask: Ask) -> Placement | Refusal | Unfinished:
         """Place, or return the refusal of an equal ask if nothing was placed in this cycle since."""
-        classes = set(classify(self.snapshot, ask.members, ask.avoided).values())
-        key = (next(iter(classes)), ask.need, len(ask.members), self.snapshot.viewer, ask.pause)
+        snapshot = self.snapshot
+        classes = set(classify(snapshot, ask.members, ask.avoided).values())
+        key = (next(iter(classes)), ask.need, len(ask.members), snapshot.viewer, ask.pause)
         alike = len(classes) == 1 and ask.only_counts
         if alike and key in self._refused:
             return self._refused[key]
-        found = place(self.snapshot, ask, self._state.recent_requests)
+        found = place(snapshot, ask, self._state.recent_requests)
         if isinstance(found, Refusal):
-            self._queue.note(found, self.snapshot)
+            self._queue.note(found, snapshot)
             found = self._kept_off(ask, found)
             if alike:
                 self._refused[key] = found

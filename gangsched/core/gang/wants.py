@@ -329,7 +329,8 @@ def want_of(
             return Want(repair=repair, repairs=missed, lost=lost, moves=moves, parts=parts, extras=others)
         # Nothing waits that replaces what the tree has lost, so other parts have to make it whole.
         need = missing_of(spec.tree, census.kept)
-    unconfirmed = roles_of(gang.operations.unconfirmed())
+    begun = gang.operations.unconfirmed()
+    unconfirmed = roles_of(begun)
     eligible = [pod for pod in eligible if role_of(pod) not in closed]
     if scheduled and unconfirmed:
         return Want(repair=bool(moves), moves=moves)
@@ -348,8 +349,8 @@ def want_of(
         terms,
         eligible,
         need=need,
-        nodes=[*nodes, *(binding.node for binding in gang.operations.unconfirmed())],
-        most=None if spec.max_member is None else max(0, spec.max_member - len(nodes) - unconfirmed.total()),
+        nodes=[*nodes, *(binding.node for binding in begun)],
+        most=None if spec.max_member is None else max(0, spec.max_member - len(nodes) - len(begun)),
         start=Start(spec.min_resources) if spec.min_resources and not (scheduled or nodes or unconfirmed) else None,
     )
     return Want(repair=bool(census.bound or unconfirmed or gang.operations.comes_back) and not scheduled, quorum=quorum)
