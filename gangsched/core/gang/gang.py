@@ -13,8 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gangsched.core.declarations.foreign import Foreign
-from gangsched.core.declarations.former import came_after
-from gangsched.core.declarations.ownership import UNDISPUTED, ownership_of
+from gangsched.core.declarations.ownership import UNDISPUTED, came_after, ownership_of
 from gangsched.core.gang.mail import Inbox
 from gangsched.core.gang.observed import Observed
 from gangsched.core.gang.operations import Operations
@@ -68,13 +67,8 @@ class Gang(Struct):
     """The gang is large and is not reconciled again before this time, unless it may have become complete."""
     reconciled_size: int = 0
     """How many pods it had when it was last reconciled."""
-    _told: tuple[str, ...] = ()
-    _told_at: tuple[float, ...] = ()
-
-    @property
-    def story(self) -> Sequence[tuple[float, str]]:
-        """The last steps of its life (`core.gang.life`) and what led to them, each with its time; repeats only once."""
-        return [*zip(self._told_at, self._told, strict=True)]
+    story: list[tuple[float, str]] = field(default_factory=list)
+    """The last steps of its life (`core.gang.life`) and what led to them, each with its time; repeats only once."""
 
     def change(self, **values: object) -> None:
         """Change these fields of the record."""
@@ -82,9 +76,9 @@ class Gang(Struct):
 
     def tell(self, now: float, what: str) -> None:
         """Add this to the gang's story; that of a pod without a group is too short to be told."""
-        if not self.key.pod_uid and self._told[-1:] != (what,):
-            self._told = (*self._told[1 - MOST_TOLD :], what)
-            self._told_at = (*self._told_at[1 - MOST_TOLD :], now)
+        last = self.story[-1][1] if self.story else ""
+        if not self.plain and what != last:
+            self.story = [*self.story[1 - MOST_TOLD :], (now, what)]
 
     def _forget_record(self, *kept: str) -> None:
         """Forget what is recorded of the run but these fields, and those that outlive every run."""

@@ -16,8 +16,8 @@ from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.resolution import resolve
 from gangsched.core.declarations.waves import lowered_to, wave_of
 from gangsched.core.gang import (
-    aging,
     bindings,
+    clock,
     life,
     making,
     parts,
@@ -29,7 +29,6 @@ from gangsched.core.gang import (
     wants,
 )
 from gangsched.core.gang.assessment import Assessment
-from gangsched.core.gang.clock import NEVER, runs_out
 from gangsched.core.gang.gang import Census, Gang
 from gangsched.core.gang.states import Facts, settle
 from gangsched.core.gang.turn import Turn, is_remade
@@ -104,7 +103,7 @@ def _advanced(turn: Turn) -> Assessment:
         complete=progress.complete,
         want=want,
         surplus=progress.surplus,
-        aged=aging.raised_by(gang, turn.policy.aging, turn.now),
+        aged=clock.raised_by(gang, turn.policy.aging, turn.now),
         timed_out=turn.timed_out,
         newly_scheduled=turn.newly_scheduled,
     )
@@ -211,8 +210,8 @@ def _due(gang: Gang, assessment: Assessment, facts: Facts, policy: Policy, now: 
     # While no member is bound, the group's clock releases reservations, once no binding is in flight.
     due = [
         gang.wait.pause.until,
-        aging.next_raise(gang, policy.aging, now),
-        expires if record.scheduled_at or census.bound else NEVER,
+        clock.next_raise(gang, policy.aging, now),
+        expires if record.scheduled_at or census.bound else clock.NEVER,
         parts.due(gang, policy),
         bindings.next_retry(gang),
         rollback.next_due(gang),
@@ -237,5 +236,5 @@ def _due(gang: Gang, assessment: Assessment, facts: Facts, policy: Policy, now: 
     if gang.operations.partial_since and (gang.operations.rollback is None or gang.operations.rollback.retried):
         due.append(gang.operations.partial_since + rollback.lasts_s(policy))
     if record.outcome is not Outcome.OUT_OF_TIME:
-        due.append(record.retry_at or runs_out(gang, census, terms, policy))
+        due.append(record.retry_at or clock.runs_out(gang, census, terms, policy))
     return min(due)
