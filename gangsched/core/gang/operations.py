@@ -100,7 +100,7 @@ class Operations(Struct):
     comes_back: bool = False
     """All members were lost and are there again: the quorum is planned before others (`membership.restarts`)."""
     contradicted: bool = False
-    """Members declare the gang differently (contract rule 15), so that nothing more is sent."""
+    """Members declare the gang differently (contract rule 15), so that nothing more is sent (`gang.reconcile`)."""
 
     def wait_for(self, plan: Plan | None) -> None:
         """This plan is open for the gang; None if none is any more."""
@@ -121,14 +121,6 @@ class Operations(Struct):
     def note_pause(self, attempt: int) -> None:
         """The clock stands still for victims during this attempt."""
         self.paused_at_attempt = attempt
-
-    def note_contradiction(self, *, contradicted: bool) -> None:
-        """Note whether members declare the gang differently."""
-        self.contradicted = contradicted
-
-    def note_return(self, *, comes_back: bool) -> None:
-        """Note whether the quorum is planned before others, because its members were lost and recreated."""
-        self.comes_back = comes_back
 
     def note_complete(self, since: float) -> None:
         """Note since when the gang has been complete; 0.0 if it is not."""

@@ -76,8 +76,7 @@ def reconcile(
             given_up=wave is not None and wave.given_up,
         )
         terms = lowered_to(terms, wave, runs.counting(gang)) if wave is not None else terms
-    contradicted = terms.hindrance is not None and terms.hindrance.reason is Reason.CONTRADICTION
-    gang.operations.note_contradiction(contradicted=contradicted)
+    gang.operations.contradicted = terms.hindrance is not None and terms.hindrance.reason is Reason.CONTRADICTION
     effects += placeholders.settle(gang, cluster, terms)
     gang.roster.keep(gang.observed.pods)
     return _advanced(Turn(gang, cluster, terms, policy=policy, now=now, live=live)), effects
