@@ -135,7 +135,7 @@ class Machine:
         self._passed(Stage.PLAN)
         self._write(effects, upkeep.unwritten(now), budget, now)
         searches = state.searching.unfinished or (reserves and state.reserving.unfinished)
-        searches |= bool(state.forecasting.waiting) and state.forecasting.unfinished
+        searches |= state.forecasting.unfinished
         waiting = (state.dirty, state.queue.waits, state.unserved.waits, searches)
         unfinished = any(waiting) or state.cluster.relief or state.cluster.worsened
         self._due = now if unfinished else max(now, state.agenda.next())
@@ -175,9 +175,7 @@ class Machine:
             # They took the place of gangs that left in this call, and are tried in the next one, which is due at once.
             state.agenda.hasten(Due.RECONCILE, key, now)
         effects += state.leftovers.take_back(state.cluster, now)
-        plans_due = min(state.plans.next_due(), state.searching.next_due())
-        if state.reserving:
-            plans_due = min(plans_due, state.reserving.next_due())
+        plans_due = min(state.plans.next_due(), state.searching.next_due(), state.reserving.next_due())
         if state.forecasting.waiting:
             plans_due = min(plans_due, state.forecasting.next_due())
         for what, at in (
