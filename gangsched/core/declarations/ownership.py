@@ -68,6 +68,10 @@ UNDISPUTED = Ownership()
 
 def ownership_of(members: Sequence[Pod], pods: Mapping[str, Pod], *, guard: OwnerGuard, foreign: Foreign) -> Ownership:
     """Which owners use the group's name, given its live `members` and all its `pods`, and which of them are gone."""
+    # A fast path: most members have the same owner and workload.
+    works = {None if pod.workload is None else pod.workload.identity for pod in members}
+    if len({pod.owner for pod in members}) <= 1 and len(works - {None}) <= 1:
+        return UNDISPUTED
     former = former_among(members, pods, foreign)
     counted = [pod for pod in members if pod.uid not in former] if former else members
     if guard is OwnerGuard.OFF or len({pod.owner for pod in counted}) <= 1:
@@ -109,10 +113,6 @@ def former_among(members: Sequence[Pod], pods: Mapping[str, Pod], foreign: Forei
     Of several objects of one name the one that is watched exists, or the pod that is a member itself, or else the one
     with the youngest pod.
     """
-    # A fast path: most members have the same owner and workload.
-    works = {pod.workload for pod in members}
-    if len({pod.owner for pod in members}) <= 1 and len({work.identity for work in works if work is not None}) <= 1:
-        return frozenset()
     parties: dict[_Party, list[Pod]] = {}
     for pod in members:
         parties.setdefault((pod.owner, pod.workload), []).append(pod)
@@ -129,7 +129,7 @@ def former_among(members: Sequence[Pod], pods: Mapping[str, Pod], foreign: Forei
     several = {name: uids for name, uids in seen.items() if len(uids) > 1}
     if not several:
         return frozenset()
-    there = _watched(works, members[0].namespace, foreign)
+    there = _watched({work for _, work in parties}, members[0].namespace, foreign)
     for uids in several.values():
         uids.update(dict.fromkeys(uids.keys() & there, _EXISTS))
     present = {name: max(uids, key=lambda uid: (uids[uid], uid)) for name, uids in several.items()}

@@ -123,11 +123,11 @@ class Gang(Struct):
         if observed.ownership.former and self.record.open and self.deserted():
             self.roster.note_emptied()
         before = observed.ownership.former
-        observed.note_owners(UNDISPUTED)
+        observed.ownership = UNDISPUTED
         members = self.live()
         if self.plain:
             return members
-        observed.note_owners(ownership_of(members, observed.pods, guard=guard, foreign=foreign))
+        observed.ownership = ownership_of(members, observed.pods, guard=guard, foreign=foreign)
         left = self.live() if observed.ownership.former else members
         if observed.ownership.former - before and came_after(left, self.record.run_start):
             self.roster.note_emptied()
