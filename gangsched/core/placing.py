@@ -14,7 +14,6 @@ from gangsched.core.declarations.minima import Need
 from gangsched.core.gang import bindings, parts, placeholders, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.wants import Want, as_it_is, chosen_with, further, together, whole
-from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pause import OPEN, Pause
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.reasons import Reason
@@ -49,7 +48,6 @@ class Placing:
         self._changes = -1
         # By what was asked for, since something was last placed.
         self._refused: dict[tuple[MemberClass, int, int, Viewer | None, Pause], Refusal] = {}
-        self._placed: set[GroupKey] = set()
         self._outcome = Outcome()
 
     @property
@@ -96,7 +94,6 @@ class Placing:
             self._outcome.refuse(Reason.NOT_ITS_TURN)
             return False
         if self._place_quorum(gang, ask):
-            self._placed.add(gang.key)
             return any(pod.name and pod.uid not in gang.operations.bindings for pod in ask.members)
         if gang.record.capped is not None and gang.bound():
             self._singles(gang, [pod for pod in ask.members if pod.name])
@@ -169,9 +166,9 @@ class Placing:
         return True
 
     def _above(self, gang: Gang, want: Want) -> None:
-        """Place members above the minimum: those wanted before, and further ones of a quorum placed in this cycle."""
+        """Place members above the minimum: those wanted before, or further ones of a quorum placed in this cycle."""
         several, members = want.parts, want.extras
-        if want.quorum is not None and gang.key in self._placed:
+        if want.quorum is not None:
             several, members = further(gang, want.quorum.members, self._assessments[gang.key].terms)
         reached = [self._part(gang, part) for part in several]
         self._singles(gang, members, above=True)

@@ -167,7 +167,7 @@ class Gang(Struct):
         return bool(self.record.scheduled_at) or (self.record.capped is not None and bool(self.bound()))
 
     def node_of(self, pod: Pod) -> str:
-        """The node of a member that counts as bound, perhaps in a census that is older than what is stored.
+        """The node of a member that has one or a reservation, perhaps in a census that is older than what is stored.
 
         Empty if it is gone since.
         """

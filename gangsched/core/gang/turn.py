@@ -149,9 +149,4 @@ def is_remade(gang: Gang) -> bool:
     """
     if not (gang.observed.recreates_all and gang.record.scheduled_at) or gang.record.ended:
         return False
-    return gang.lingering() > 0 or not has_bound(gang)
-
-
-def has_bound(gang: Gang) -> bool:
-    """Whether any live member has a node or a reservation."""
-    return any(pod.node or pod.uid in gang.operations.bindings for pod in gang.live())
+    return gang.lingering() > 0 or not wants.placed_of(gang)

@@ -223,14 +223,14 @@ def together(gang: Gang, terms: Terms, members: Sequence[Pod]) -> Ask:
 
 def _nodes_of(gang: Gang) -> list[str]:
     """The node of each member that has one, or a reservation there."""
-    return [pod.node or gang.operations.bindings[pod.uid].node for pod in placed_of(gang)]
+    return [gang.node_of(pod) for pod in placed_of(gang)]
 
 
 def _nodes_by_role(gang: Gang) -> dict[str, Counter[str]]:
     """How many members of each role are on which node, or have a reservation there."""
     found: dict[str, Counter[str]] = {}
     for pod in placed_of(gang):
-        found.setdefault(role_of(pod), Counter())[pod.node or gang.operations.bindings[pod.uid].node] += 1
+        found.setdefault(role_of(pod), Counter())[gang.node_of(pod)] += 1
     return found
 
 
@@ -343,7 +343,7 @@ def want_of(
         # A cap has released reservations beside bound members: new members are bound one by one, as after an expiry.
         singly = eligible if gang.record.capped is not None and census.bound and not scheduled else ()
         return Want(repair=bool(singly or moves), repairs=singly, moves=moves)
-    nodes = [pod.node or gang.operations.bindings[pod.uid].node for pod in census.bound]
+    nodes = [gang.node_of(pod) for pod in census.bound]
     quorum = whole(
         gang,
         terms,

@@ -20,7 +20,6 @@ from gangsched.core.gang.news import former_of
 from gangsched.core.membership import kubelets
 from gangsched.core.membership.installations import Installations, concerns, group_of
 from gangsched.core.membership.undeclared import Undeclared
-from gangsched.core.membership.validation import contradictions
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect, WithdrawBinding
 from gangsched.core.objects.events import Event, GroupsReplaced, PodsReplaced
@@ -267,10 +266,6 @@ class Members:
             PodsReplaced(tuple(pod for pod in pods.values() if pod.name)),
             *bound,
         ]
-
-    def validate(self, beside: Collection[str] = ()) -> list[str]:
-        """Contradictions between gangs, pods and claims, except claims `beside`, and leftovers of gone pods."""
-        return [*contradictions(self, beside)]
 
     def _gang(self, key: GroupKey) -> Gang:
         if (gang := self.gangs.get(key)) is None:
