@@ -74,7 +74,7 @@ def is_emptied(turn: Turn) -> bool:
 
 def end_emptied(turn: Turn) -> None:
     """End the run of those that have gone."""
-    turn.gang.roster.take_emptied()
+    turn.gang.roster.forget_emptied()
     end(turn)
 
 

@@ -74,12 +74,11 @@ class Members:
                 self.entering[gang.key] = None
         self.dirty.note(gang.key)
 
-    def touch(self, uid: str) -> GroupKey | None:
-        """Mark the pod's gang dirty. Returns its key; None if the pod is in none."""
+    def touch(self, uid: str) -> None:
+        """Mark the pod's gang dirty, if it is in one."""
         gang = self.gang_of(uid)
         if gang is not None:
             self.dirty.note(gang.key)
-        return gang.key if gang is not None else None
 
     def gang_of(self, uid: str) -> Gang | None:
         """The gang of the pod or placeholder; None if it is in none."""
