@@ -21,7 +21,7 @@ from gangsched.core.declarations.minima import missing_of
 from gangsched.core.gang import news, rollback
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang, forget_written, take_census
-from gangsched.core.gang.mail import Entered
+from gangsched.core.gang.mail import Context, Entered
 from gangsched.core.gang.writes import Rollback
 from gangsched.core.membership.members import Members
 from gangsched.core.objects.declaration import GroupKey
@@ -146,7 +146,7 @@ class Containment:
         """Do what is due for a parked gang: evict its bound members and write its status."""
         gang, parked, effects = self._members.gangs[key], self.parked[key], list[Effect]()
         try:
-            news.hear(gang, news.Context(self._cluster, self._members.foreign, self._policy, now))
+            news.hear(gang, Context(self._cluster, self._members.foreign, self._policy, now))
             news.settle_stored(gang, self._cluster)
         except Exception as error:  # noqa: BLE001 - a defect may raise anything
             self.park(key, FaultyStep.EVENT, error, now)

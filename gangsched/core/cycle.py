@@ -84,9 +84,7 @@ class Cycle:
             self._open()
         candidate = self._queue.next()
         if self._dirty and (candidate is None or self._may_be_ahead(candidate)):
-            key = self._dirty.take_first()
-            if key is not None:
-                self._reconcile(key)
+            self._reconcile(self._dirty.take_first())
             return True
         if candidate is not None:
             self._try(candidate)

@@ -30,7 +30,7 @@ from gangsched.core.objects.stats import Measured, Stage, Stats
 from gangsched.core.outcome import joined
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
-from gangsched.core.queueing.agenda import ALL, Due
+from gangsched.core.queueing.agenda import Due
 from gangsched.core.status import gang_events, usage
 from gangsched.core.upkeep import RECONCILE_PAUSE_S_PER_POD
 
@@ -135,12 +135,26 @@ class Machine:
         self._passed(Stage.PLAN)
         self._write(effects, upkeep.unwritten(now), budget, now)
         searches = state.searching.unfinished or (reserves and state.reserving.unfinished)
-        searches |= bool(state.forecasting.waiting) and state.forecasting.unfinished
+        searches |= state.forecasting.unfinished
         waiting = (state.dirty, state.queue.waits, state.unserved.waits, searches)
         unfinished = any(waiting) or state.cluster.relief or state.cluster.worsened
-        self._due = now if unfinished else max(now, state.agenda.next())
+        self._due = now if unfinished else max(now, self._next_due())
         self._spent = budget.spent
         self._passed(Stage.STATUS)
+
+    def _next_due(self) -> float:
+        """When something is due even without an event, in epoch seconds; infinity if nothing is."""
+        state = self._state
+        return min(
+            state.agenda.next(),
+            state.leftovers.next_due(),
+            self._avoidance.next_end(),
+            state.restarts.next_end(),
+            state.plans.next_due(),
+            state.searching.next_due(),
+            state.reserving.next_due(),
+            state.forecasting.next_due() if state.forecasting.waiting else float("inf"),
+        )
 
     def _go_on_with_plans(self, effects: list[Effect], budget: Budget, now: float) -> None:
         """Take what is due in open plans, and tell those who leave and those who lost a plan."""
@@ -175,18 +189,6 @@ class Machine:
             # They took the place of gangs that left in this call, and are tried in the next one, which is due at once.
             state.agenda.hasten(Due.RECONCILE, key, now)
         effects += state.leftovers.take_back(state.cluster, now)
-        plans_due = min(state.plans.next_due(), state.searching.next_due())
-        if state.reserving:
-            plans_due = min(plans_due, state.reserving.next_due())
-        if state.forecasting.waiting:
-            plans_due = min(plans_due, state.forecasting.next_due())
-        for what, at in (
-            (Due.LEFTOVERS, state.leftovers.next_due()),
-            (Due.AVOIDED, self._avoidance.next_end()),
-            (Due.KEPT, state.restarts.next_end()),
-            (Due.PLANS, plans_due),
-        ):
-            state.agenda.set(what, ALL, at)
         effects += state.unserved.decide(now, budget)
         contain = partial(state.contain, now, FaultyStep.DEMAND)
         effects += state.scaling.decide(self._touched, state.gangs, state.assessments, contain=contain, now=now)

@@ -13,7 +13,6 @@ from gangsched.core.declarations.minima import Need
 from gangsched.core.gang import bindings, parts, placeholders, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.wants import Want, as_it_is, chosen_with, further, together, whole
-from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pause import OPEN, Pause
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.reasons import Reason
@@ -47,7 +46,6 @@ class Placing:
         self._changes = -1
         # By what was asked for, since something was last placed.
         self._refused: dict[Hashable, Refusal] = {}
-        self._placed: set[GroupKey] = set()
         self._outcome = Outcome()
 
     @property
@@ -88,14 +86,13 @@ class Placing:
         return bool(want.parts or want.extras or placed)
 
     def _quorum(self, gang: Gang, ask: Ask) -> bool:
-        """Place the quorum, or park the gang. Returns whether the quorum was placed."""
+        """Place the quorum, or park the gang. Returns whether it was placed, and members are left that were not."""
         lanes, state = self._queue.lanes, self._state
         if gang.wait.stand_behind(lanes.held_up_by(gang.key, state.gangs, state.assessments, self._now)):
             self._outcome.refuse(Reason.NOT_ITS_TURN)
             return False
         if self._place_quorum(gang, ask):
-            self._placed.add(gang.key)
-            return True
+            return any(pod.name and pod.uid not in gang.operations.bindings for pod in ask.members)
         if gang.record.capped is not None and gang.bound():
             self._singles(gang, [pod for pod in ask.members if pod.name])
         return False
@@ -167,9 +164,9 @@ class Placing:
         return True
 
     def _above(self, gang: Gang, want: Want) -> None:
-        """Place members above the minimum: those wanted before, and further ones of a quorum placed in this cycle."""
+        """Place members above the minimum: those wanted before, or further ones of a quorum placed in this cycle."""
         several, members = want.parts, want.extras
-        if want.quorum is not None and gang.key in self._placed:
+        if want.quorum is not None:
             several, members = further(gang, want.quorum.members, self._assessments[gang.key].terms)
         reached = [self._part(gang, part) for part in several]
         self._singles(gang, members, above=True)
@@ -195,7 +192,7 @@ class Placing:
         Returns whether the budget reached it.
         """
         members = [now for pod in ask.members if (now := as_it_is(gang, pod)) is not None]
-        if not self.snapshot.budget:
+        if not self._budget:
             return False
         pause = self._state.avoidance.failures.closed(gang.key, gang.live())
         if pause.everywhere:
@@ -265,7 +262,7 @@ class Placing:
     def _bind(self, gang: Gang, found: Sequence[tuple[Pod, str]], *, above: bool = False) -> None:
         if found:
             self._refused.clear()
-        gang.roster.choose(pod.uid for pod, _ in found if pod.name)
+        gang.roster.choose([pod.uid for pod, _ in found if pod.name])
         asked = prebindings(self.snapshot, found)
         self._outcome.decide(bindings.begin(gang, self._cluster, found, above=above, prebindings=asked))
         if self._state.plans:
@@ -278,12 +275,13 @@ class Placing:
 
     def _place(self, ask: Ask) -> Placement | Refusal | Unfinished:
         """Place, or return the refusal of an equal ask if nothing was placed in this cycle since."""
+        snapshot = self.snapshot
         known = self._refused.get(self._kind(ask)) if self._refused else None
         if known is not None:
             return known
-        found = place(self.snapshot, ask, self._state.recent_requests)
+        found = place(snapshot, ask, self._state.recent_requests)
         if isinstance(found, Refusal):
-            self._queue.note(found, self.snapshot)
+            self._queue.note(found, snapshot)
             found = self._kept_off(ask, found)
             if (kind := self._kind(ask)) is not None:
                 self._refused[kind] = found

@@ -26,6 +26,7 @@ from gangsched.core.gang.prebinding import Leftovers
 from gangsched.core.membership.members import Members
 from gangsched.core.membership.restarts import Restarts
 from gangsched.core.membership.surroundings import Surroundings
+from gangsched.core.membership.validation import contradictions
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import BindPod, Effect, EvictPod
 from gangsched.core.objects.faults import FaultyStep
@@ -161,7 +162,7 @@ class State:
         alive = {*self.gangs, *self.dirty}
         return [
             *self.cluster.validate(),
-            *self.members.validate(beside=self.restarts.placeholders()),
+            *contradictions(self.members, self.restarts.placeholders()),
             *(f"{key}: an assessment though it is gone" for key in self.assessments if key not in alive),
             *self._misplaced(),
             *self.queue.validate(alive),

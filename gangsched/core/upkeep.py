@@ -9,6 +9,7 @@ from itertools import islice
 from gangsched.core.gang import news
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.mail import Context
 from gangsched.core.gang.reconcile import conclude, reconcile
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect
@@ -63,7 +64,7 @@ class Upkeep:
         if gang is None or not gang.inbox or key in state.containment.parked:
             return 0
         try:
-            news.take_in(gang, news.Context(state.cluster, state.members.foreign, state.policy, now))
+            news.take_in(gang, Context(state.cluster, state.members.foreign, state.policy, now))
             if step is FaultyStep.RECOVERY:
                 state.admission.go_on(gang)
                 state.plans.take_up(gang)
@@ -240,8 +241,8 @@ class Upkeep:
     def let_in(self) -> tuple[list[GroupKey], list[GroupKey]]:
         """Admit the gangs for which there is room. Returns them, and those that are newly kept out."""
         state = self._state
-        entered, kept_out = state.admission.let_in(state.gangs)
-        state.dirty.note(*state.admission.take_giving_way())
+        entered, kept_out, giving_way = state.admission.let_in(state.gangs)
+        state.dirty.note(*giving_way)
         for key in entered:
             state.queue.file(state.gangs[key], self._assessments[key])
         return entered, kept_out

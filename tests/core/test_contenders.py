@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from gangsched.core.declarations.installation import owner_of
-from gangsched.core.membership.contenders import Contenders
+from gangsched.core.declarations.installation import Contenders, owner_of
 from gangsched.core.objects.pod import Pod, PodPhase
 from tests.builders import pod
 from tests.effort import examples

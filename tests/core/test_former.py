@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gangsched.core.declarations.foreign import Foreign
-from gangsched.core.declarations.former import former_among
+from gangsched.core.declarations.ownership import former_among
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.observed import Observed
 from gangsched.core.objects.pod import Owner, Pod

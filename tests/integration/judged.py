@@ -17,7 +17,7 @@ import msgspec
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Viewer
-from gangsched.core.declarations.volume_claims import NOT_SUPPORTED
+from gangsched.core.declarations.unready_claims import NOT_SUPPORTED
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.volumes import StorageKind
 from gangsched.core.planning.capacity_snapshot import Snapshot

@@ -1,7 +1,9 @@
-"""Derives the shape of members that do not exist yet, in roles whose members are created only once others are ready.
+"""What members that exist tell of their gang, better than the object of their workload does.
 
-A member that exists is a better pattern than the template of its controller's object: the API server has given it
-defaults that the template leaves out.
+In roles whose members are created only once others are ready, a member is a better pattern for those to come than the
+template of its controller's object: the API server has given it defaults that the template leaves out. And where a
+controller does not scale what it has made, its object says how large a gang will be that is made now. So it counts
+until members exist that tell of how many theirs was made.
 """
 
 from __future__ import annotations
@@ -10,9 +12,9 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from gangsched.core.objects.declaration import Role
+from gangsched.core.objects.declaration import Declaration, Role
 from gangsched.core.objects.pod import Pod, by_age, role_of
-from gangsched.core.objects.podgroup import GroupSpec
+from gangsched.core.objects.podgroup import ForeignGroup, GroupSpec
 from gangsched.core.objects.shape import PodTerm, Requirement, Shape
 
 
@@ -48,3 +50,28 @@ def _beside(role: Role, first: Mapping[str, Pod]) -> Shape | None:
     mine = Requirement(found.label, "In", (dict(leader.labels)[found.label],))
     term = PodTerm(found.topology, (mine,), (leader.namespace,))
     return replace(role.template, affinity=(*role.template.affinity, term))
+
+
+def telling(says: Sequence[Declaration]) -> Sequence[Declaration]:
+    """Those declarations that tell of how many the gang was made, which count before the others; all if none does."""
+    return [say for say in says if say.made_with is not None] or says
+
+
+def as_made(found: ForeignGroup, says: Sequence[Declaration]) -> ForeignGroup:
+    """The object with a spec for as many members as its controller has made, according to their declarations.
+
+    A minimum that was chosen counts if it is not larger. Members to come are those that are left of this number.
+    """
+    made = max((say.made_with for say in says if say.made_with is not None), default=None)
+    spec, facts = found.spec, found.workload
+    if made is None or spec is None or facts is None:
+        return found
+    least = made if facts.least is None else min(facts.least, made)
+    more = least - spec.min_member
+    if not more:
+        return found
+
+    def resized(role: Role) -> Role:
+        return role if role.template is None else replace(role, min_member=max(0, role.min_member + more))
+
+    return replace(found, spec=replace(spec, min_member=least, roles=tuple(map(resized, spec.roles))))

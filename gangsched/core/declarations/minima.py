@@ -30,7 +30,7 @@ class Need(Struct, frozen=True):
     choices: tuple[Choice, ...] = ()
 
     def __bool__(self) -> bool:
-        return self.number > 0
+        return self.total > 0 or any(self.roles.values()) or any(map(_fewest, self.choices))
 
     @property
     def number(self) -> int:

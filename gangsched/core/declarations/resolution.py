@@ -11,11 +11,10 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from gangsched.core.declarations import added, device_claims, hindrances, volume_claims
-from gangsched.core.declarations.derivation import derived
+from gangsched.core.declarations import added, hindrances, unready_claims
+from gangsched.core.declarations.derivation import as_made, derived, telling
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.hindrances import Said
-from gangsched.core.declarations.resized import as_made, telling
 from gangsched.core.declarations.terms import NO_TERMS, Terms, instance_group, priority_of
 from gangsched.core.inventory.device_index import Devices
 from gangsched.core.inventory.volume_index import Volumes
@@ -54,7 +53,7 @@ def resolve(
     """The terms of the group with this key and PodGroup; `members` are those that count."""
     if key.pod_uid:
         return _alone(members, policy, volumes, devices)
-    oldest = min((pod.created for pod in members), default=0.0)
+    oldest = min([pod.created for pod in members], default=0.0)
     # Most members share one identical declaration, so the list is short.
     says = list(dict.fromkeys([pod.declaration for pod in members if pod.declaration is not None]))
     found = _objects(key, says, foreign)
@@ -64,7 +63,7 @@ def resolve(
     spec = added.completed(spec, key, says, foreign)
     if spec.max_schedule_time_s is None and len(said.times) == 1:
         spec = replace(spec, max_schedule_time_s=said.times[0])
-    own_priority = max((pod.priority for pod in members), default=0)
+    own_priority = max([pod.priority for pod in members], default=0)
     priority, lowered = priority_of(spec, own_priority, priority_classes, policy)
     users = group if group is not None and not group.made else None
     ours = users is not None and users.spec is not None and users.spec.max_schedule_time_s is not None
@@ -78,8 +77,7 @@ def resolve(
         hindrances.refused_fields(spec, policy, priority_classes),
         hindrances.unknown_roles(key, group, spec, members=members, says=says),
         hindrances.unsupported(members),
-        volume_claims.unready(members, spec, volumes),
-        device_claims.unready(members, spec, devices),
+        unready_claims.unready(members, spec, volumes, devices),
     )
     return Terms(
         spec=spec,
@@ -103,17 +101,13 @@ def resolve(
 
 def _alone(members: Sequence[Pod], policy: Policy, volumes: Volumes, devices: Devices) -> Terms:
     """The terms of a pod without a group."""
-    found = chain(
-        hindrances.unsupported(members),
-        volume_claims.unready(members, NO_TERMS.spec, volumes),
-        device_claims.unready(members, NO_TERMS.spec, devices),
-    )
+    claims = unready_claims.unready(members, NO_TERMS.spec, volumes, devices)
     return replace(
         NO_TERMS,
         priority=min(max((pod.priority for pod in members), default=0), policy.max_priority),
         created=min((pod.created for pod in members), default=0.0),
         strategy=named(policy.gpu_strategy, policy.strategies) if any(map(_wants_gpu, members)) else PACK,
-        hindrance=next(found, None),
+        hindrance=next(chain(hindrances.unsupported(members), claims), None),
     )
 
 
@@ -144,9 +138,10 @@ def declared_spec(key: GroupKey, group: Group | None, members: Sequence[Pod], fo
 
 def _ignored(found: Sequence[ForeignGroup], says: Sequence[Declaration]) -> tuple[str, ...]:
     """The fields of the objects and the keys of the pods that are not honoured."""
-    of_workloads = (each.workload.ignored for each in found if each.workload is not None)
-    of_objects = (field for several in (*(each.ignored for each in found), *of_workloads) for field in several)
-    return tuple(dict.fromkeys([*of_objects, *(key for say in says for key in say.ignored)]))
+    several = [each.ignored for each in found]
+    several += [each.workload.ignored for each in found if each.workload is not None]
+    several += [say.ignored for say in says]
+    return tuple(dict.fromkeys(chain.from_iterable(several)))
 
 
 def _objects(key: GroupKey, says: Sequence[Declaration], foreign: Foreign) -> list[ForeignGroup]:

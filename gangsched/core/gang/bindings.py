@@ -57,10 +57,11 @@ def begin(
         if not pod.name:
             cluster.set_pod(pod)
             gang.operations.placeholders_made += 1
+        asked = tuple(prebindings.get(pod.uid, ()))
+        cluster.assume(pod.uid, node, asked)
         # Members that need the same write wait for one that is sent once.
-        pending = tuple(known.setdefault(what, PendingPrebinding(what)) for what in prebindings.get(pod.uid, ()))
+        pending = tuple([known.setdefault(what, PendingPrebinding(what)) for what in asked])
         binding = Binding(pod, node, placeholder=not pod.name, pending=pending, above=above)
-        cluster.assume(pod.uid, node, binding.prebindings)
         gang.operations.bindings[pod.uid] = binding
         begun.append(binding)
     if held or gang.operations.placeholders() or gang.shows_another_run():
@@ -113,9 +114,11 @@ def _to_send_again(gang: Gang) -> list[Binding]:
 
 def _ahead(gang: Gang) -> Binding | None:
     """The unconfirmed binding that all others wait for."""
-    known = gang.operations.bindings
-    there = (known[uid] for uid in gang.operations.attempt.vanguard if uid in known)
-    return next((binding for binding in there if binding.state is not BindState.BOUND), None)
+    for uid in gang.operations.attempt.vanguard:
+        binding = gang.operations.bindings.get(uid)
+        if binding is not None and binding.state is not BindState.BOUND:
+            return binding
+    return None
 
 
 def unsecured(gang: Gang) -> bool:

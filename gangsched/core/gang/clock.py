@@ -1,4 +1,7 @@
-"""The clock of a complete gang: how long it may wait, its time-out and its back-off (contract rules 4 and 5)."""
+"""How long a complete gang waits: its clock, time-out and back-off (contract rules 4 and 5), and aging.
+
+By aging, waiting raises the place of a group in the order. It orders groups, and nobody is preempted for it.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,12 @@ from gangsched.core.gang.gang import Census, Gang
 from gangsched.core.gang.plan import Plan
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.podgroup import TimeoutPolicy
-from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.policy import Aging, Policy
 from gangsched.core.objects.record import Outcome
 from gangsched.core.objects.retry import doubled
 
 NEVER = float("inf")
+_ROUNDING_S = 1e-6
 
 
 def fail(gang: Gang, timeouts: int, settled_at: float = 0.0) -> None:
@@ -106,3 +110,23 @@ def reset_back_off(gang: Gang) -> None:
 def _jitter(gang: Gang, seed: int, timeouts: int) -> float:
     digest = sha256(f"{seed}/{gang.key}/{timeouts}".encode()).digest()
     return int.from_bytes(digest[:4], "big") / 2**32
+
+
+def raised_by(gang: Gang, aging: Aging, now: float) -> int:
+    """By how much the group, which has waited since it became complete, is ahead of its priority."""
+    since = gang.operations.complete_since
+    if not aging.every_s or not since or gang.record.scheduled_at:
+        return 0
+    return min(aging.most, aging.by * _steps(since, aging, now))
+
+
+def next_raise(gang: Gang, aging: Aging, now: float) -> float:
+    """When that changes, in epoch seconds; infinity if it does not."""
+    since = gang.operations.complete_since
+    if not aging.every_s or not since or gang.record.scheduled_at or raised_by(gang, aging, now) >= aging.most:
+        return NEVER
+    return since + (_steps(since, aging, now) + 1) * aging.every_s
+
+
+def _steps(since: float, aging: Aging, now: float) -> int:
+    return int((now - since + _ROUNDING_S) / aging.every_s)

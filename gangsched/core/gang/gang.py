@@ -13,8 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gangsched.core.declarations.foreign import Foreign
-from gangsched.core.declarations.former import came_after
-from gangsched.core.declarations.ownership import UNDISPUTED, ownership_of
+from gangsched.core.declarations.ownership import UNDISPUTED, came_after, ownership_of
 from gangsched.core.gang.mail import Inbox
 from gangsched.core.gang.observed import Observed
 from gangsched.core.gang.operations import Operations
@@ -68,24 +67,18 @@ class Gang(Struct):
     """The gang is large and is not reconciled again before this time, unless it may have become complete."""
     reconciled_size: int = 0
     """How many pods it had when it was last reconciled."""
-    _told: tuple[str, ...] = ()
-    _told_at: tuple[float, ...] = ()
-
-    @property
-    def story(self) -> Sequence[tuple[float, str]]:
-        """The last steps of its life (`core.gang.life`) and what led to them, each with its time; repeats only once."""
-        return [*zip(self._told_at, self._told, strict=True)]
+    story: list[tuple[float, str]] = field(default_factory=list)
+    """The last steps of its life (`core.gang.life`) and what led to them, each with its time; repeats only once."""
 
     def change(self, **values: object) -> None:
         """Change these fields of the record."""
-        if any(getattr(self.record, name) != value for name, value in values.items()):
-            self.record = replace(self.record, **values)
+        self.record = replace(self.record, **values)
 
     def tell(self, now: float, what: str) -> None:
         """Add this to the gang's story; that of a pod without a group is too short to be told."""
-        if not self.key.pod_uid and self._told[-1:] != (what,):
-            self._told = (*self._told[1 - MOST_TOLD :], what)
-            self._told_at = (*self._told_at[1 - MOST_TOLD :], now)
+        last = self.story[-1][1] if self.story else ""
+        if not self.plain and what != last:
+            self.story = [*self.story[1 - MOST_TOLD :], (now, what)]
 
     def _forget_record(self, *kept: str) -> None:
         """Forget what is recorded of the run but these fields, and those that outlive every run."""
@@ -130,11 +123,11 @@ class Gang(Struct):
         if observed.ownership.former and self.record.open and self.deserted():
             self.roster.note_emptied()
         before = observed.ownership.former
-        observed.note_owners(UNDISPUTED)
+        observed.ownership = UNDISPUTED
         members = self.live()
         if self.plain:
             return members
-        observed.note_owners(ownership_of(members, observed.pods, guard=guard, foreign=foreign))
+        observed.ownership = ownership_of(members, observed.pods, guard=guard, foreign=foreign)
         left = self.live() if observed.ownership.former else members
         if observed.ownership.former - before and came_after(left, self.record.run_start):
             self.roster.note_emptied()
@@ -174,7 +167,7 @@ class Gang(Struct):
         return bool(self.record.scheduled_at) or (self.record.capped is not None and bool(self.bound()))
 
     def node_of(self, pod: Pod) -> str:
-        """The node of a member that counts as bound, perhaps in a census that is older than what is stored.
+        """The node of a member that has one or a reservation, perhaps in a census that is older than what is stored.
 
         Empty if it is gone since.
         """

@@ -137,7 +137,7 @@ TABLE = (
         ),
     ),
     Chapter(
-        "How long the gang waits",
+        "What keeps the gang waiting",
         lambda _: True,
         (
             Row("no other node is left", waiting.is_nowhere_left, waiting.back_off, changes=PLANS),
@@ -145,15 +145,31 @@ TABLE = (
             Row("the reservations are of no use", waiting.is_hopeless, waiting.give_up, WAITING),
             Row("it asks for something else", waiting.asks_anew, waiting.ask_anew, changes=NOTHING),
             Row("members are missing", waiting.is_incomplete, waiting.wait_for_members, WAITING, changes=PLANS),
-            Row("it is complete", waiting.is_complete, waiting.note_complete, WAITING, changes=NOTHING),
+        ),
+    ),
+    Chapter(
+        "How long a complete gang waits",
+        waiting.is_complete,
+        (
+            Row("it is complete", waiting.is_newly_complete, waiting.note_complete, WAITING, changes=NOTHING),
             Row("the back-off is over", waiting.is_back_off_over, waiting.end_back_off, WAITING, changes=PLANS),
+        ),
+    ),
+    Chapter(
+        "Its clock",
+        waiting.is_timed,
+        (
             Row("no time counts", waiting.is_held_up, waiting.stop, WAITING, changes=NOTHING),
             Row("the clock starts", waiting.is_to_start, waiting.start, WAITING, changes=NOTHING),
             Row("the time is up", waiting.has_run_out, waiting.time_out, WAITING),
-            Row("it holds though it has failed", waiting.holds_though_failed, rollback.release_held, WAITING),
-            Row("the cap is lifted", caps.is_lifted, caps.lift, changes=NOTHING),
         ),
     ),
+    Chapter(
+        "What is left of a gang that has failed",
+        waiting.has_failed,
+        (Row("it holds though it has failed", waiting.holds_though_failed, rollback.release_held, WAITING),),
+    ),
+    Chapter("The end of a cap", caps.concern, (Row("the cap is lifted", caps.is_lifted, caps.lift, changes=NOTHING),)),
 )
 """The rows in order of precedence."""
 

@@ -11,10 +11,22 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 
 from gangsched.core.cluster.avoidance import Tries
+from gangsched.core.cluster.cache import Cluster
+from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
+from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import Minima
 from gangsched.core.objects.results import Result
+
+
+class Context(Struct, frozen=True):
+    """What is known besides the gang while its news are applied; `now` is in epoch seconds."""
+
+    cluster: Cluster
+    foreign: Foreign
+    policy: Policy
+    now: float
 
 
 class News(Struct, frozen=True, gc=False):

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Struct
-
 from gangsched.core.cluster.avoidance import Tries
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.gang import (
     bindings,
     clock,
@@ -25,6 +22,7 @@ from gangsched.core.gang.gang import Gang, forget_written
 from gangsched.core.gang.mail import (
     Answered,
     ClaimsChanged,
+    Context,
     Declared,
     Entered,
     Former,
@@ -41,7 +39,6 @@ from gangsched.core.gang.writes import Binding, BindState
 from gangsched.core.objects import results
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.podgroup import Group
-from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Minima
 from gangsched.core.objects.results import BindRefused, Refused
@@ -54,15 +51,6 @@ MOST_REPLANNED = 10
 """How often a gang all of whose bindings were refused is planned again at once on other nodes; then it backs off."""
 _UNSEEN = frozenset({Reason.POD_GROUP_UNREADABLE, Reason.OWNER_UNKNOWN})
 """The reasons of gangs whose terms could not be read."""
-
-
-class Context(Struct, frozen=True):
-    """What is known besides the gang; `now` is in epoch seconds."""
-
-    cluster: Cluster
-    foreign: Foreign
-    policy: Policy
-    now: float
 
 
 def take_in(gang: Gang, context: Context) -> None:
@@ -137,15 +125,11 @@ def _enter(gang: Gang, left: Sequence[Pod], context: Context) -> None:
     """Restore the gang from its PodGroup's status, infer the rest, and count bindings on their way."""
     # A standby does not examine members that are bound meanwhile, so find those that began a quorum again.
     gang.roster.inherit_only()
-    _resume(gang, left, context)
+    recovery.resume(gang, left, context)
     if gang.plain:
-        recovery.resume_plan_of_pod(gang, context.cluster, context.now)
-    unrecorded.find_begun(gang, foreign=context.foreign, policy=context.policy, now=context.now)
+        recovery.resume_plan_of_pod(gang, context)
+    unrecorded.find_begun(gang, context)
     _adopt_all(gang, context.cluster)
-
-
-def _resume(gang: Gang, left: Sequence[Pod], context: Context) -> None:
-    recovery.resume(gang, context.cluster, left, foreign=context.foreign, policy=context.policy, now=context.now)
 
 
 def _adopt_all(gang: Gang, cluster: Cluster) -> None:
@@ -222,7 +206,7 @@ def _declared(gang: Gang, old: Group | None, new: Group | None, left: Sequence[P
         return
     if old is None:
         forget_written(gang)
-        _resume(gang, left, context)
+        recovery.resume(gang, left, context)
     elif (old.spec, old.error) != (new.spec, new.error):
         clock.reset_back_off(gang)
         if old.spec and new.spec and old.spec.where != new.spec.where and not gang.record.scheduled_at:
@@ -244,7 +228,7 @@ def _terms_changed(gang: Gang, news: Redeclared | TermsChanged | TermsShown, con
             clock.reset_back_off(gang)
         case TermsShown():
             if gang.reason in _UNSEEN and not (gang.record.scheduled_at or gang.begun()):
-                unrecorded.find_begun(gang, foreign=context.foreign, policy=context.policy, now=context.now)
+                unrecorded.find_begun(gang, context)
             return
     # It may be complete by what the object says now, and is looked at before others are planned.
     gang.allow_reconcile()

@@ -45,7 +45,7 @@ class Traits(Struct):
 
 
 class Observed(Struct):
-    """Observations only: after a restart the lists show the same again. It is changed only by its methods.
+    """Observations only: after a restart the lists show the same again. It is changed by its methods and by the gang.
 
     `group` is the PodGroup, and `resource_version` its version, which another reader of the PodGroup may have seen
     first. `pods` are the members and `foreign_pods` are other schedulers' pods that name the gang, both by UID;
@@ -69,6 +69,11 @@ class Observed(Struct):
     def bare(self) -> Observed:
         """The stored objects alone, without anything that was concluded from them."""
         return Observed(self.group, self.resource_version, self.pods, self.foreign_pods, self.traits)
+
+    @property
+    def generation(self) -> int:
+        """That of the PodGroup's spec, which a condition is about; 0 if there is no PodGroup."""
+        return self.group.generation if self.group is not None else 0
 
     @property
     def empty(self) -> bool:
@@ -103,10 +108,6 @@ class Observed(Struct):
         if not self.pods:
             self.traits = Traits()
         return pod
-
-    def note_owners(self, ownership: Ownership) -> None:
-        """Note which owners use the group's name."""
-        self.ownership = ownership
 
     def note_workload(self, wave: Wave | None, idle: Idle | None, *, recreates_all: bool, given_up: bool) -> None:
         """Note the state of the workload."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct, field
 
-from gangsched.core.gang.attempt import Attempt
 from gangsched.core.gang.plan import Plan
 from gangsched.core.gang.writes import Barred, Binding, BindState, Part, Rollback
 from gangsched.core.objects.declaration import GroupKey
@@ -12,6 +13,44 @@ from gangsched.core.objects.pod import Pod
 
 # A module constant, because gangs of thousands of members compare each binding with it.
 _BOUND = BindState.BOUND
+
+
+class Attempt(Struct):
+    """The attempt under way. Only these methods change it.
+
+    `server_said` is what the API server said about the last quorum's bindings. `vanguard` are members (by UID) that are
+    bound one by one before the others. `replanned` counts how often all bindings were refused and the quorum was
+    planned again at once; `exhausted`: no other node was left for that.
+    """
+
+    server_said: str = ""
+    vanguard: Sequence[str] = ()
+    replanned: int = 0
+    exhausted: bool = False
+
+    def hear(self, words: str) -> None:
+        """Note what the API server said about a refused binding or write; empty if that no longer holds."""
+        self.server_said = words
+
+    def send_first(self, vanguard: Sequence[str]) -> None:
+        """These members are bound one by one before the others."""
+        self.vanguard = vanguard
+
+    def plan_elsewhere(self) -> None:
+        """The server has refused all bindings: count that the quorum is planned again on other nodes."""
+        self.replanned += 1
+
+    def exhaust(self) -> None:
+        """All bindings were refused, and every node that is left has refused one."""
+        self.exhausted = True
+
+    def begin_count(self) -> None:
+        """A binding was accepted, or something other than the server keeps the quorum waiting."""
+        self.replanned, self.exhausted = 0, False
+
+    def succeed(self) -> None:
+        """The quorum is bound."""
+        self.server_said, self.vanguard = "", ()
 
 
 class Operations(Struct):
@@ -61,7 +100,7 @@ class Operations(Struct):
     comes_back: bool = False
     """All members were lost and are there again: the quorum is planned before others (`membership.restarts`)."""
     contradicted: bool = False
-    """Members declare the gang differently (contract rule 15), so that nothing more is sent."""
+    """Members declare the gang differently (contract rule 15), so that nothing more is sent (`gang.reconcile`)."""
 
     def wait_for(self, plan: Plan | None) -> None:
         """This plan is open for the gang; None if none is any more."""
@@ -82,14 +121,6 @@ class Operations(Struct):
     def note_pause(self, attempt: int) -> None:
         """The clock stands still for victims during this attempt."""
         self.paused_at_attempt = attempt
-
-    def note_contradiction(self, *, contradicted: bool) -> None:
-        """Note whether members declare the gang differently."""
-        self.contradicted = contradicted
-
-    def note_return(self, *, comes_back: bool) -> None:
-        """Note whether the quorum is planned before others, because its members were lost and recreated."""
-        self.comes_back = comes_back
 
     def note_complete(self, since: float) -> None:
         """Note since when the gang has been complete; 0.0 if it is not."""

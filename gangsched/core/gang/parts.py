@@ -209,6 +209,8 @@ def closed(gang: Gang, now: float) -> dict[str, Part]:
 
 def due(gang: Gang, policy: Policy) -> float:
     """When `keep` has something to do without an event, in epoch seconds; infinity if never."""
-    times = [part.retry_at or NEVER for part in gang.operations.parts]
-    partial = (part.partial_since for part in gang.operations.parts if part.partial_since and part.rollback is None)
-    return min((*times, *(since + rollback.lasts_s(policy) for since in partial)), default=NEVER)
+    due = NEVER
+    for part in gang.operations.parts:
+        late = part.partial_since + rollback.lasts_s(policy) if part.partial_since and part.rollback is None else NEVER
+        due = min(due, part.retry_at or NEVER, late)
+    return due

@@ -194,6 +194,8 @@ class Leftovers:
     def take_back(self, cluster: Cluster, now: float) -> list[Effect]:
         """The undo effects to send now."""
         shown = cluster.prebindings.shown(self._schedulers)
+        if not (shown or self._since):
+            return []
         found = [each for each in shown if each in self._asked or not cluster.prebindings.is_asked_for(each)]
         self._since = {each: self._since.get(each, now) for each in found}
         self._asked = {each: at for each, at in self._asked.items() if each in self._since}

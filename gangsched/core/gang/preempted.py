@@ -117,7 +117,8 @@ def leave(turn: Turn) -> None:
     """Evict all members that are bound; others have come since."""
     gang = turn.gang
     cause = Cause.OVERDUE if is_overdue(gang) else Cause.PREEMPTION
-    rollback.begin_preemption(gang, NOTE, turn.now, frozenset(pod.uid for pod in turn.census.bound), cause)
+    members = frozenset(pod.uid for pod in turn.census.bound)
+    rollback.go_on_with(gang, rollback.begun(turn.now, NOTE, turn.now, restart=members, cause=cause))
 
 
 def is_over(turn: Turn) -> bool:

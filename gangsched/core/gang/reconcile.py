@@ -16,8 +16,8 @@ from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.resolution import resolve
 from gangsched.core.declarations.waves import lowered_to, wave_of
 from gangsched.core.gang import (
-    aging,
     bindings,
+    clock,
     life,
     making,
     parts,
@@ -29,7 +29,6 @@ from gangsched.core.gang import (
     wants,
 )
 from gangsched.core.gang.assessment import Assessment
-from gangsched.core.gang.clock import NEVER, runs_out
 from gangsched.core.gang.gang import Census, Gang
 from gangsched.core.gang.states import Facts, settle
 from gangsched.core.gang.turn import Turn, is_remade
@@ -77,8 +76,7 @@ def reconcile(
             given_up=wave is not None and wave.given_up,
         )
         terms = lowered_to(terms, wave, runs.counting(gang)) if wave is not None else terms
-    contradicted = terms.hindrance is not None and terms.hindrance.reason is Reason.CONTRADICTION
-    gang.operations.note_contradiction(contradicted=contradicted)
+    gang.operations.contradicted = terms.hindrance is not None and terms.hindrance.reason is Reason.CONTRADICTION
     effects += placeholders.settle(gang, cluster, terms)
     gang.roster.keep(gang.observed.pods)
     return _advanced(Turn(gang, cluster, terms, policy=policy, now=now, live=live)), effects
@@ -104,7 +102,7 @@ def _advanced(turn: Turn) -> Assessment:
         complete=progress.complete,
         want=want,
         surplus=progress.surplus,
-        aged=aging.raised_by(gang, turn.policy.aging, turn.now),
+        aged=clock.raised_by(gang, turn.policy.aging, turn.now),
         timed_out=turn.timed_out,
         newly_scheduled=turn.newly_scheduled,
     )
@@ -211,8 +209,8 @@ def _due(gang: Gang, assessment: Assessment, facts: Facts, policy: Policy, now: 
     # While no member is bound, the group's clock releases reservations, once no binding is in flight.
     due = [
         gang.wait.pause.until,
-        aging.next_raise(gang, policy.aging, now),
-        expires if record.scheduled_at or census.bound else NEVER,
+        clock.next_raise(gang, policy.aging, now),
+        expires if record.scheduled_at or census.bound else clock.NEVER,
         parts.due(gang, policy),
         bindings.next_retry(gang),
         rollback.next_due(gang),
@@ -237,5 +235,5 @@ def _due(gang: Gang, assessment: Assessment, facts: Facts, policy: Policy, now: 
     if gang.operations.partial_since and (gang.operations.rollback is None or gang.operations.rollback.retried):
         due.append(gang.operations.partial_since + rollback.lasts_s(policy))
     if record.outcome is not Outcome.OUT_OF_TIME:
-        due.append(record.retry_at or runs_out(gang, census, terms, policy))
+        due.append(record.retry_at or clock.runs_out(gang, census, terms, policy))
     return min(due)

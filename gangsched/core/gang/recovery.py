@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from msgspec.structs import asdict
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.hindrances import MOST_PLACES
 from gangsched.core.declarations.minima import chosen, minima, missing_of
 from gangsched.core.declarations.resolution import declared_spec
 from gangsched.core.gang import bindings, caps, clock, placeholders, rollback
 from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.mail import Context
 from gangsched.core.gang.plan import Plan
 from gangsched.core.gang.runs import leads
 from gangsched.core.gang.wants import placed_of
@@ -35,12 +35,12 @@ _POD_S = 60.0
 """For so many seconds a new leader reserves the place that a pod without a group was to have, if nobody leaves it."""
 
 
-def resume(gang: Gang, cluster: Cluster, left: Sequence[Pod], *, foreign: Foreign, policy: Policy, now: float) -> None:
+def resume(gang: Gang, left: Sequence[Pod], context: Context) -> None:
     """Resume with the record in the status of the gang's PodGroup; without a record, restore nothing.
 
     Pods that have just `left` may be counted in the record.
     """
-    group = gang.observed.group
+    group, now = gang.observed.group, context.now
     record = group.status.record if group is not None else None
     if group is None or record is None:
         return
@@ -51,7 +51,7 @@ def resume(gang: Gang, cluster: Cluster, left: Sequence[Pod], *, foreign: Foreig
     if changed := scheduled is not None and scheduled.generation != group.generation:
         clock.reset_back_off(gang)
     if degraded is not None and gang.record.scheduled_at:
-        gang.operations.note_shortness(degraded.since - policy.degraded_after_s)
+        gang.operations.note_shortness(degraded.since - context.policy.degraded_after_s)
     # Pod timestamps have a resolution of one second.
     began = float("inf") if record.ended else int(record.run_start)
     ended = [pod for pod in (*gang.observed.pods.values(), *left) if pod.terminal]
@@ -63,14 +63,14 @@ def resume(gang: Gang, cluster: Cluster, left: Sequence[Pod], *, foreign: Foreig
     if not record.scheduled_at and (record.clock_start or record.timeouts):
         _recall_complete(gang, now)
     reservation = group.status.reservation
-    spec = declared_spec(gang.key, group, gang.live(), foreign) if reservation is not None else None
+    spec = declared_spec(gang.key, group, gang.live(), context.foreign) if reservation is not None else None
     if reservation is not None and reservation.kind in (PREEMPTION, TIME):
-        _resume_plan(gang, cluster, reservation, spec, now)
+        _resume_plan(gang, reservation, spec, context)
     elif changed and not (record.scheduled_at or gang.record.quorum_done or any(pod.node for pod in gang.live())):
         # The places are those of another spec, and nothing is begun.
         gang.drop_quorum()
     elif reservation is not None:
-        _hold_or_give_up(gang, cluster, spec, group.status, reservation, policy=policy, now=now)
+        _hold_or_give_up(gang, spec, group.status, reservation, context)
     _resume_rollback(gang, group.spec, degraded, now)
 
 
@@ -100,9 +100,9 @@ def _resume_rollback(gang: Gang, spec: GroupSpec | None, degraded: Condition | N
         rollback.go_on_with(gang, rollback.begun(now, rollback.RESTART_NOTE, now, restart=old))
 
 
-def _resume_plan(gang: Gang, cluster: Cluster, reservation: Reservation, spec: GroupSpec | None, now: float) -> None:
+def _resume_plan(gang: Gang, reservation: Reservation, spec: GroupSpec | None, context: Context) -> None:
     """Reserve the places again while others leave them. Who does is found out by `core.contention`."""
-    waiting = {pod.name: pod for pod in gang.live() if not pod.node}
+    now, waiting = context.now, {pod.name: pod for pod in gang.live() if not pod.node}
     places = [(waiting[name], each.node) for each in reservation.placements for name in each.pods if name in waiting]
     for each in reservation.placements:
         places += [(pod, each.node) for pod in placeholders.again(gang, spec, each, each.count - len(each.pods))]
@@ -110,17 +110,18 @@ def _resume_plan(gang: Gang, cluster: Cluster, reservation: Reservation, spec: G
         start = (reservation.start or clock.NEVER) if reservation.kind == TIME else None
         plan = Plan(places=places, start=start, opened_at=now, expires=reservation.expires, former=True)
         gang.operations.wait_for(plan)
-        cluster.ledger.reserve(gang.key, places, (), start=start)
+        context.cluster.ledger.reserve(gang.key, places, (), start=start)
         gang.durability.found((pod.uid for pod, _ in places), asked_at=now)
 
 
-def resume_plan_of_pod(gang: Gang, cluster: Cluster, now: float) -> None:
+def resume_plan_of_pod(gang: Gang, context: Context) -> None:
     """Reserve again the place of a pod without a group, which its status names while others leave for it."""
     for pod in gang.live():
         if pod.condition_reason == Reason.WAITS_FOR_VICTIMS and pod.nominated_node and not pod.node:
             places = [(pod, pod.nominated_node)]
-            gang.operations.wait_for(Plan(places=places, opened_at=now, expires=now + _POD_S, former=True))
-            cluster.ledger.reserve(gang.key, places, ())
+            expires = context.now + _POD_S
+            gang.operations.wait_for(Plan(places=places, opened_at=context.now, expires=expires, former=True))
+            context.cluster.ledger.reserve(gang.key, places, ())
 
 
 def _another_has_begun(gang: Gang) -> bool:
@@ -155,17 +156,10 @@ def _count_ended(gang: Gang, ended: Sequence[Pod]) -> None:
 
 
 def _hold_or_give_up(
-    gang: Gang,
-    cluster: Cluster,
-    spec: GroupSpec | None,
-    status: GroupStatus,
-    reservation: Reservation,
-    *,
-    policy: Policy,
-    now: float,
+    gang: Gang, spec: GroupSpec | None, status: GroupStatus, reservation: Reservation, context: Context
 ) -> None:
     """Hold the reservations in the status again, or give them up if they expired while there was no leader."""
-    started = status.schedule_start_time
+    policy, now, started = context.policy, context.now, status.schedule_start_time
     to_come = any(place.count > len(place.pods) for place in reservation.placements)
     expires, capped = reservation.expires, clock.NEVER
     if to_come and gang.record.held_since and not started:
@@ -179,14 +173,14 @@ def _hold_or_give_up(
     if to_come and gang.record.held_since:
         capped = gang.record.held_since + policy.max_hold_s
     if min(expires, capped) > now:
-        _hold_again(gang, cluster, spec, reservation, policy)
+        _hold_again(gang, spec, reservation, context.cluster, policy)
     elif capped < expires:
         caps.hold_no_longer(gang, capped, policy)
     elif spec is not None and to_come and any(pod.node for pod in gang.live()):
         placeholders.wait_no_longer(gang, spec, now)
 
 
-def _hold_again(gang: Gang, cluster: Cluster, spec: GroupSpec | None, reservation: Reservation, policy: Policy) -> None:
+def _hold_again(gang: Gang, spec: GroupSpec | None, reservation: Reservation, cluster: Cluster, policy: Policy) -> None:
     """Hold the reservations again of pods that still wait or do not exist yet, where they still fit."""
     waiting = {pod.name: pod for pod in gang.live() if not pod.node}
     left: Counter[str] = Counter()

@@ -192,11 +192,6 @@ def _begin(gang: Gang, note: str, now: float, restart: frozenset[str] | None = N
     gang.operations.rollback = begun(since, note, now, restart=restart)
 
 
-def begin_preemption(gang: Gang, note: str, now: float, members: frozenset[str], cause: Cause) -> None:
-    """Evict all of these members for another group."""
-    gang.operations.rollback = begun(now, note, now, restart=members, cause=cause)
-
-
 def is_preemption(doing: Rollback | None) -> bool:
     """Whether it evicts members for another group."""
     return doing is not None and doing.evictions.cause in (Cause.PREEMPTION, Cause.OVERDUE)

@@ -70,10 +70,9 @@ class Roster(Struct):
         """Note that the last live member has gone and another one has come."""
         self.emptied = True
 
-    def take_emptied(self) -> bool:
-        """Whether `note_emptied` was called since the last call of this method."""
-        emptied, self.emptied = self.emptied, False
-        return emptied
+    def forget_emptied(self) -> None:
+        """The run of the last live member that has gone is over."""
+        self.emptied = False
 
 
 class Durability(Struct):

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from gangsched.core.declarations.minima import begun, chosen, lowered, minima, missing_of, roles_in
 from gangsched.core.gang import bindings, parts, rollback
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.turn import Turn, has_bound, unrecorded
-from gangsched.core.gang.wants import quorum_minima
+from gangsched.core.gang.turn import Turn, unrecorded
+from gangsched.core.gang.wants import placed_of, quorum_minima
 from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.record import Minima, Outcome, counted
@@ -74,14 +74,14 @@ def is_emptied(turn: Turn) -> bool:
 
 def end_emptied(turn: Turn) -> None:
     """End the run of those that have gone."""
-    turn.gang.roster.take_emptied()
+    turn.gang.roster.forget_emptied()
     end(turn)
 
 
 def is_made_again(turn: Turn) -> bool:
     """Whether the workload makes all members again, and none of the old ones is left."""
     gang = turn.gang
-    return gang.observed.recreates_all and bool(gang.record.scheduled_at) and gang.record.open and not has_bound(gang)
+    return gang.observed.recreates_all and bool(gang.record.scheduled_at) and gang.record.open and not placed_of(gang)
 
 
 def has_no_member(turn: Turn) -> bool:
@@ -108,7 +108,7 @@ def counting(gang: Gang) -> Counter[str]:
     """
     if gang.record.scheduled_at:
         return done(gang)
-    if not has_bound(gang):
+    if not placed_of(gang):
         return Counter()
     new = (pod for pod in _successes(gang) if pod.uid in gang.roster.chosen)
     return Counter(dict(gang.record.quorum_done)) + Counter(map(role_of, new))

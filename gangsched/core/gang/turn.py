@@ -108,7 +108,8 @@ def _progress(turn: Turn) -> Progress:
     eligible: Sequence[Pod] = bindings.may_be_tried(gang, waiting)
     if _finishes(turn):
         eligible = wants.first(eligible, need)
-    there = [*(binding.pod for binding in gang.operations.unconfirmed()), *eligible]
+    there = [binding.pod for binding in gang.operations.unconfirmed()]
+    there += eligible
     to_come: Sequence[Pod] = ()
     if (
         terms.hindrance is None
@@ -127,7 +128,7 @@ def _progress(turn: Turn) -> Progress:
 
 def _finishes(turn: Turn) -> bool:
     """Whether the PodGroup is gone while the quorum is partly bound; such a quorum must still be finished (rule 10)."""
-    return turn.terms.undeclared and bool(turn.gang.operations.partial_since)
+    return bool(turn.gang.operations.partial_since) and turn.terms.undeclared
 
 
 def clock_runs(turn: Turn) -> bool:
@@ -148,9 +149,4 @@ def is_remade(gang: Gang) -> bool:
     """
     if not (gang.observed.recreates_all and gang.record.scheduled_at) or gang.record.ended:
         return False
-    return gang.lingering() > 0 or not has_bound(gang)
-
-
-def has_bound(gang: Gang) -> bool:
-    """Whether any live member has a node or a reservation."""
-    return any(pod.node or pod.uid in gang.operations.bindings for pod in gang.live())
+    return gang.lingering() > 0 or not wants.placed_of(gang)

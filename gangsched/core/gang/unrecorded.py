@@ -14,11 +14,11 @@ from gangsched.core.declarations.minima import begun, chosen, minima, rest_of, r
 from gangsched.core.declarations.resolution import declared_spec, said_minima
 from gangsched.core.gang import parts, recovery, rollback
 from gangsched.core.gang.gang import Gang
+from gangsched.core.gang.mail import Context
 from gangsched.core.gang.wants import placed_of
 from gangsched.core.objects.declaration import NATIVE, GroupKey
 from gangsched.core.objects.pod import Pod, PodPhase, by_age, role_of
 from gangsched.core.objects.podgroup import GroupSpec, SeenCondition
-from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Minima, Outcome, Phase
 
@@ -27,10 +27,10 @@ OUTAGE_S = 300.0
 PodGroup of gangsched's API declares the group."""
 
 
-def find_begun(gang: Gang, *, foreign: Foreign, policy: Policy, now: float) -> None:
+def find_begun(gang: Gang, context: Context) -> None:
     """Find out whether a former leader began a quorum that is not complete; a gang that has failed has none."""
     # Pods of owners that do not count say nothing about the quorum, however long they have waited.
-    gang.update_ownership(policy.owner_guard, foreign)
+    gang.update_ownership(context.policy.owner_guard, context.foreign)
     if not gang.record.run_start:
         # All members of a quorum exist when it is bound, so pods bound before that belong to earlier runs.
         oldest = min((pod.created for pod in gang.live()), default=float("inf"))
@@ -39,26 +39,26 @@ def find_begun(gang: Gang, *, foreign: Foreign, policy: Policy, now: float) -> N
     record = gang.record
     failed = record.outcome is Outcome.OUT_OF_TIME or (record.phase is Phase.FAILED and not record.ended)
     if not failed and (record.ended or not record.scheduled_at):
-        gang.roster.inherit_only(_half_done(gang, foreign, policy, now))
+        gang.roster.inherit_only(_half_done(gang, context))
         if gang.roster.inherited:
             # Time without a leader does not count (rule 1), but its length is unknown: assume at least half is left.
-            rollback.count_on(gang, since=_since(gang, gang.roster.inherited, policy, now))
-    spec = declared_spec(gang.key, gang.observed.group, gang.live(), foreign)
+            rollback.count_on(gang, since=_since(gang, gang.roster.inherited, context))
+    spec = declared_spec(gang.key, gang.observed.group, gang.live(), context.foreign)
     if gang.roster.inherited and spec is not None:
         recovery.take_over(gang, spec)
     if spec is not None and spec.tree is not None and not failed:
-        _find_begun_parts(gang, spec.tree, foreign=foreign, policy=policy, now=now)
+        _find_begun_parts(gang, spec.tree, context)
     if _remembers_nothing(gang) and not gang.plain and not gang.roster.inherited:
-        _recall_scheduled(gang, spec, foreign, now)
+        _recall_scheduled(gang, spec, context)
 
 
-def _since(gang: Gang, uids: Iterable[str], policy: Policy, now: float) -> float:
+def _since(gang: Gang, uids: Iterable[str], context: Context) -> float:
     """Since when these members count as bound while others of their quorum or part are not."""
     first = min(gang.observed.pods[uid].bound_at for uid in uids)
-    return min(now, max(first, now - rollback.lasts_s(policy) / 2))
+    return min(context.now, max(first, context.now - rollback.lasts_s(context.policy) / 2))
 
 
-def _find_begun_parts(gang: Gang, tree: Minima, *, foreign: Foreign, policy: Policy, now: float) -> None:
+def _find_begun_parts(gang: Gang, tree: Minima, context: Context) -> None:
     """Find out of which parts of a tree, beside its quorum, a former leader has bound or reserved some members only."""
     placed, bound = placed_of(gang), Counter(role_of(pod) for pod in gang.live() if pod.node)
     counts = Counter(map(role_of, placed))
@@ -66,11 +66,11 @@ def _find_begun_parts(gang: Gang, tree: Minima, *, foreign: Foreign, policy: Pol
     for part in begun(tree, counts, bound):
         roles = {*roles_in(part)} - {role for role, _ in mine.roles}
         lacking = {role for role, number in chosen(rest_of(part, bound), bound).roles if number}
-        done = _half_done(gang, foreign, policy, now, roles, lacking)
+        done = _half_done(gang, context, roles, lacking)
         members = [pod for pod in placed if pod.uid in done or (role_of(pod) in roles and not pod.node)]
         needs = Counter(map(role_of, members)) + Counter(dict(chosen(rest_of(part, counts), Counter()).roles))
         there = [pod.uid for pod in members if pod.node]
-        parts.begin(gang, members, needs=needs, since=_since(gang, there, policy, now) if there else 0.0)
+        parts.begin(gang, members, needs=needs, since=_since(gang, there, context) if there else 0.0)
 
 
 def _remembers_nothing(gang: Gang) -> bool:
@@ -86,12 +86,7 @@ def _remembers_nothing(gang: Gang) -> bool:
 
 
 def _half_done(
-    gang: Gang,
-    foreign: Foreign,
-    policy: Policy,
-    now: float,
-    roles: Container[str] | None = None,
-    lacking: Container[str] = (),
+    gang: Gang, context: Context, roles: Container[str] | None = None, lacking: Container[str] = ()
 ) -> set[str]:
     """The members, by UID, with which a former leader may have begun a quorum of a group that was never scheduled.
 
@@ -114,11 +109,11 @@ def _half_done(
     waited = (pod for pod in gang.observed.pods.values() if not (pod.node or pod.terminal or pod.uid in not_ours))
     theirs = (pod for pod in waited if roles is None or role_of(pod) in roles)
     telling = (pod for pod in ours if (pod.node if roles is None else role_of(pod) in lacking))
-    seen = [each for pod in telling if (each := _shown(pod, foreign)) is not None]
+    seen = [each for pod in telling if (each := _shown(pod, context.foreign)) is not None]
     # One that gangsched does not write may be of an earlier run, and so may one that is older than all bound members.
     oldest = min((pod for pod in ours if pod.node), key=by_age, default=None)
     shown = [each.scheduled for each in seen if each.writable and oldest is not None and not each.is_older(oldest)]
-    recent = bool(shown) or now <= begun_at + OUTAGE_S + policy.repair_deadline_s
+    recent = bool(shown) or context.now <= begun_at + OUTAGE_S + context.policy.repair_deadline_s
     was_whole = bool(shown) and (any(shown) if roles is None else all(shown))
     if not recent or was_whole or not any(pod.created <= begun_at for pod in theirs):
         return set()
@@ -132,7 +127,7 @@ def _shown(pod: Pod, foreign: Foreign) -> SeenCondition | None:
     return found.phase if found is not None and isinstance(found.phase, SeenCondition) else None
 
 
-def _recall_scheduled(gang: Gang, spec: GroupSpec | None, foreign: Foreign, now: float) -> None:
+def _recall_scheduled(gang: Gang, spec: GroupSpec | None, context: Context) -> None:
     """Treat a group as scheduled that has live bound members, no half-bound quorum and no PodGroup written by a user.
 
     Nothing else records it. Members that are leaving show nothing, because their quorum may have been rolled back. A
@@ -151,7 +146,7 @@ def _recall_scheduled(gang: Gang, spec: GroupSpec | None, foreign: Foreign, now:
     least = said_minima(says) if spec is None else chosen(minima(spec), there)
     if least is None:
         return
-    changed = {role_of(pod) for pod in bound if (seen := _shown(pod, foreign)) and seen.may_be_raised}
+    changed = {role_of(pod) for pod in bound if (seen := _shown(pod, context.foreign)) and seen.may_be_raised}
     if spec is not None and spec.tree is not None:
         # A part of which nothing or not yet all is bound is none that the group had: it is bound whole or not at all.
         open_ = {role for part in gang.operations.parts for role in part.needs}
@@ -165,6 +160,6 @@ def _recall_scheduled(gang: Gang, spec: GroupSpec | None, foreign: Foreign, now:
     by_template = any(role.template for say in says for role in say.roles)
     late = by_template and sum(pod.phase is not PodPhase.FAILED for pod in bound) < least.total
     gang.change(run_start=begun_at, scheduled_at=begun_at, satisfied=least, late=late)
-    if not late and begun_at + OUTAGE_S < now:
+    if not late and begun_at + OUTAGE_S < context.now:
         # A former leader has had the time to say so.
         gang.written.event_emitted(Reason.SCHEDULED)

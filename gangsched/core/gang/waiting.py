@@ -14,15 +14,15 @@ from gangsched.core.objects.podgroup import TimeoutPolicy
 from gangsched.core.objects.record import Outcome
 
 
-def _may_be_scheduled(turn: Turn) -> bool:
-    """Whether the gang may still be scheduled in this run: only then does its clock run."""
-    return turn.gang.record.outcome is not Outcome.OUT_OF_TIME
+def has_failed(turn: Turn) -> bool:
+    """Whether the gang has failed for good: it is not scheduled in this run any more, and no clock of it runs."""
+    return turn.gang.record.outcome is Outcome.OUT_OF_TIME
 
 
 def is_incomplete(turn: Turn) -> bool:
     """Whether members are missing, and that is not noted yet."""
     gang = turn.gang
-    if turn.progress.complete or not _may_be_scheduled(turn):
+    if turn.progress.complete or has_failed(turn):
         return False
     record, wait = gang.record, gang.wait
     stage = record.prebinding_at or record.prebinding_clock
@@ -48,8 +48,13 @@ def _left(turn: Turn) -> tuple[float, float]:
 
 
 def is_complete(turn: Turn) -> bool:
+    """Whether the gang is complete, and may still be scheduled in this run."""
+    return turn.progress.complete and not has_failed(turn)
+
+
+def is_newly_complete(turn: Turn) -> bool:
     """Whether the gang has become complete."""
-    return not turn.gang.operations.complete_since and turn.progress.complete and _may_be_scheduled(turn)
+    return not turn.gang.operations.complete_since
 
 
 def note_complete(turn: Turn) -> None:
@@ -60,7 +65,7 @@ def note_complete(turn: Turn) -> None:
 def is_back_off_over(turn: Turn) -> bool:
     """Whether the back-off of a complete gang is over."""
     retry_at = turn.gang.record.retry_at
-    return bool(retry_at) and retry_at <= turn.now and turn.progress.complete and _may_be_scheduled(turn)
+    return bool(retry_at) and retry_at <= turn.now
 
 
 def end_back_off(turn: Turn) -> None:
@@ -69,18 +74,18 @@ def end_back_off(turn: Turn) -> None:
     turn.gang.wait.try_again()
 
 
-def _is_timed(turn: Turn) -> bool:
+def is_timed(turn: Turn) -> bool:
     """Whether a clock may run: the gang is complete, and neither backs off nor has bound members."""
-    gang = turn.gang
-    if gang.record.retry_at or turn.census.bound or not _may_be_scheduled(turn) or not turn.progress.complete:
+    record = turn.gang.record
+    if record.retry_at or turn.census.bound or not is_complete(turn):
         return False
-    return not gang.plain or bool(gang.record.prebinding_at)
+    return bool(record.prebinding_at) or not turn.gang.plain
 
 
 def is_held_up(turn: Turn) -> bool:
     """Whether time does not count at present, but the clock runs."""
     record = turn.gang.record
-    return bool(record.clock_start) and not record.prebinding_at and _is_timed(turn) and not clock_runs(turn)
+    return bool(record.clock_start) and not record.prebinding_at and not clock_runs(turn)
 
 
 def stop(turn: Turn) -> None:
@@ -91,7 +96,7 @@ def stop(turn: Turn) -> None:
 def is_to_start(turn: Turn) -> bool:
     """Whether the clock does not run, but time counts."""
     record = turn.gang.record
-    return not (record.clock_start or record.prebinding_at) and _is_timed(turn) and clock_runs(turn)
+    return not (record.clock_start or record.prebinding_at) and clock_runs(turn)
 
 
 def start(turn: Turn) -> None:
@@ -109,12 +114,12 @@ def is_clock_of_places_to_start(turn: Turn) -> bool:
         return False
     if record.prebinding_at and not turn.census.bound:
         return False
-    return bool(record.scheduled_at) or not _is_timed(turn) or clock_runs(turn)
+    return bool(record.scheduled_at) or not is_timed(turn) or clock_runs(turn)
 
 
 def has_run_out(turn: Turn) -> bool:
-    """Whether the clock of a complete gang has run out."""
-    return _is_timed(turn) and turn.now >= clock.runs_out(turn.gang, turn.census, turn.terms, turn.policy)
+    """Whether the clock has run out."""
+    return turn.now >= clock.runs_out(turn.gang, turn.census, turn.terms, turn.policy)
 
 
 def time_out(turn: Turn) -> None:
@@ -136,9 +141,8 @@ def time_out(turn: Turn) -> None:
 
 
 def holds_though_failed(turn: Turn) -> bool:
-    """Whether the gang has failed for good and has reservations whose bindings are not in flight."""
-    there = turn.gang.operations.bindings.values() if not _may_be_scheduled(turn) else ()
-    return any(binding.state is BindState.HELD for binding in there)
+    """Whether it has reservations whose bindings are not in flight."""
+    return any(binding.state is BindState.HELD for binding in turn.gang.operations.bindings.values())
 
 
 def is_nowhere_left(turn: Turn) -> bool:

@@ -223,14 +223,14 @@ def together(gang: Gang, terms: Terms, members: Sequence[Pod]) -> Ask:
 
 def _nodes_of(gang: Gang) -> list[str]:
     """The node of each member that has one, or a reservation there."""
-    return [pod.node or gang.operations.bindings[pod.uid].node for pod in placed_of(gang)]
+    return [gang.node_of(pod) for pod in placed_of(gang)]
 
 
 def _nodes_by_role(gang: Gang) -> dict[str, Counter[str]]:
     """How many members of each role are on which node, or have a reservation there."""
     found: dict[str, Counter[str]] = {}
     for pod in placed_of(gang):
-        found.setdefault(role_of(pod), Counter())[pod.node or gang.operations.bindings[pod.uid].node] += 1
+        found.setdefault(role_of(pod), Counter())[gang.node_of(pod)] += 1
     return found
 
 
@@ -329,7 +329,8 @@ def want_of(
             return Want(repair=repair, repairs=missed, lost=lost, moves=moves, parts=parts, extras=others)
         # Nothing waits that replaces what the tree has lost, so other parts have to make it whole.
         need = missing_of(spec.tree, census.kept)
-    unconfirmed = roles_of(gang.operations.unconfirmed())
+    begun = gang.operations.unconfirmed()
+    unconfirmed = roles_of(begun)
     eligible = [pod for pod in eligible if role_of(pod) not in closed]
     if scheduled and unconfirmed:
         return Want(repair=bool(moves), moves=moves)
@@ -342,14 +343,14 @@ def want_of(
         # A cap has released reservations beside bound members: new members are bound one by one, as after an expiry.
         singly = eligible if gang.record.capped is not None and census.bound and not scheduled else ()
         return Want(repair=bool(singly or moves), repairs=singly, moves=moves)
-    nodes = [pod.node or gang.operations.bindings[pod.uid].node for pod in census.bound]
+    nodes = [gang.node_of(pod) for pod in census.bound]
     quorum = whole(
         gang,
         terms,
         eligible,
         need=need,
-        nodes=[*nodes, *(binding.node for binding in gang.operations.unconfirmed())],
-        most=None if spec.max_member is None else max(0, spec.max_member - len(nodes) - unconfirmed.total()),
+        nodes=[*nodes, *(binding.node for binding in begun)],
+        most=None if spec.max_member is None else max(0, spec.max_member - len(nodes) - len(begun)),
         start=Start(spec.min_resources) if spec.min_resources and not (scheduled or nodes or unconfirmed) else None,
     )
     return Want(repair=bool(census.bound or unconfirmed or gang.operations.comes_back) and not scheduled, quorum=quorum)

@@ -93,11 +93,6 @@ class Binding(Struct):
                 return pending
         return None
 
-    @property
-    def prebindings(self) -> tuple[Prebinding, ...]:
-        """The pre-bindings that must hold before the binding is sent."""
-        return tuple(pending.what for pending in self.pending)
-
     def sent(self) -> None:
         """The binding was sent to the API server."""
         self.state = BindState.SENT

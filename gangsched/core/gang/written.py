@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Mapping
 from typing import NamedTuple
 
 from msgspec import Struct, field
@@ -87,10 +87,6 @@ class Written(Struct):
         """The member's condition was written."""
         self.members[uid] = told
 
-    def look_at_conditions(self, at: float) -> None:
-        """Whether members' conditions are seen is to be looked at then."""
-        self.conditions_at = at
-
     def pods_due(self, at: float, *, has_slot: bool = False) -> None:
         """Events on members are due at that time; the gang has to request a turn then, unless it `has_slot`."""
         self.pods_at, self.has_slot = at, has_slot
@@ -106,18 +102,6 @@ class Written(Struct):
     def preemption_reported(self, times: int) -> None:
         """Events were emitted saying so often that all members leave."""
         self.preemptions = times
-
-    def ignored_group_reported(self, group: str) -> None:
-        """An Event was emitted saying that this group of Kubernetes' own API does not count."""
-        self.passed_over = group
-
-    def ignored_reported(self, fields: Iterable[str]) -> None:
-        """An Event was emitted saying that these fields are not honoured."""
-        self.ignored |= frozenset(fields)
-
-    def divided_reported(self, domains: Iterable[tuple[str, tuple[str, ...]]]) -> None:
-        """Events were emitted saying that members are in several domains of these node labels."""
-        self.divided = frozenset(domains)
 
     def forget_pod(self, uid: str) -> None:
         """Forget what was written about the pod."""

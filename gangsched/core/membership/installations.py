@@ -14,10 +14,9 @@ from itertools import chain
 
 from msgspec import Struct
 
-from gangsched.core.declarations.installation import owner_of
+from gangsched.core.declarations.installation import Contenders, owner_of
 from gangsched.core.declarations.trees import TREE_KINDS
 from gangsched.core.gang.gang import Gang
-from gangsched.core.membership.contenders import Contenders
 from gangsched.core.objects.declaration import OWN_DIALECT, Declaration, GroupKey
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group

@@ -20,7 +20,6 @@ from gangsched.core.gang.news import former_of
 from gangsched.core.membership import kubelets
 from gangsched.core.membership.installations import Installations, concerns, group_of
 from gangsched.core.membership.undeclared import Undeclared
-from gangsched.core.membership.validation import contradictions
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect, WithdrawBinding
 from gangsched.core.objects.events import Event, GroupsReplaced, PodsReplaced
@@ -75,12 +74,11 @@ class Members:
                 self.entering[gang.key] = None
         self.dirty.note(gang.key)
 
-    def touch(self, uid: str) -> GroupKey | None:
-        """Mark the pod's gang dirty. Returns its key; None if the pod is in none."""
+    def touch(self, uid: str) -> None:
+        """Mark the pod's gang dirty, if it is in one."""
         gang = self.gang_of(uid)
         if gang is not None:
             self.dirty.note(gang.key)
-        return gang.key if gang is not None else None
 
     def gang_of(self, uid: str) -> Gang | None:
         """The gang of the pod or placeholder; None if it is in none."""
@@ -267,10 +265,6 @@ class Members:
             PodsReplaced(tuple(pod for pod in pods.values() if pod.name)),
             *bound,
         ]
-
-    def validate(self, beside: Collection[str] = ()) -> list[str]:
-        """Contradictions between gangs, pods and claims, except claims `beside`, and leftovers of gone pods."""
-        return [*contradictions(self, beside)]
 
     def _gang(self, key: GroupKey) -> Gang:
         if (gang := self.gangs.get(key)) is None:

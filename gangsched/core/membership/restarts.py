@@ -229,7 +229,7 @@ class Restarts:
         if not held.places and not comes_back:
             self._end(key, now)
         if gang is not None and gang.operations.comes_back is not comes_back:
-            gang.operations.note_return(comes_back=comes_back)
+            gang.operations.comes_back = comes_back
             self._members.dirty.note(key)
 
     def _wanted(self, key: GroupKey, held: Held) -> int:

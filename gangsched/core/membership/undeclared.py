@@ -18,13 +18,14 @@ from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.trees import declared_below
 from gangsched.core.objects.declaration import NATIVE, GroupKey
 from gangsched.core.objects.effects import Effect, EmitEvent
+from gangsched.core.objects.grouped import Grouped
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.workload import AUTO, GANG, Workload
 
-WorkloadName = tuple[str, str]
-"""A workload's kind and name; its namespace is known from the context."""
+WorkloadName = tuple[str, str, str]
+"""A workload's namespace, kind and name."""
 
 
 class Undeclared:
@@ -34,12 +35,11 @@ class Undeclared:
         self._ours = frozenset(policy.scheduler_names)
         self._cluster = cluster
         self._foreign = foreign
-        self._pods: dict[str, dict[WorkloadName, set[str]]] = {}
-        self._owners: dict[str, tuple[str, WorkloadName]] = {}
-        self._naming: dict[GroupKey, set[str]] = {}
-        self._named: dict[str, GroupKey] = {}
-        self._reported: set[tuple[str, WorkloadName]] = set()
-        self._unreported: dict[tuple[str, WorkloadName], str] = {}
+        self._pods = Grouped[str, WorkloadName]()
+        self._in_namespace = Grouped[str, str]()
+        self._naming = Grouped[str, GroupKey]()
+        self._reported: set[WorkloadName] = set()
+        self._unreported: dict[WorkloadName, str] = {}
 
     def declared(self, pod: Pod) -> Pod:
         """The pod with its current declaration. Pods of other schedulers follow no workload."""
@@ -68,22 +68,18 @@ class Undeclared:
         if workload is None or pod.scheduler not in self._ours:
             self.forget(pod.uid)
             if said is not None and (said.own is not None or NATIVE in said.objects):
-                self._note_named(pod.uid, GroupKey(pod.namespace, (said.own or said).group))
+                self._naming.put(pod.uid, GroupKey(pod.namespace, (said.own or said).group))
             return
-        place = (pod.namespace, (workload.kind, workload.name))
-        if self._owners.get(pod.uid) != place:
+        place = (pod.namespace, workload.kind, workload.name)
+        if self._pods.group_of(pod.uid) != place:
             self.forget(pod.uid)
-            self._owners[pod.uid] = place
-            self._pods.setdefault(pod.namespace, {}).setdefault(place[1], set()).add(pod.uid)
+            self._pods.put(pod.uid, place)
+            self._in_namespace.put(pod.uid, pod.namespace)
         if workload.added is not None:
-            self._note_named(pod.uid, GroupKey(pod.namespace, workload.added.declaration.group))
+            self._naming.put(pod.uid, GroupKey(pod.namespace, workload.added.declaration.group))
         alone = pod.declaration is None or _native_group(pod)
         if alone and not pod.node and place not in self._reported:
             self._unreported.setdefault(place, pod.uid)
-
-    def _note_named(self, uid: str, key: GroupKey) -> None:
-        self._named[uid] = key
-        self._naming.setdefault(key, set()).add(uid)
 
     def note_or_forget(self, uid: str) -> None:
         """Note the pod as the cluster knows it, or forget it if it is gone."""
@@ -95,42 +91,28 @@ class Undeclared:
 
     def forget(self, uid: str) -> None:
         """Forget a pod that is gone or no longer belongs to a workload."""
-        place, named = self._owners.pop(uid, None), self._named.pop(uid, None)
-        if named is not None:
-            self._naming[named].discard(uid)
-            if not self._naming[named]:
-                del self._naming[named]
-        if place is None:
-            return
-        namespace, owner = place
-        owners = self._pods[namespace]
-        owners[owner].discard(uid)
-        if not owners[owner]:
-            del owners[owner]
-        if not owners:
-            del self._pods[namespace]
+        for known in (self._pods, self._in_namespace, self._naming):
+            known.drop(uid)
 
     def of(self, kind: str, key: GroupKey) -> list[str]:
         """The UIDs of the pods of the workload of this kind, namespace and name, sorted."""
-        return sorted(self._pods.get(key.namespace, {}).get((kind, key.name), ()))
+        return sorted(self._pods.of((key.namespace, kind, key.name)))
 
     def naming(self, key: GroupKey) -> list[str]:
         """The UIDs of the pods that name this native group, sorted."""
-        return sorted(self._naming.get(key, ()))
+        return sorted(self._naming.of(key))
 
     def of_kind(self, kind: str) -> list[str]:
         """The UIDs of the pods of all workloads of the kind, sorted."""
-        return sorted(
-            uid for owners in self._pods.values() for owner, uids in owners.items() if owner[0] == kind for uid in uids
-        )
+        return sorted(uid for uid, (_, of, _) in self._pods.items() if of == kind)
 
     def in_namespace(self, name: str) -> list[str]:
         """The UIDs of the pods of all workloads in the namespace, sorted."""
-        return sorted(uid for uids in self._pods.get(name, {}).values() for uid in uids)
+        return sorted(self._in_namespace.of(name))
 
     def ended(self, kind: str, key: GroupKey) -> None:
         """Forget the workload's Event, because its object is gone: a new object of that name gets its own."""
-        self._reported.discard((key.namespace, (kind, key.name)))
+        self._reported.discard((key.namespace, kind, key.name))
 
     def take_events(self) -> Iterator[Effect]:
         """One Event for each workload whose pods are scheduled one by one and began to wait since the last call."""
@@ -139,7 +121,7 @@ class Undeclared:
             pod = self._cluster.pods.get(uid)
             if pod is None or pod.node or pod.workload is None:
                 continue
-            namespace, (kind, name) = place
+            namespace, kind, name = place
             found = self._foreign.find(kind, GroupKey(namespace, name))
             if found is None or found.workload is None or found.workload.size <= 1 or found.workload.gang is False:
                 # Who has declined a gang need not be told how to get one.
@@ -164,27 +146,19 @@ class Undeclared:
 
     def validate(self) -> Iterator[str]:
         """Contradictions between the index and the known pods, each as a sentence."""
-        for uid, (namespace, owner) in self._owners.items():
+        for uid, place in self._pods.items():
             pod = self._cluster.pods.get(uid)
             workload = pod.workload if pod is not None else None
-            if pod is None or workload is None or (pod.namespace, (workload.kind, workload.name)) != (namespace, owner):
-                yield f"{uid}: remembered as a pod of {owner}, which it is not"
+            if pod is None or workload is None or (pod.namespace, workload.kind, workload.name) != place:
+                yield f"{uid}: remembered as a pod of {place[1:]}, which it is not"
             elif pod != self.declared(pod):
-                yield f"{uid}: its declaration is older than the last change of {owner}"
-        for uid, named in self._named.items():
+                yield f"{uid}: its declaration is older than the last change of {place[1:]}"
+        for uid, named in self._naming.items():
             pod = self._cluster.pods.get(uid)
             if pod is None:
                 yield f"{uid}: remembered as a pod that names {named}, but it is gone"
             elif pod != self.declared(pod):
                 yield f"{uid}: its declaration is older than the last change of the tree of {named}"
-        listed = {(uid, place) for place, uids in self._listed() for uid in uids}
-        if listed != set(self._owners.items()):
-            yield "the pods by workload and the workloads by pod differ"
-
-    def _listed(self) -> Iterator[tuple[tuple[str, WorkloadName], set[str]]]:
-        for namespace, owners in self._pods.items():
-            for owner, uids in owners.items():
-                yield (namespace, owner), uids
 
 
 def _native_group(pod: Pod) -> str:

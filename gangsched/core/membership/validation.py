@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from gangsched.core.cluster.claims import Kind
 from gangsched.core.gang.gang import Gang
+from gangsched.core.membership.members import Members
 from gangsched.core.objects.declaration import GroupKey
-
-if TYPE_CHECKING:
-    from gangsched.core.membership.members import Members
 
 
 def contradictions(members: Members, beside: Collection[str]) -> Iterator[str]:

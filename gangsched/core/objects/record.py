@@ -164,7 +164,7 @@ class Record(Struct, frozen=True, gc=False, kw_only=True):
     @property
     def open(self) -> bool:
         """Whether a run is under way."""
-        return bool(self.run_start) and not self.ended
+        return bool(self.run_start) and self.outcome not in ENDS
 
     @property
     def minimum(self) -> int:

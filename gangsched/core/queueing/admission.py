@@ -15,6 +15,7 @@ from collections.abc import Container, Iterator, Mapping
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.grouped import Grouped
 from gangsched.core.objects.wording import number_of
 from gangsched.core.queueing.lines import Lines, unless_among
 from gangsched.core.queueing.order import order_key
@@ -27,8 +28,8 @@ class Admission:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._inside: dict[str, dict[GroupKey, None]] = {}
-        self._backing_off: dict[str, dict[GroupKey, None]] = {}
+        self._inside = Grouped[GroupKey, str]()
+        self._backing_off = Grouped[GroupKey, str]()
         self._outside = Lines()
         self._newcomers: dict[GroupKey, None] = {}
         self._giving_way: list[GroupKey] = []
@@ -53,17 +54,16 @@ class Admission:
         outside = self._outside[(key.namespace,)]
         # A gang that would be the next to enter stays: otherwise two that back off would swap for ever.
         stays = not backing_off or not outside or rank <= outside[0][0]
-        if stays and key in self._inside.get(key.namespace, ()):
+        if stays and key in self._inside:
             if backing_off:
-                self._backing_off.setdefault(key.namespace, {})[key] = None
+                self._backing_off.put(key, key.namespace)
             else:
-                _remove(self._backing_off, key)
+                self._backing_off.drop(key)
             return True
         self._go(key)
-        if not backing_off and key.namespace in self._backing_off:
-            last = next(reversed(self._backing_off[key.namespace]))
-            self._giving_way.append(last)
-            _remove(self._backing_off, last)
+        if not backing_off and (others := [*self._backing_off.of(key.namespace)]):
+            self._giving_way.append(others[-1])
+            self._backing_off.drop(others[-1])
         self._outside.file(key, rank, ((key.namespace,),))
         self._newcomers[key] = None
         self._stirred = True
@@ -71,11 +71,9 @@ class Admission:
 
     def go_on(self, gang: Gang) -> None:
         """Keep a gang inside whose attempt began under a former leader, if there is room."""
-        inside = self._inside.setdefault(gang.key.namespace, {})
-        if gang.record.clock_start and not gang.plain and len(inside) < self._most:
-            inside[gang.key] = None
-        if not inside:
-            del self._inside[gang.key.namespace]
+        inside = len(self._inside.of(gang.key.namespace))
+        if gang.record.clock_start and not gang.plain and inside < self._most:
+            self._inside.put(gang.key, gang.key.namespace)
 
     def drop(self, key: GroupKey) -> None:
         """Forget a gang that does not wait any more."""
@@ -86,26 +84,27 @@ class Admission:
 
     def _go(self, key: GroupKey) -> None:
         """Make room inside, if the gang was there."""
-        if key in self._inside.get(key.namespace, ()):
+        if key in self._inside:
             self._stirred = True
-        _remove(self._inside, key)
-        _remove(self._backing_off, key)
+            self._inside.drop(key)
+            self._backing_off.drop(key)
 
-    def let_in(self, gangs: Mapping[GroupKey, Gang]) -> tuple[list[GroupKey], list[GroupKey]]:
+    def let_in(self, gangs: Mapping[GroupKey, Gang]) -> tuple[list[GroupKey], list[GroupKey], list[GroupKey]]:
         """Admit as many gangs as have room, in order.
 
-        Returns those that entered, and those that are newly kept outside.
+        Returns those that entered, those that are newly kept outside, and those inside that back off and must be
+        reconciled because another gang has come.
         """
         if not self._stirred:
-            return [], []
+            return [], [], []
         self._stirred = False
-        entered = []
+        entered, giving_way, self._giving_way = [], self._giving_way, []
         for name in self._outside.names():
-            inside = self._inside.setdefault(str(name[0]), {})
-            entering = [key for _, key in self._outside[name][: max(0, self._most - len(inside))]]
+            inside = len(self._inside.of(str(name[0])))
+            entering = [key for _, key in self._outside[name][: max(0, self._most - inside)]]
             for key in entering:
                 self._outside.drop(key)
-                inside[key] = None
+                self._inside.put(key, key.namespace)
                 self._newcomers.pop(key, None)
                 gangs[key].wait.enter()
             entered += entering
@@ -113,28 +112,19 @@ class Admission:
         for key in kept_out:
             gangs[key].wait.stay_outside(self._note(key.namespace))
         self._newcomers.clear()
-        return entered, kept_out
-
-    def take_giving_way(self) -> list[GroupKey]:
-        """The gangs inside that back off and must be reconciled because another gang has come."""
-        giving_way, self._giving_way = self._giving_way, []
-        return giving_way
+        return entered, kept_out, giving_way
 
     def validate(self, alive: Container[GroupKey]) -> Iterator[str]:
         """Contradictions, each as a sentence."""
-        inside = {key for keys in self._inside.values() for key in keys}
-        backing_off = [key for keys in self._backing_off.values() for key in keys]
-        yield from unless_among("those admitted", inside, alive)
+        yield from unless_among("those admitted", self._inside, alive)
         yield from unless_among("those for which no time counts", self._stuck, alive)
         yield from self._outside.validate("those outside", alive)
-        yield from unless_among("those inside that back off", backing_off, inside)
+        yield from unless_among("those inside that back off", self._backing_off, self._inside)
         yield from unless_among("the newcomers", self._newcomers, self._outside)
-        if any(key in self._outside for key in inside):
+        if any(key in self._outside for key in self._inside):
             yield "a gang is admitted and outside"
-        if any(len(keys) > self._most for keys in self._inside.values()):
+        if any(len(keys) > self._most for keys in self._inside.groups().values()):
             yield "more gangs are admitted than the limit allows"
-        for known in (self._inside, self._backing_off):
-            yield from (f"{namespace}: no gang of it is left" for namespace, keys in known.items() if not keys)
 
     def _note(self, namespace: str) -> str:
         return (
@@ -142,12 +132,3 @@ class Admission:
             "time (namespaceLimits.waitingGroups); this group is tried in its turn, once one of them is bound, deleted "
             "or times out: delete groups that are not needed, or ask the cluster administrator to raise the limit."
         )
-
-
-def _remove(known: dict[str, dict[GroupKey, None]], key: GroupKey) -> None:
-    """Remove the gang, and the entry of its namespace if no gang is left in it."""
-    of_namespace = known.get(key.namespace)
-    if of_namespace is not None:
-        of_namespace.pop(key, None)
-        if not of_namespace:
-            del known[key.namespace]

@@ -24,18 +24,6 @@ class Due(StrEnum):
     """Write the status of another system's object again."""
     REPORT = "Report"
     """Report a pod that no scheduler has noticed."""
-    KEPT = "Kept"
-    """Give up places that are kept for lost members."""
-    PLANS = "Plans"
-    """Go on with plans of preemption, and search for others."""
-    LEFTOVERS = "Leftovers"
-    """Undo pre-bindings that no reservation needs."""
-    AVOIDED = "Avoided"
-    """Use a node again that was avoided."""
-
-
-ALL = GroupKey("", "")
-"""The key of what concerns no single object."""
 
 
 class Agenda:

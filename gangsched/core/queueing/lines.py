@@ -47,9 +47,11 @@ class Lines:
 
     def file(self, key: GroupKey, rank: Rank, names: Sequence[Name]) -> None:
         """Put the gang into these lists with this rank, and remove it from all others."""
-        if self._filed.get(key) == (rank, names):
+        before = self._filed.get(key)
+        if before == (rank, names):
             return
-        self.drop(key)
+        if before is not None:
+            self.drop(key)
         self._filed[key] = (rank, names)
         for name in names:
             insort(self._lines.setdefault(name, []), (rank, key))

@@ -101,13 +101,12 @@ class Dirty(Collection[GroupKey]):
             heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
-    def take_first(self) -> GroupKey | None:
-        """Remove and return the gang with the earliest place, which the caller reconciles; None if none waits."""
-        if len(self._noted) == 1:  # as most often; its place decides nothing
-            return self.take_longest_waiting()
-        if self.first is None:
-            return None
-        return self._take(heappop(self._heap)[1])
+    def take_first(self) -> GroupKey:
+        """Remove and return the gang with the earliest place, which the caller reconciles; one must wait."""
+        # The place of a single gang, as there is most often, decides nothing.
+        if len(self._noted) > 1 and self.first is not None:
+            return self._take(heappop(self._heap)[1])
+        return self.take_longest_waiting()
 
     def take_longest_waiting(self) -> GroupKey:
         """Remove and return the gang that has waited longest, which the caller reconciles; one must wait."""

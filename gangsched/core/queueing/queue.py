@@ -119,10 +119,10 @@ class Queue:
 
     def drop(self, key: GroupKey) -> None:
         """Remove a gang that wants nothing any more."""
-        for part in (self._lines, self._refused, self.lanes):
-            part.drop(key)
-        self._follower.drop(key)
-        self._since.pop(key, None)
+        if key in self._lines:
+            for part in (self._lines, self._refused, self.lanes, self._follower):
+                part.drop(key)
+            self._since.pop(key, None)
 
     # Trying
 

@@ -72,7 +72,9 @@ class Ahead:
             self.drop(key)
         self._filed[key] = _Filed(rank, refusal, wanted)
         names = [_ALL] if gang.plain else [_ALL, (_IN, key.namespace)]
-        self._lines.setdefault(wanted, Lines()).file(key, rank, names)
+        if wanted not in self._lines:
+            self._lines[wanted] = Lines()
+        self._lines[wanted].file(key, rank, names)
 
     def drop(self, key: GroupKey) -> None:
         """Remove a gang that waits no more, or holds up nobody."""

@@ -72,9 +72,8 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
         return Reason.BINDING_REFUSED
     if prebinding.first_awaited(gang) is not None:
         return Reason.PRE_BINDING
-    if gang.operations.has_unconfirmed():
-        binds = any(not binding.placeholder for binding in gang.operations.unconfirmed())
-        return Reason.BINDING if binds else Reason.PLACES_HELD
+    if unconfirmed := gang.operations.unconfirmed():
+        return Reason.PLACES_HELD if all(each.placeholder for each in unconfirmed) else Reason.BINDING
     if gang.record.phase is Phase.TIMED_OUT:
         # One that can never fit is told so throughout, not only between two time-outs.
         never = gang.wait.refusal is not None and gang.wait.refusal.reason is Reason.NEVER_FITS

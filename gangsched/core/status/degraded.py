@@ -58,8 +58,7 @@ def degraded_message(gang: Gang, assessment: Assessment) -> str:
         if short > 0:
             return f"{said}; {number_is(short, 'more member')} needed, or a lower minimum."
         return f"{said}; {_waits(gang, assessment) or 'the others are bound together, as soon as they fit.'}"
-    census = assessment.census
-    placed = census.bound_roles + census.done_roles
+    placed = assessment.census.kept
     missing = missing_of(chosen(minima(assessment.terms.spec), placed), placed).roles
     roles = ", ".join(f"{number} of role {role}" for role, number in sorted(missing.items()) if number)
     if roles and raised(gang, assessment.terms.spec):

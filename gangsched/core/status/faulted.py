@@ -143,8 +143,7 @@ def write(gang: Gang, status: GroupStatus, message: str, *, first: bool, interva
 def _condition(gang: Gang, kind: str, reason: Reason, message: str, *, status: bool, now: float) -> Condition:
     before = next((each for each in last_status(gang).conditions if each.type == kind), None)
     since = before.since if before is not None and before.status is status else now
-    generation = gang.observed.group.generation if gang.observed.group is not None else 0
-    return Condition(kind, status, reason, message, since, generation)
+    return Condition(kind, status, reason, message, since, gang.observed.generation)
 
 
 def _is_owed(gang: Gang, status: GroupStatus, *, due: float, now: float) -> bool:

@@ -100,7 +100,7 @@ def on_backfilled(gang: Gang, assessment: Assessment) -> list[Effect]:
 def on_divided(gang: Gang, assessment: Assessment, divided: Sequence[tuple[str, tuple[str, ...]]]) -> Iterator[Effect]:
     """The Events on a group that gets a further member though others are in several domains of these node labels."""
     said = gang.written.divided
-    gang.written.divided_reported(divided)
+    gang.written.divided = frozenset(divided)
     for key, domains in dict.fromkeys(divided):
         if (key, domains) not in said:
             note = (
@@ -148,7 +148,7 @@ def events_of(gang: Gang, assessment: Assessment, reason: Reason, message: str, 
         effects += emit(gang, assessment, Reason.SEVERAL_OWNERS, gang.observed.ownership.described(gang.key.name))
     passed_over = _passed_over(gang)
     if passed_over:
-        gang.written.ignored_group_reported(passed_over)
+        gang.written.passed_over = passed_over
         automatic = assessment.terms.workload is not None
         note = (
             f"The pods also name the PodGroup {passed_over} of scheduling.k8s.io, such as the Job controller creates. "
@@ -158,7 +158,7 @@ def events_of(gang: Gang, assessment: Assessment, reason: Reason, message: str, 
         effects += emit(gang, assessment, Reason.NATIVE_GROUP_IGNORED, note)
     ignored = _ignored(gang, assessment)
     if ignored:
-        gang.written.ignored_reported(ignored)
+        gang.written.ignored |= frozenset(ignored)
         note = (
             f"gangsched does not honour {_some(ignored)}, which {'is' if len(ignored) == 1 else 'are'} set for the "
             f"group {gang.key.name}: it is scheduled without. docs/dialects.md and docs/gangs.md say what would be "

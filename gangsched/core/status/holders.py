@@ -42,10 +42,10 @@ def amounts(pairs: Sequence[tuple[str, int]]) -> str:
     return ", ".join(f"{resource} {format_amount(resource, amount)}" for resource, amount in pairs)
 
 
-def joined(named: Sequence[str], others: int, thing: str = "group or pod") -> str:
+def joined(named: Sequence[str], others: int) -> str:
     """These names and the number of `others`, which are not named."""
     if not named:
-        return f"1 other {thing}" if others == 1 else f"{others} other {thing.replace(' or', 's or')}s"
+        return "1 other group or pod" if others == 1 else f"{others} other groups or pods"
     rest = "" if not others else " and 1 other" if others == 1 else f" and {others} others"
     return ", ".join(named) + rest
 

@@ -44,10 +44,10 @@ def write(gang: Gang, assessment: Assessment, group_message: str, policy: Policy
         written.pods_due(now + EVENT_AFTER_S)
     unseen = (_differs(seen, told) for *_, seen, told in _compared(gang, assessment, now))
     if is_new:
-        written.look_at_conditions(now + policy.message_interval_s)
+        written.conditions_at = now + policy.message_interval_s
     elif written.conditions_at < NEVER and (now >= written.conditions_at or not any(unseen)):
         # One that was lost twice is written again when something else happens.
-        written.look_at_conditions(NEVER)
+        written.conditions_at = NEVER
     return effects
 
 

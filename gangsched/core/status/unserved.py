@@ -16,6 +16,7 @@ from gangsched.core.membership.installations import Installations, group_of, is_
 from gangsched.core.objects.declaration import OWN_DIALECT, GroupKey
 from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.effects import Effect, EmitEvent
+from gangsched.core.objects.grouped import Grouped
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
@@ -48,8 +49,7 @@ class Unserved:
         self._policy = policy
         self._rate_limit = RateLimit()
         self._agenda = agenda
-        self._reported: dict[str, Place] = {}
-        self._places: dict[Place, str] = {}
+        self._reported = Grouped[str, Place]()
         self._turns: set[str] = set()
 
     def decide(self, now: float, budget: Budget) -> list[Effect]:
@@ -76,18 +76,18 @@ class Unserved:
         for uid in self._reported:
             if self._installations.pod(uid) is None and uid not in self._installations.changed:
                 yield f"{uid}: an Event reported it though it is gone"
-        if self._places != {place: uid for uid, place in self._reported.items()} or self._turns - self._reported.keys():
-            yield "the reported pods and the places that they were reported for differ"
+        if any(uid not in self._reported for uid in self._turns):
+            yield "a pod has its turn that is not among the reported ones"
 
     def _note(self, uid: str, now: float) -> None:
         """Handle a pod that has changed or gone."""
         pod = self._installations.pod(uid)
-        if uid in self._reported and (pod is None or _place(pod) != self._reported[uid]):
-            del self._places[self._reported.pop(uid)]
+        if uid in self._reported and (pod is None or _place(pod) != self._reported.group_of(uid)):
+            self._reported.drop(uid)
             self._turns.discard(uid)
         if pod is None:
             self._agenda.drop(Due.REPORT, _key(uid))
-        elif _place(pod) not in self._places and self._is_silent(pod):
+        elif not self._reported.of(_place(pod)) and self._is_silent(pod):
             self._agenda.hasten(Due.REPORT, _key(uid), now + SILENT_S)
 
     def _report(self, pod: Pod, now: float) -> list[Effect]:
@@ -95,10 +95,9 @@ class Unserved:
         if pod.uid in self._turns:
             self._turns.discard(pod.uid)
             return [self._event(pod)]
-        place = _place(pod)
-        if place in self._places:
+        if self._reported.of(_place(pod)):
             return []
-        self._places[place], self._reported[pod.uid] = pod.uid, place
+        self._reported.put(pod.uid, _place(pod))
         turn = self._rate_limit.allot(1, now)
         if turn <= now:
             return [self._event(pod)]

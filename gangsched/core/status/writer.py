@@ -210,7 +210,7 @@ class StatusWriter:
         record, census = gang.record, assessment.census
         scheduled = bool(record.scheduled_at)
         good = scheduled and not record.late and record.outcome not in (Outcome.FAILED, Outcome.UNDECIDED)
-        generation = gang.observed.group.generation if gang.observed.group is not None else 0
+        generation = gang.observed.generation
         conditions = [Condition("Scheduled", good, reason, "", 0.0, generation)]
         why = degraded_reason(gang, assessment)
         if why is not None:

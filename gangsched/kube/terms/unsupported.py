@@ -1,7 +1,6 @@
 """The fields of a pod's spec that gangsched does not support yet. It refuses them by name rather than bind wrongly.
 
-`declarations/volume_claims.py` and `declarations/device_claims.py` refuse volumes and devices, because that depends on
-their claims.
+`declarations/unready_claims.py` refuses volumes and devices, because that depends on their claims.
 """
 
 from __future__ import annotations

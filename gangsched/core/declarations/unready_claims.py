@@ -1,20 +1,34 @@
-"""Finds gangs that wait for their ResourceClaims, and the message that says why."""
+"""Finds gangs that wait for their PersistentVolumeClaims or ResourceClaims, and the message that says why."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from gangsched.core.declarations.minima import minima, missing_of
 from gangsched.core.declarations.terms import Hindrance
 from gangsched.core.inventory.device_index import Devices
-from gangsched.core.objects.devices import MOST_RESERVED, ClaimTrouble, ResourceClaim
+from gangsched.core.inventory.volume_index import Volumes
+from gangsched.core.objects.devices import MOST_RESERVED, ClaimTrouble, ResourceClaim, UnreadyClaim
 from gangsched.core.objects.offered_devices import ObjectKey
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.podgroup import GroupSpec
 from gangsched.core.objects.reasons import Reason
+from gangsched.core.objects.volumes import Trouble, Unready
 
-_WHY = {
+_WHY_NO_VOLUME: Mapping[str, str] = {
+    Trouble.MISSING: "which does not exist: create it",
+    Trouble.NOT_MADE: "which kube-controller-manager has yet to create for the pod's ephemeral volume",
+    Trouble.NOT_OWNED: "which was not made for the pod's ephemeral volume: rename the volume in the pod's template",
+    Trouble.LOST: "whose PersistentVolume {about} is lost: restore the volume, or replace the claim",
+    Trouble.TERMINATING: "which is being deleted: create it again once it is gone, or name another",
+    Trouble.UNBOUND: "which is not bound: provide a PersistentVolume that it can be bound to",
+    Trouble.NO_VOLUME: "whose PersistentVolume {about} does not exist: restore the volume, or replace the claim",
+    Trouble.IN_TREE: "whose PersistentVolume {about} uses an in-tree plug-in that a CSI driver has replaced, which "
+    "this version of gangsched does not support: make it a volume of that driver, or let another scheduler place "
+    "the pod",
+}
+_WHY_NO_DEVICE: Mapping[str, str] = {
     ClaimTrouble.MISSING: "which does not exist: create it",
     ClaimTrouble.NOT_MADE: "which kube-controller-manager has yet to create from its ResourceClaimTemplate: if it does "
     "not, the pod's Events say why, such as that there is no such template",
@@ -35,25 +49,42 @@ _WHY = {
     ClaimTrouble.UNSUPPORTED: "which asks for {about}, which this version of gangsched does not support: leave it out, "
     "or let another scheduler place the pod",
 }
+NOT_SUPPORTED = (Trouble.IN_TREE, ClaimTrouble.UNSUPPORTED)
+"""Troubles that this version cannot handle; that of a volume may go away once the claim is bound."""
 
 
-def unready(members: Sequence[Pod], spec: GroupSpec, devices: Devices) -> Iterator[Hindrance]:
-    """The first member that cannot be placed with its claims, if the quorum needs such members.
+def unready(members: Sequence[Pod], spec: GroupSpec, volumes: Volumes, devices: Devices) -> Iterator[Hindrance]:
+    """The first member that cannot be placed with its claims, if the quorum needs such members; volumes come first.
 
-    Otherwise nodes refuse only these members (`DynamicResources`), and all others are placed. A claim may also have
-    room for each member that uses it, but not for as many as the quorum needs.
+    Otherwise nodes refuse only these members (`VolumeBinding`, `DynamicResources`), and all others are placed. A
+    ResourceClaim may also have room for each member that uses it, but not for as many as the quorum needs.
     """
+    waiting = [pod for pod in members if not pod.node and pod.uses_claims]
+    without_volume = [(pod, lost) for pod in waiting if (lost := volumes.unready(pod)) is not None]
+    if _needs(members, without_volume, spec):
+        yield _told("PersistentVolumeClaim", *without_volume[0], Reason.VOLUME_NOT_READY, _WHY_NO_VOLUME)
     waiting = [pod for pod in members if not pod.node and pod.uses_devices]
-    kept_back = [(pod, found) for pod in waiting if (found := devices.unready(pod)) is not None]
+    without_device = [(pod, lacks) for pod in waiting if (lacks := devices.unready(pod)) is not None]
+    if _needs(members, without_device, spec):
+        yield _told("ResourceClaim", *without_device[0], Reason.RESOURCE_CLAIM_NOT_READY, _WHY_NO_DEVICE)
+    yield from _too_many(_beside(members, without_device), spec, devices)
+
+
+def _needs(members: Sequence[Pod], kept_back: Sequence[tuple[Pod, object]], spec: GroupSpec) -> bool:
+    """Whether the members that are not kept back are too few for the quorum."""
+    return bool(kept_back and missing_of(minima(spec), Counter(map(role_of, _beside(members, kept_back)))))
+
+
+def _beside(members: Sequence[Pod], kept_back: Sequence[tuple[Pod, object]]) -> Sequence[Pod]:
+    """The members that are not kept back."""
     uids = {pod.uid for pod, _ in kept_back}
-    others = [pod for pod in members if pod.uid not in uids]
-    if not kept_back or _enough(others, spec):
-        yield from _too_many(others, spec, devices)
-        return
-    pod, first = kept_back[0]
-    reason = Reason.NOT_SUPPORTED if first.trouble is ClaimTrouble.UNSUPPORTED else Reason.RESOURCE_CLAIM_NOT_READY
-    why = _WHY[first.trouble].format(about=first.about)
-    yield Hindrance(reason, f"Pod {pod.name} uses the ResourceClaim {first.claim}, {why}.")
+    return [pod for pod in members if pod.uid not in uids]
+
+
+def _told(kind: str, pod: Pod, found: Unready | UnreadyClaim, reason: Reason, whys: Mapping[str, str]) -> Hindrance:
+    why = whys[found.trouble].format(about=found.about)
+    reason = Reason.NOT_SUPPORTED if found.trouble in NOT_SUPPORTED else reason
+    return Hindrance(reason, f"Pod {pod.name} uses the {kind} {found.claim}, {why}.")
 
 
 def _too_many(members: Sequence[Pod], spec: GroupSpec, devices: Devices) -> Iterator[Hindrance]:
@@ -90,7 +121,3 @@ def _users(members: Sequence[Pod], devices: Devices) -> Iterator[tuple[ResourceC
         claim = devices.claim(key)
         if claim is not None:
             yield claim, [pod for pod in users if pod.uid not in claim.reserved]
-
-
-def _enough(members: Sequence[Pod], spec: GroupSpec) -> bool:
-    return not missing_of(minima(spec), Counter(map(role_of, members)))
