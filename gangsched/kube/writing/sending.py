@@ -81,11 +81,9 @@ async def send(
     return answer if answer.ok else answer.error()
 
 
-def has_another_uid(answer: Response | KubeError) -> bool:
-    """Whether another object has the name now."""
-    if not isinstance(answer, ApiError) or answer.status != HTTPStatus.UNPROCESSABLE_ENTITY:
-        return False
-    return "metadata.uid" in answer.message
+def conflicts(answer: Response | KubeError) -> bool:
+    """Whether the condition of the write does not hold (409)."""
+    return isinstance(answer, ApiError) and answer.status == HTTPStatus.CONFLICT
 
 
 def deletion(uid: str, *, version: str = "") -> dict[str, object]:
@@ -94,6 +92,8 @@ def deletion(uid: str, *, version: str = "") -> dict[str, object]:
     return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": conditions}
 
 
-def answered(answer: Response | KubeError) -> WriteResult:
-    """The result of a write whose failure is judged by the error's status alone."""
-    return WriteResult(Outcome.WRITTEN) if isinstance(answer, Response) else failed(answer)
+def answered(answer: Response | KubeError, *, conflict: Outcome | None = None) -> WriteResult:
+    """The result of a write whose failure the error alone decides; `conflict` is what a 409 means, unless it passes."""
+    if isinstance(answer, Response):
+        return WriteResult(Outcome.WRITTEN)
+    return WriteResult(conflict) if conflict is not None and conflicts(answer) else failed(answer)
