@@ -20,7 +20,7 @@ from gangsched.kube.client.errors import UNREADABLE, KubeError
 from gangsched.kube.client.paths import pod_path, quoted
 from gangsched.kube.client.session import JSON, MERGE_PATCH, ApiSession
 from gangsched.kube.reading.storage_values import MARK, SELECTED_NODE
-from gangsched.kube.writing import claiming, extended_claims
+from gangsched.kube.writing import claiming
 from gangsched.kube.writing.sending import TIMEOUT_S, answered, conflicts, deletion, send
 from gangsched.kube.writing.write_results import Outcome, WriteResult, failed
 
@@ -84,7 +84,7 @@ async def _using(session: ApiSession, use: UseDevices) -> WriteResult:
         use = msgspec.structs.replace(use, uid=uid)
     done = await _change(session, use, partial(claiming.marking, use=use))
     if done.done and use.making is not None:
-        body = extended_claims.naming(use, use.making)
+        body = claiming.naming(use, use.making)
         done = await _send(session, "PATCH", _pod_status_path(use), body)
     if done.done:
         done = await _change(session, use, partial(claiming.using, use=use), "/status")
@@ -97,12 +97,12 @@ async def _making(session: ApiSession, use: UseDevices, making: Making) -> tuple
 
     def look(claim: Json) -> Json | None:
         nonlocal uid
-        uid = extended_claims.created_uid(claim, use)
+        uid = claiming.created_uid(claim, use)
         return {} if uid else None
 
     done = await _change(session, use, look)
     if done.result is Outcome.GONE:
-        path, body = claiming.claims_path(use), extended_claims.claim(use, making)
+        path, body = claiming.claims_path(use), claiming.claim(use, making)
         done = await _send(session, "POST", path, body)
         if done.done:
             done = await _change(session, use, look)
@@ -111,7 +111,7 @@ async def _making(session: ApiSession, use: UseDevices, making: Making) -> tuple
 
 async def _unmaking(session: ApiSession, use: UseDevices) -> WriteResult:
     """Remove the claim from its pod's status, delete it, and remove its devices and its finalizer."""
-    unnamed = await _send(session, "PATCH", _pod_status_path(use), extended_claims.unnaming(use))
+    unnamed = await _send(session, "PATCH", _pod_status_path(use), claiming.unnaming(use))
     if not unnamed.done and unnamed.result is not Outcome.GONE:
         return unnamed
     gone = await _send(session, "DELETE", _path(use), deletion(use.uid))
