@@ -8,7 +8,7 @@ from http import HTTPStatus
 import msgspec
 
 from gangsched.kube import wire
-from gangsched.kube.client.errors import UNREADABLE, ApiError, Garbled, KubeError
+from gangsched.kube.client.errors import ApiError, KubeError, readable
 from gangsched.kube.client.paths import pod_path
 from gangsched.kube.client.session import JSON, ApiSession, Response
 from gangsched.kube.reading.pod_values import decode_pod
@@ -58,10 +58,8 @@ async def read_pod(session: ApiSession, namespace: str, name: str) -> wire.Pod |
     answer = await session.request("GET", pod_path(namespace, name), timeout_s=TIMEOUT_S)
     if answer.status == HTTPStatus.NOT_FOUND:
         return None
-    try:
+    with readable(f"Pod {namespace}/{name}"):
         return decode_pod(answer.checked().body)
-    except UNREADABLE as error:
-        raise Garbled(f"Pod {namespace}/{name} cannot be read: {error}") from error
 
 
 async def send(
