@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from gangsched.cli.cluster_access import FAILED, add_cluster, add_namespace, add_rules, connected, fail, run
+from gangsched.cli.cluster_access import FAILED, add_cluster, add_namespace, connected, fail, run
 
 if TYPE_CHECKING:
     from gangsched.cli import Commands
@@ -42,7 +42,6 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--port", type=_port, default=0, metavar="PORT", help="port on 127.0.0.1 (default: any free)")
     add_namespace(parser)
     add_cluster(parser)
-    add_rules(parser)
     parser.set_defaults(execute=_execute, watch=True)
 
 
