@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from gangsched.core.objects.pod import Pod
 from gangsched.whatif.world.contents import World
-from gangsched.whatif.world.manifests import Manifest, mapping, mappings
+from gangsched.whatif.world.manifests import Manifest, group_of, mapping, mappings
 from gangsched.whatif.world.quotas import unapplied
 
 _REGISTRATION = "admissionregistration.k8s.io"
@@ -39,7 +39,7 @@ def doubts(
     What only changes or refuses new pods counts in the namespaces that are `creating` some.
     """
     spaces = {manifest.name for manifest in manifests if manifest.kind == "Namespace"}
-    kinds = {(_group(version), kind) for version, kind in supported}
+    kinds = {(group_of(version), kind) for version, kind in supported}
     return [
         *(doubt for manifest in others for doubt in _of_other(manifest, kinds)),
         *(doubt for manifest in manifests if manifest.name in creating for doubt in _of_namespace(manifest)),
@@ -50,17 +50,13 @@ def doubts(
 
 
 def _of_other(manifest: Manifest, kinds: Collection[tuple[str, str]]) -> Iterator[str]:
-    if manifest.kind in (_WEBHOOKS, _POLICY) and _group(manifest.api_version) == _REGISTRATION:
+    if manifest.kind in (_WEBHOOKS, _POLICY) and manifest.group == _REGISTRATION:
         if manifest.name not in _APPLIED and _concerns_pods(manifest):
             yield f"{manifest} may change pods when they are created, which is not applied here: change their manifests"
     elif manifest.gvk not in _INERT and _has_containers(manifest.spec):
         yield f"{manifest}: the pods that its controller creates are not known here: add the manifests of its pods"
-    elif (_group(manifest.api_version), manifest.kind) in kinds:
+    elif (manifest.group, manifest.kind) in kinds:
         yield f"{manifest}: is not read in version {manifest.api_version}: write it in a version that the help names"
-
-
-def _group(api_version: str) -> str:
-    return api_version.rpartition("/")[0]
 
 
 def _concerns_pods(manifest: Manifest) -> bool:
@@ -85,7 +81,7 @@ def _of_quota(manifest: Manifest) -> Iterator[str]:
 
 
 def _of_budget(manifest: Manifest) -> Iterator[str]:
-    if manifest.kind == "PodDisruptionBudget" and "disruptionsAllowed" not in mapping(manifest.body.get("status")):
+    if manifest.kind == "PodDisruptionBudget" and "disruptionsAllowed" not in manifest.status:
         yield (
             f"{manifest} has no status.disruptionsAllowed, so that it allows no eviction here: take it from a snapshot "
             "of the cluster, or write how many evictions it allows"
@@ -95,14 +91,13 @@ def _of_budget(manifest: Manifest) -> Iterator[str]:
 def _of_namespace(manifest: Manifest) -> Iterator[str]:
     if manifest.kind != "Namespace":
         return
-    annotations = mapping(manifest.metadata.get("annotations"))
     for key, plugin in _OF_NAMESPACES.items():
-        if key in annotations:
+        if key in manifest.annotations:
             yield (
                 f"{manifest} has the annotation {key}, which changes its pods if the API server runs the admission "
                 f"plug-in {plugin}: write the same into the pods"
             )
-    marks = {**mapping(manifest.metadata.get("labels")), **annotations}
+    marks = {**manifest.labels, **manifest.annotations}
     for key, values in _SIDECARS.items():
         if key in marks and (values is None or marks[key] in values):
             yield f"{manifest} has {key}, by which a webhook adds sidecars to its pods: write these into the pods"

@@ -29,7 +29,7 @@ Part = Mapping[str, Any]
 
 def hooked(pod: Part) -> Part:
     """The pod, with its priority, as the webhooks change it."""
-    labels, annotations = (mapping(mapping(pod["metadata"]).get(field)) for field in ("labels", "annotations"))
+    labels, annotations = (mapping(pod["metadata"], field) for field in ("labels", "annotations"))
     if _JOB_SET_NAME in labels and JOB_SET_BY_SELECTOR not in annotations:
         return _of_job_set(pod, labels, annotations)
     if _LWS_NAME not in labels:

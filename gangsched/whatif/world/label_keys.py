@@ -24,7 +24,7 @@ def merged(spec: Part, labels: Part) -> Part:
     of_preferred = partial(_changed, field="podAffinityTerm", change=with_keys)
     result = spec
     for kind in ("podAffinity", "podAntiAffinity"):
-        terms = _with_each(mapping(mapping(result.get("affinity")).get(kind)), REQUIRED, with_keys)
+        terms = _with_each(mapping(result, "affinity", kind), REQUIRED, with_keys)
         terms = _with_each(terms, PREFERRED, of_preferred)
         if terms:
             result = {**result, "affinity": {**result["affinity"], kind: terms}}

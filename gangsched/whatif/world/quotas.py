@@ -32,7 +32,7 @@ Body = Mapping[str, Any]
 
 class _Quota:
     def __init__(self, manifest: Manifest) -> None:
-        hard, used = manifest.spec.get("hard"), mapping(manifest.body.get("status")).get("used")
+        hard, used = manifest.spec.get("hard"), manifest.status.get("used")
         check_quantities(hard, f"{manifest}: spec.hard")
         check_quantities(used, f"{manifest}: status.used")
         self.title = f"ResourceQuota {manifest.name}"
@@ -77,11 +77,11 @@ class Quotas:
         """
         self._quotas[manifest.namespace].append(_Quota(manifest))
 
-    def count(self, namespace: str, pod: Body) -> None:
+    def count(self, pod: Manifest) -> None:
         """Count a pod that existed before."""
-        if self._quotas.get(namespace) and mapping(pod.get("status")).get("phase") not in _ENDED:
-            for quota in self._matching(namespace, mapping(pod.get("spec"))):
-                quota.use(_usage(mapping(pod.get("spec"))), recorded=True)
+        if pod.status.get("phase") not in _ENDED:
+            for quota in self._matching(pod.namespace, pod.spec):
+                quota.use(_usage(pod.spec), recorded=True)
 
     def refusal(self, namespace: str, spec: Body) -> str:
         """Why no pod with this spec is admitted, a clause; empty if one is, which is then counted."""
@@ -146,11 +146,9 @@ def _missing(hard: Mapping[str, Exact], spec: Body) -> str:
     """The first quota for which a container of the pod has no amount; empty if there is none."""
     if any(mapping(spec.get("resources")).get(field) for field in ("requests", "limits")):
         return ""
-    containers = [*mappings(spec.get("containers")), *mappings(spec.get("initContainers"))]
+    containers = pod_amounts.containers(spec)
     for name, (field, resource) in _DEMANDED.items():
-        if name in hard and not all(
-            resource in mapping(mapping(container.get("resources")).get(field)) for container in containers
-        ):
+        if name in hard and not all(resource in mapping(container, "resources", field) for container in containers):
             return name
     return ""
 
@@ -181,8 +179,8 @@ def _is_of_class(scope: Body, spec: Body) -> bool:
 
 
 def _is_best_effort(spec: Body) -> bool:
-    parts = [spec, *mappings(spec.get("containers")), *mappings(spec.get("initContainers"))]
-    amounts = [mapping(mapping(part.get("resources")).get(field)) for part in parts for field in ("requests", "limits")]
+    parts = [spec, *pod_amounts.containers(spec)]
+    amounts = [mapping(part, "resources", field) for part in parts for field in ("requests", "limits")]
     return not any(values.get(name) for values in amounts for name in ("cpu", "memory"))
 
 

@@ -6,10 +6,9 @@ the controllers that are simulated here do not do it either.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from gangsched.whatif.world.manifests import Manifest, mapping
+from gangsched.whatif.world.manifests import Manifest
 
 _RAY = "ray.io"
 _RAY_LABELS = ("ray.io/gang-scheduling-enabled", "ray.io/scheduler-name", "ray.io/priority-class-name")
@@ -19,17 +18,11 @@ _MINIMUM = "scheduling.volcano.sh/group-min-member"
 
 def unused(manifest: Manifest) -> Iterator[str]:
     """The declarations of this object that are not used, each with the object."""
-    group = manifest.api_version.rpartition("/")[0]
     whose = f"of {manifest.kind} {manifest.namespace}/{manifest.name}"
-    if group == _RAY:
-        labels = _texts(manifest, "labels")
-        yield from (f"the label {name} {whose}" for name in _RAY_LABELS if name in labels)
-    if (group, manifest.kind) == _JOB_SET and manifest.spec.get("gangPolicy"):
+    if manifest.group == _RAY:
+        yield from (f"the label {name} {whose}" for name in _RAY_LABELS if name in manifest.labels)
+    if (manifest.group, manifest.kind) == _JOB_SET and manifest.spec.get("gangPolicy"):
         yield f"spec.gangPolicy {whose}"
     # On a pod itself it is read.
-    if manifest.kind != "Pod" and _MINIMUM in _texts(manifest, "annotations"):
+    if manifest.kind != "Pod" and _MINIMUM in manifest.annotations:
         yield f"the annotation {_MINIMUM} {whose}"
-
-
-def _texts(manifest: Manifest, name: str) -> Mapping[str, Any]:
-    return mapping(manifest.metadata.get(name))
