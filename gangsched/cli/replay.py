@@ -247,7 +247,7 @@ def _described(text: str, prefix: str) -> Iterator[Node]:
 
     count, _, resources = text.partition(":")
     pairs = [pair.partition("=") for pair in resources.split(",")]
-    if not count.isdigit() or not int(count) or any(not name or not value for name, _, value in pairs):
+    if not count.isdecimal() or not int(count) or any(not name or not value for name, _, value in pairs):
         raise UsageError(f"--nodes {text!r} has not the form N:RESOURCES: write, for example, 100:cpu=64,memory=512Gi")
     try:
         amounts = {name: amount(name, value) for name, _, value in pairs}

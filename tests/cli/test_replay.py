@@ -180,6 +180,7 @@ def test_progress_is_shown_on_a_terminal_and_gone_at_the_end(trace, capsys, monk
             ["--nodes", "x:cpu=1"],
             "--nodes 'x:cpu=1' has not the form N:RESOURCES: write, for example, 100:cpu=64,memory",
         ),
+        (["--nodes", "²:cpu=1"], "--nodes '²:cpu=1' has not the form N:RESOURCES"),
         (["--nodes", "1:cpu=one"], "--nodes '1:cpu=one': 'one' is not a quantity"),
         (["--nodes", "1:cpu=1", "--strategy", "Packed"], "there is no strategy Packed: choose from Pack, Spread"),
         (["--nodes", "1:cpu=1", "--gangs", "0"], "--gangs must be at least 1"),
