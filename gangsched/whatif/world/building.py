@@ -31,7 +31,7 @@ from gangsched.kube.workloads.workload_table import Workloads, chosen
 from gangsched.whatif.world import group_templates, offered, pod_admission, stored, trainer
 from gangsched.whatif.world.contents import EPOCH, World
 from gangsched.whatif.world.defaults import admitted_node
-from gangsched.whatif.world.doubts import doubts
+from gangsched.whatif.world.doubts import doubts, unused
 from gangsched.whatif.world.expanding import MAKERS, POD, Expansion, creates
 from gangsched.whatif.world.identities import Identity, identified, identity, named
 from gangsched.whatif.world.made import Existing, is_recorded, manager
@@ -39,7 +39,6 @@ from gangsched.whatif.world.manifests import Manifest, ManifestError, admitted_a
 from gangsched.whatif.world.objects import Objects
 from gangsched.whatif.world.pod_admission import Admission
 from gangsched.whatif.world.simulated_pods import Pods, accepted, decoded
-from gangsched.whatif.world.unused import unused
 
 NODE, NAMESPACE = ("v1", "Node"), ("v1", "Namespace")
 BUDGET = ("policy/v1", "PodDisruptionBudget")

@@ -22,6 +22,10 @@ _SIDECARS = {"istio-injection": ("enabled",), "istio.io/rev": None, "linkerd.io/
 """Labels and annotations of a namespace that have a webhook add sidecars to its pods, with their values; None: any."""
 _INERT = (("v1", "PodTemplate"), ("apps/v1", "ControllerRevision"))
 """Objects with pod templates from which no pods are created."""
+_RAY = "ray.io"
+_RAY_LABELS = ("ray.io/gang-scheduling-enabled", "ray.io/scheduler-name", "ray.io/priority-class-name")
+_JOB_SET = ("jobset.x-k8s.io", "JobSet")
+_MINIMUM = "scheduling.volcano.sh/group-min-member"
 _NAME = "kubernetes.io/metadata.name"
 _DEEPEST = 12
 
@@ -47,6 +51,22 @@ def doubts(
         *(doubt for manifest in manifests for doubt in _of_budget(manifest)),
         *_of_selectors(world, spaces),
     ]
+
+
+def unused(manifest: Manifest) -> Iterator[str]:
+    """The declarations of gangs for other operators in this object, each with the object.
+
+    Such an operator turns them into objects of its own, such as a PodGroup, when it creates the pods. None runs here,
+    and the controllers that are simulated here do not do it either.
+    """
+    whose = f"of {manifest.kind} {manifest.namespace}/{manifest.name}"
+    if manifest.group == _RAY:
+        yield from (f"the label {name} {whose}" for name in _RAY_LABELS if name in manifest.labels)
+    if (manifest.group, manifest.kind) == _JOB_SET and manifest.spec.get("gangPolicy"):
+        yield f"spec.gangPolicy {whose}"
+    # On a pod itself it is read.
+    if manifest.kind != "Pod" and _MINIMUM in manifest.annotations:
+        yield f"the annotation {_MINIMUM} {whose}"
 
 
 def _of_other(manifest: Manifest, kinds: Collection[tuple[str, str]]) -> Iterator[str]:
