@@ -59,7 +59,7 @@ class _Quota:
             used = max(self._existing[name], self._recorded.get(name, 0)) + self._created[name]
             more = usage.get(name, 0)
             if more and used + more > hard:
-                shown = [_shown(name, size) for size in (more, used, hard)]
+                shown = [format_amount(_plain(name), int(size)) for size in (more, used, hard)]
                 yield f"{name}: {shown[0]} more than the {shown[1]} in use, of {shown[2]}"
 
 
@@ -125,10 +125,6 @@ def _amount(name: str, text: str | float) -> Exact:
     return pod_amounts.exact({plain: text})[plain]
 
 
-def _shown(name: str, size: Exact) -> str:
-    return format_amount(_plain(name), int(size))
-
-
 def _usage(spec: Body) -> Mapping[str, Exact]:
     """What one pod takes of each quota."""
     usage: dict[str, Exact] = dict.fromkeys(_COUNTS, 1)
@@ -144,7 +140,7 @@ def _usage(spec: Body) -> Mapping[str, Exact]:
 
 def _missing(hard: Mapping[str, Exact], spec: Body) -> str:
     """The first quota for which a container of the pod has no amount; empty if there is none."""
-    if any(mapping(spec.get("resources")).get(field) for field in ("requests", "limits")):
+    if any(mapping(spec, "resources").get(field) for field in ("requests", "limits")):
         return ""
     containers = pod_amounts.containers(spec)
     for name, (field, resource) in _DEMANDED.items():
@@ -185,8 +181,7 @@ def _is_best_effort(spec: Body) -> bool:
 
 
 def _reaches_other_namespaces(spec: Body) -> bool:
-    affinity = mapping(spec.get("affinity"))
-    both = [mapping(affinity.get(kind)) for kind in ("podAffinity", "podAntiAffinity")]
+    both = [mapping(spec, "affinity", kind) for kind in ("podAffinity", "podAntiAffinity")]
     terms = [term for side in both for term in mappings(side.get(REQUIRED))]
     terms += [mapping(term.get("podAffinityTerm")) for side in both for term in mappings(side.get(PREFERRED))]
     return any(term.get("namespaces") or term.get("namespaceSelector") is not None for term in terms)
