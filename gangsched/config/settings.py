@@ -21,6 +21,7 @@ from gangsched.config.dialect_settings import Fifo, Native, Pfnet, Spark, Volcan
 from gangsched.config.dialects import NAMES, DialectName
 from gangsched.config.invalid_config import InvalidConfig
 from gangsched.config.limits import NamespaceLimits
+from gangsched.config.page import Page
 from gangsched.config.part import Duration, NamespaceOrNone, SettingsPart, part_of, unique
 from gangsched.config.plugins import InvalidPlugin, installed_strategies
 from gangsched.config.pod_groups import PodGroups
@@ -60,22 +61,6 @@ class Backoff(SettingsPart):
             message = "max must not be below initial: raise backoff.max or lower backoff.initial"
             raise PydanticCustomError("order", message)
         return self
-
-
-class Page(SettingsPart):
-    """The page that shows groups and nodes: docs/dashboard.md."""
-
-    enabled: bool = Field(
-        default=False,
-        description="Whether every replica serves the page that `gangsched dashboard` serves. Anyone who opens it sees "
-        "all namespaces and nodes. The operator logs the address, whose token works in one browser. The chart's value "
-        "`page.enabled` sets this.",
-    )
-    port: Annotated[int, Field(ge=0, le=65535)] = Field(
-        default=8090,
-        description="Port of the page, on 127.0.0.1 only: it is reached by a port-forward to the pod. 0 means a free "
-        "port, which is logged.",
-    )
 
 
 LATE_WRITE_S = 5.0
