@@ -41,6 +41,7 @@ from gangsched.operator.kopf_thread import KopfThread
 from gangsched.operator.memo import Deletion
 from gangsched.runtime.alone import Alone
 from gangsched.runtime.backlog import AT_FIRST
+from gangsched.runtime.clocks import Clock, StageTimes, measure_loop_lag
 from gangsched.runtime.effect_table import table
 from gangsched.runtime.election import Timing
 from gangsched.runtime.ending import log_failures, take_signals, unless_stopped
@@ -51,10 +52,8 @@ from gangsched.runtime.health import Health
 from gangsched.runtime.inbox import Inbox
 from gangsched.runtime.leadership import Leadership, new_identity
 from gangsched.runtime.leadership_terms import Terms
-from gangsched.runtime.loop_clock import Clock, measure_loop_lag
 from gangsched.runtime.metrics import Metrics
 from gangsched.runtime.probes import Readiness
-from gangsched.runtime.stage_times import StageTimes
 from gangsched.runtime.supervision import supervise
 from gangsched.runtime.watches import Watches
 

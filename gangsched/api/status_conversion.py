@@ -21,14 +21,12 @@ from gangsched.api.podgroup_status import (
     ReservationStatus,
 )
 from gangsched.api.schema import MAX_COUNT
-from gangsched.api.template_shapes import requests_to_object
+from gangsched.api.template_shapes import requests_from_object, requests_to_object
 from gangsched.api.times import format_if_set, format_time, parse_time
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.expected_start import Basis, ExpectedStart, Unknown
-from gangsched.core.objects.quantity import amount
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import NO_RECORD, Capped, Counts, Minima, Outcome, Phase, Record
-from gangsched.core.objects.shape import Amounts
 from gangsched.core.objects.status import Condition, Demand, Fitting, GroupStatus, Place, Reservation
 from gangsched.core.objects.wording import shortened
 from gangsched.core.objects.workload import Workload
@@ -309,7 +307,7 @@ def _reservation_from_object(reservation: ReservationStatus) -> Reservation:
                 role=place.role,
                 count=place.count,
                 pods=tuple(place.pods),
-                requests=_amounts(place.requests),
+                requests=requests_from_object(place.requests),
             )
             for place in reservation.placements
         ),
@@ -333,9 +331,4 @@ def _fitting_from_object(fitting: FittingStatus) -> Fitting:
 
 
 def _demand_from_object(demand: DemandStatus) -> Demand:
-    return Demand(count=demand.count, requests=_amounts(demand.requests), domain=demand.domain or "")
-
-
-def _amounts(requests: Mapping[str, str]) -> Amounts:
-    amounts = ((name, amount(name, quantity)) for name, quantity in sorted(requests.items()))
-    return tuple((name, value) for name, value in amounts if value)
+    return Demand(count=demand.count, requests=requests_from_object(demand.requests), domain=demand.domain or "")

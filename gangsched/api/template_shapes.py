@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gangsched.api import role_template
@@ -17,9 +17,8 @@ def shape_from_template(template: role_template.MemberTemplate) -> Shape:
     """The shape of a pod with the template's requests and constraints."""
     affinity = template.affinity.node_affinity if template.affinity is not None else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
-    requests = ((resource, amount(resource, quantity)) for resource, quantity in sorted(template.requests.items()))
     return Shape(
-        requests=tuple((resource, value) for resource, value in requests if value),
+        requests=requests_from_object(template.requests),
         node_selector=tuple(sorted(template.node_selector.items())),
         node_affinity=None if required is None else tuple(map(_term, required.node_selector_terms)),
         tolerations=tuple(
@@ -67,6 +66,12 @@ def template_to_object(shape: Shape, soft: Soft | None = None) -> dict[str, Any]
 def requests_to_object(requests: Amounts) -> dict[str, str]:
     """The amounts as quantities."""
     return {name: f"{value}m" if name == "cpu" else str(value) for name, value in requests}
+
+
+def requests_from_object(requests: Mapping[str, int | str]) -> Amounts:
+    """The quantities as amounts, by name; without those of 0."""
+    amounts = ((name, amount(name, quantity)) for name, quantity in sorted(requests.items()))
+    return tuple((name, value) for name, value in amounts if value)
 
 
 def _term(term: role_template.NodeSelectorTerm) -> NodeTerm:

@@ -46,7 +46,7 @@ def add_context(parser: argparse.ArgumentParser) -> None:
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that select a cluster and the user whose rights the requests have."""
+    """Add the flags that select a cluster, the user whose rights the requests have, and the settings to decide by."""
     add_context(parser)
     parser.add_argument("--as", metavar="USER", dest="user", help="ask with the rights of this user or service account")
     parser.add_argument(
@@ -58,19 +58,6 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
         help="with --as: a group of that user; may be repeated",
     )
     parser.add_argument("--as-uid", metavar="UID", dest="user_uid", default="", help="with --as: that user's UID")
-
-
-def add_namespace(parser: argparse.ArgumentParser, *, everywhere: bool = True) -> None:
-    """Add the flags that select one namespace, or all."""
-    chosen = parser.add_mutually_exclusive_group()
-    namespace = chosen.add_argument("-n", "--namespace", metavar="NS", help="namespace (default: that of the context)")
-    namespace.completer = complete_namespaces  # type: ignore[attr-defined] # see add_cluster
-    if everywhere:
-        chosen.add_argument("-A", "--all-namespaces", action="store_true", help="all namespaces")
-
-
-def add_rules(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that select the settings to decide by."""
     parser.add_argument(
         "--config",
         metavar="FILE",
@@ -83,6 +70,15 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
         action="append",
         help="as given to gangsched run; may be repeated (default: what the operator serves, else gangsched)",
     )
+
+
+def add_namespace(parser: argparse.ArgumentParser, *, everywhere: bool = True) -> None:
+    """Add the flags that select one namespace, or all."""
+    chosen = parser.add_mutually_exclusive_group()
+    namespace = chosen.add_argument("-n", "--namespace", metavar="NS", help="namespace (default: that of the context)")
+    namespace.completer = complete_namespaces  # type: ignore[attr-defined] # see add_cluster
+    if everywhere:
+        chosen.add_argument("-A", "--all-namespaces", action="store_true", help="all namespaces")
 
 
 def _path(text: str) -> object:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from http import HTTPStatus
 from typing import Any, TypeVar
 
-import msgspec
-
 from gangsched.core.objects.events import Event
 from gangsched.kube import wire
-from gangsched.kube.client.errors import UNREADABLE, AccessDenied, ApiError, Expired, Garbled
+from gangsched.kube.client.errors import AccessDenied, ApiError, Expired, readable
 from gangsched.kube.client.pages import LARGE_PAGE, converted, unexpired
 from gangsched.kube.client.pages import pages as pages_of
 from gangsched.kube.client.paths import within
@@ -22,21 +20,19 @@ from gangsched.kube.reading.device_values import DEVICES
 Value = TypeVar("Value")
 
 
-async def list_of(
-    session: ApiSession, resource: Resource[Value], namespace: str = "", selector: str = "", fields: str = ""
-) -> Event:
+async def list_of(session: ApiSession, resource: Resource[Value], namespace: str = "", selector: str = "") -> Event:
     """All objects of the kind from one consistent list: after an expired page (410) the list starts again.
 
-    With a `namespace`, only its own; and only what the selectors of labels and of `fields` select.
+    With a `namespace`, only its own; and only what the `selector` of labels selects.
     """
     path = within(resource.path, namespace)
-    return await unexpired(lambda: _list_once(session, resource, path, selector, fields))
+    return await unexpired(lambda: _list_once(session, resource, path, selector))
 
 
-async def _list_once(session: ApiSession, resource: Resource[Value], path: str, selector: str, fields: str) -> Event:
-    read, values = _reader(resource), list[Value]()
-    async for page in pages_of(session, path, resource.name, selector=selector, fields=fields, size=LARGE_PAGE):
-        values += await converted(page, read)
+async def _list_once(session: ApiSession, resource: Resource[Value], path: str, selector: str) -> Event:
+    values: list[Value] = []
+    async for page in pages_of(session, path, resource.name, selector=selector, size=LARGE_PAGE):
+        values += await _values(page, resource)
     return resource.replaced(tuple(values))
 
 
@@ -46,14 +42,12 @@ async def values_of(pages: Awaitable[Sequence[wire.Page]], resource: Resource[Va
     Raises:
         Garbled: one of them cannot be read.
     """
-    read, values = _reader(resource), list[Value]()
-    for page in await pages:
-        values += await converted(page, read)
-    return resource.replaced(tuple(values))
+    return resource.replaced(tuple([value for page in await pages for value in await _values(page, resource)]))
 
 
-def _reader(resource: Resource[Value]) -> Callable[[msgspec.Raw], Value]:
-    return lambda item: decoded(lambda: resource.read(item)[1], f"One of the {resource.name}")
+async def _values(page: wire.Page, resource: Resource[Value]) -> list[Value]:
+    with readable(f"One of the {resource.name}"):
+        return await converted(page, lambda item: resource.read(item)[1])
 
 
 async def list_served(session: ApiSession, resource: Resource[Any]) -> Event:
@@ -83,15 +77,3 @@ async def list_foreign(session: ApiSession, subject: Subject, namespace: str = "
         remedy = "request the right to list them" if denied else "try again"
         # The operator may have the right, so the content counts as unknown, not as denied.
         return subject.hidden(f"{problem} ({error}), so their content is unknown: {remedy}.", denied=False)
-
-
-def decoded(decode: Callable[[], Value], subject: str) -> Value:
-    """What `decode` returns.
-
-    Raises:
-        Garbled: it cannot be read; `subject` names it.
-    """
-    try:
-        return decode()
-    except UNREADABLE as error:
-        raise Garbled(f"{subject} cannot be read: {error}") from error

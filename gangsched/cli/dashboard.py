@@ -11,7 +11,8 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from gangsched.cli.cluster_access import FAILED, add_cluster, add_namespace, add_rules, connected, fail, run
+from gangsched.cli.cluster_access import FAILED, add_cluster, add_namespace, connected, fail, run
+from gangsched.cli.side_by_side import ignore
 
 if TYPE_CHECKING:
     from gangsched.cli import Commands
@@ -42,7 +43,6 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--port", type=_port, default=0, metavar="PORT", help="port on 127.0.0.1 (default: any free)")
     add_namespace(parser)
     add_cluster(parser)
-    add_rules(parser)
     parser.set_defaults(execute=_execute, watch=True)
 
 
@@ -75,19 +75,20 @@ async def _serve(arguments: argparse.Namespace) -> int:
 
     async with connected(arguments) as session:
         # Report a refusal or a wrong argument before the page exists.
-        first = await look(arguments, session, _ignore_progress)
+        first = await look(arguments, session, ignore)
         cluster = LiveBoard(Board(), first)
         what_if = WhatIf(lambda: cluster.seen.events, first.settings, now=time.time, lacks=cluster.lacks)
         page = Page(cluster.board, again=_AGAIN, what_if=what_if)
         listener = Listener(page)
         try:
-            port = await listener.start(arguments.port)
+            try:
+                port = await listener.start(arguments.port)
+            except OSError as error:
+                return fail(arguments, f"port {arguments.port} of {HOST} cannot be used ({error.strerror})", FAILED)
             print(
                 f"Open http://{HOST}:{port}/?token={page.token} in a browser of this machine; Ctrl-C ends.", flush=True
             )
-            await cluster.follow(partial(look, arguments, session, _ignore_progress))
-        except OSError as error:
-            return fail(arguments, f"port {arguments.port} of {HOST} cannot be used ({error.strerror})", FAILED)
+            await cluster.follow(partial(look, arguments, session, ignore))
         finally:
             await listener.close()
     return 0
@@ -148,7 +149,3 @@ class LiveBoard:
 
         self._trouble, overview = trouble, self.seen.overview
         self.board.note(HEAD, head(overview.totals, hidden=overview.hidden, trouble=trouble))
-
-
-def _ignore_progress(_: str) -> None:
-    """Ignore the progress of a read, because the page shows only the result."""

@@ -52,8 +52,8 @@ def rules(
     """The settings to decide by for pods of these schedulerNames in this namespace, or in any if it is empty.
 
     Without schedulerNames, the operator that serves the default one counts, else the only one there is. `arguments` are
-    those of `cli.access.add_rules`. The namespace to which an operator is restricted decides only whether its settings
-    apply: the result has no such restriction.
+    those of `cluster_access.add_cluster`. The namespace to which an operator is restricted decides only whether its
+    settings apply: the result has no such restriction.
 
     Raises:
         InvalidConfig: the file cannot be used.
@@ -84,8 +84,7 @@ async def rules_for_manifests(arguments: argparse.Namespace) -> Rules:
 
     Raises:
         InvalidConfig: the file cannot be used.
-        UsageError, NoCredentials, ApiUnreachable: the cluster that the flags of `cli.access.add_cluster` name cannot be
-            asked.
+        UsageError, NoCredentials, ApiUnreachable: the cluster that the flags name cannot be asked.
     """
     if arguments.config is not None:
         return rules(arguments, NO_LEADERS)

@@ -12,7 +12,6 @@ from gangsched.cli.cluster_access import (
     Unanswered,
     add_cluster,
     add_namespace,
-    add_rules,
     connected,
     named,
     note,
@@ -23,15 +22,14 @@ from gangsched.cli.completion import complete_groups
 from gangsched.cli.output import (
     JSON,
     NAME,
-    UNWRAPPED,
     WIDE,
     YAML,
     add_output,
     add_watch,
     ago,
-    columns,
     structured,
     table,
+    width_of,
 )
 from gangsched.cli.progress import Progress
 from gangsched.kube.client.paths import quoted
@@ -62,7 +60,6 @@ def add_parser(commands: Commands) -> None:
     group.completer = complete_groups  # type: ignore[attr-defined] # argcomplete looks for it there
     add_namespace(parser, everywhere=False)
     add_cluster(parser)
-    add_rules(parser)
     add_output(parser, JSON, YAML, WIDE, NAME)
     add_watch(parser)
     parser.set_defaults(execute=_execute)
@@ -187,8 +184,7 @@ def _texts(arguments: argparse.Namespace, events: Sequence[Event], *, headed: bo
         return [structured(arguments.output, event, many=True) for event in events]
     if arguments.output == NAME:
         return [f"event.events.k8s.io/{_name(event)}" for event in events]
-    width = UNWRAPPED if arguments.output == WIDE else columns()
-    return list(table(_HEADS, map(_cells, events), width=width, headed=headed))
+    return list(table(_HEADS, map(_cells, events), width=width_of(arguments), headed=headed))
 
 
 def _cells(event: Event) -> Sequence[str]:

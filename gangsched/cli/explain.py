@@ -13,7 +13,6 @@ from gangsched.cli.cluster_access import (
     Unanswered,
     add_cluster,
     add_namespace,
-    add_rules,
     connected,
     denied,
     named,
@@ -25,15 +24,14 @@ from gangsched.cli.completion import complete_groups
 from gangsched.cli.output import (
     JSON,
     NAME,
-    UNWRAPPED,
     WIDE,
     YAML,
     add_output,
     add_watch,
-    columns,
     painted,
     shown,
     structured,
+    width_of,
 )
 from gangsched.cli.progress import Progress
 
@@ -76,7 +74,6 @@ def add_parser(commands: Commands) -> None:
     group.completer = complete_groups  # type: ignore[attr-defined] # argcomplete looks for it there
     add_namespace(parser)
     add_cluster(parser)
-    add_rules(parser)
     add_output(parser, JSON, YAML, WIDE, NAME)
     add_watch(parser)
     parser.set_defaults(execute=_execute)
@@ -141,7 +138,7 @@ async def _look_at_all(arguments: argparse.Namespace, session: ApiSession) -> li
     elif arguments.output == NAME:
         text = "\n".join(f"{finding.resource}/{finding.key.name}" for finding in findings)
     else:
-        text = "\n".join(map(shown, explain_all.text(findings, others, leaders, _width(arguments), decided.notes)))
+        text = "\n".join(map(shown, explain_all.text(findings, others, leaders, width_of(arguments), decided.notes)))
     return [("", text, text)]
 
 
@@ -166,12 +163,14 @@ async def _look_at(arguments: argparse.Namespace, session: ApiSession) -> list[I
     no_operator = explained.leaders.sentences if unled else ()
     notes = (*explained.remarks, *(() if reading.forbidden else explained.rules.notes))
     if arguments.output in (JSON, YAML):
-        document = diagnosis_json.as_object(diagnosis, reading, no_operator=no_operator, notes=notes)
+        document = diagnosis_json.as_object(
+            diagnosis, forbidden=reading.forbidden, hidden=reading.hidden, no_operator=no_operator, notes=notes
+        )
         text = structured(arguments.output, document, many=arguments.watch)
     elif arguments.output == NAME:
         text = f"{diagnosis.resource}/{diagnosis.key.name}"
     else:
-        lines = explain_text.lines(diagnosis, reading, _width(arguments), remarks=(*no_operator, *notes))
+        lines = explain_text.lines(diagnosis, reading, width_of(arguments), remarks=(*no_operator, *notes))
         first, *others = map(shown, lines)
         text = "\n".join([painted(first, diagnosis.phase), *others])
     return [("", text, text)]
@@ -244,7 +243,3 @@ async def _with_owners(session: ApiSession, diagnosis: Diagnosis, settings: Sett
     kinds = chosen(settings.model_copy(update={"workloads": Workloads(custom=settings.workloads.custom)}))
     owners = await read_owners(session, diagnosis.key.namespace, diagnosis.key.name, kinds)
     return replace(diagnosis, helps=(*diagnosis.helps, *remedies(owners, diagnosis.minimum)))
-
-
-def _width(arguments: argparse.Namespace) -> int:
-    return UNWRAPPED if arguments.output == WIDE else columns()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gangsched.api.times import format_time
+from gangsched.cli.group_reader import Reading
 from gangsched.cli.output import UNWRAPPED, USUAL, wrapped
 from gangsched.core.contention.bars import Bar
 from gangsched.core.contention.pool import Obstacle as Staying
@@ -18,10 +19,11 @@ from gangsched.core.planning.refusal import Obstacle
 from gangsched.core.status.explanation import demanded
 from gangsched.core.status.holders import amounts
 from gangsched.views.diagnosed import Diagnosis, Shortfall
-from gangsched.views.diagnosis_json import FULL_COVERAGE, Coverage
 from gangsched.views.expected_starts import why_unknown
 from gangsched.views.resource_names import GANG, OWN
 
+_WHOLE = Reading(group=None)
+"""Nothing was hidden."""
 _NAMED = 8
 _REASONS = 3
 _BARS = {
@@ -57,7 +59,7 @@ _WRITTEN = "this is what the operator wrote into the PodGroup's status, because 
 
 
 def lines(
-    diagnosis: Diagnosis, reading: Coverage = FULL_COVERAGE, width: int = USUAL, remarks: Sequence[str] = ()
+    diagnosis: Diagnosis, reading: Reading = _WHOLE, width: int = USUAL, remarks: Sequence[str] = ()
 ) -> Iterator[str]:
     """The lines about a group; `remarks` are sentences about operators and settings."""
     state = " ".join(part for part in (diagnosis.phase or "(no status)", diagnosis.reason) if part)

@@ -12,7 +12,7 @@ import msgspec
 
 from gangsched.api.conversion import group_from_object
 from gangsched.api.podgroup_names import PATH
-from gangsched.cli.cluster_lists import decoded, list_foreign, list_of, list_served, values_of
+from gangsched.cli.cluster_lists import list_foreign, list_of, list_served, values_of
 from gangsched.cli.group_pages import NO_CRD, read_pages
 from gangsched.cli.side_by_side import OnProgress, ignore, side_by_side, unless_error
 from gangsched.cli.untold_pods import Untold, is_told, told
@@ -32,7 +32,7 @@ from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.selectors import is_label_value
 from gangsched.kube import wire
-from gangsched.kube.client.errors import ApiError, CrdMissing, KubeError
+from gangsched.kube.client.errors import ApiError, CrdMissing, KubeError, readable
 from gangsched.kube.client.pages import pages as pages_of
 from gangsched.kube.client.paths import quoted, within
 from gangsched.kube.client.resource import Resource
@@ -247,7 +247,8 @@ async def _list_namespaces(session: ApiSession, only: str) -> Event:
     answer = await session.request("GET", f"{NAMESPACES.path}/{quoted(only)}")
     if not answer.ok:
         return NAMESPACES.replaced(())
-    return NAMESPACES.replaced((decoded(lambda: NAMESPACES.read(msgspec.Raw(answer.body))[1], "A namespace"),))
+    with readable("A namespace"):
+        return NAMESPACES.replaced((NAMESPACES.read(msgspec.Raw(answer.body))[1],))
 
 
 async def _read_group(session: ApiSession, key: GroupKey | None) -> Group | None:
@@ -259,7 +260,8 @@ async def _read_group(session: ApiSession, key: GroupKey | None) -> Group | None
         if answer.error().reason == "NotFound":
             return None
         raise CrdMissing(NO_CRD)
-    return decoded(lambda: group_from_object(_OBJECT.decode(answer.checked().body)), f"PodGroup {key}")
+    with readable(f"PodGroup {key}"):
+        return group_from_object(_OBJECT.decode(answer.checked().body))
 
 
 def _needed(listed: Event, schedulers: Collection[str]) -> set[str]:

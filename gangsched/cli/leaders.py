@@ -15,7 +15,7 @@ from msgspec import Struct
 from gangsched.api.times import parse_time
 from gangsched.config.published import Published, read
 from gangsched.config.settings import LeaderElection, Settings
-from gangsched.kube.client.errors import UNREADABLE, ApiError, Garbled
+from gangsched.kube.client.errors import ApiError, readable
 from gangsched.kube.client.lease import API_VERSION, LABEL, SETTINGS, VALUE, LeaseSpec
 from gangsched.kube.client.session import ApiSession, Response
 
@@ -102,13 +102,12 @@ async def read_leaders(session: ApiSession) -> Leaders:
     path = f"/apis/{API_VERSION}/leases"
     for answer in await asyncio.gather(*(session.request("GET", path, params=params) for params in selectors)):
         try:
-            leases |= {str(item.metadata): item for item in _LEASES.decode(answer.checked().body).items or ()}
+            with readable("The Leases"):
+                leases |= {str(item.metadata): item for item in _LEASES.decode(answer.checked().body).items or ()}
             now = max(now, _time_of(answer))
         except ApiError as error:
             reason = f"Whether an operator leads cannot be seen, because the API server says: {error.message}"
             return Leaders((reason,), None)
-        except UNREADABLE as error:
-            raise Garbled(f"The Leases cannot be read: {error}") from error
     if not leases:
         sentence = (
             "No operator leads: there is no Lease of gangsched in any namespace; install gangsched, or see whether it "

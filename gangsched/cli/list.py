@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from gangsched.cli.cluster_access import (
     add_cluster,
     add_namespace,
-    add_rules,
     connected,
     namespace_of,
     note,
@@ -61,7 +60,6 @@ def add_parser(commands: Commands) -> None:
     )
     add_namespace(parser)
     add_cluster(parser)
-    add_rules(parser)
     add_output(parser, JSON, YAML, WIDE, NAME)
     add_watch(parser)
     parser.set_defaults(execute=_execute)

@@ -46,14 +46,12 @@ class _List(Struct):
     items: list[Raw] | None = None
 
 
-class _OwnerStatus(Struct):
-    conditions: list[wire.Condition] | None = None
-
-
 class _Item(Struct):
+    """An object of any kind: only of the metadata it is known what they are like."""
+
     metadata: wire.Meta
-    spec: dict[str, Any] | None = None
-    status: _OwnerStatus | None = None
+    spec: Any = None
+    status: Any = None
 
 
 class _Regarding(Struct):
@@ -182,7 +180,7 @@ def _owners(listed: Mapping[str, Sequence[Raw]], group: str, kinds: Mapping[str,
 
 
 def _owner(kind: str, raw: Raw, item: _Item, group: str, workload: Kind[Any] | None) -> PodMaker | None:
-    spec = item.spec or {}
+    spec = _body(item.spec)
     templates = dict(_templates(spec, "spec"))
     on_itself = (item.metadata.labels or {}).get(GROUP_LABEL) == group
     in_template = any(_label(template) == group for template in templates.values())
@@ -217,25 +215,21 @@ def _templates(body: Body, path: str) -> Iterator[tuple[str, Body]]:
         below = f"{path}.{key}[]" if isinstance(value, list) else f"{path}.{key}"
         for inner in values:
             if isinstance(inner, dict):
-                spec = inner.get("spec")
-                if isinstance(spec, dict) and "containers" in spec:
+                if "containers" in _body(inner.get("spec")):
                     yield below, inner
                 else:
                     yield from _templates(inner, below)
 
 
-def _label(template: Body) -> str | None:
-    labels = (template.get("metadata") or {}).get("labels") or {}
-    value: str | None = labels.get(GROUP_LABEL)
-    return value
+def _label(template: Body) -> object:
+    return _body(_body(template.get("metadata")).get("labels")).get(GROUP_LABEL)
 
 
 def _suspended(spec: Body) -> str:
     """The path of the field that suspends the object; empty if none does."""
     if spec.get("suspend") is True:
         return "spec.suspend"
-    policy = spec.get("runPolicy")
-    return "spec.runPolicy.suspend" if isinstance(policy, dict) and policy.get("suspend") is True else ""
+    return "spec.runPolicy.suspend" if _body(spec.get("runPolicy")).get("suspend") is True else ""
 
 
 def _ended(item: _Item) -> str:
@@ -257,7 +251,16 @@ def _failed(item: _Item) -> str:
 
 
 def _conditions(item: _Item) -> Sequence[wire.Condition]:
-    return (item.status.conditions if item.status is not None else None) or ()
+    """The object's conditions; none if they have a form of their own."""
+    try:
+        return msgspec.convert(_body(item.status).get("conditions") or [], list[wire.Condition])
+    except msgspec.ValidationError:
+        return []
+
+
+def _body(value: object) -> Body:
+    """The value itself if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
 
 
 def _pods(facts: WorkloadFacts | None, spec: Body) -> int | None:

@@ -67,6 +67,11 @@ def columns(stream: TextIO | None = None) -> int:
     return min(max(shutil.get_terminal_size((USUAL, 24)).columns, NARROWEST), WIDEST)
 
 
+def width_of(arguments: argparse.Namespace) -> int:
+    """The maximum width of the lines of a command's output."""
+    return UNWRAPPED if arguments.output == WIDE else columns()
+
+
 def controllable(stream: TextIO | None = None) -> bool:
     """Whether this stream, by default standard output, is a terminal that understands control sequences."""
     return (stream or sys.stdout).isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb")

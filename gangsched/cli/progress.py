@@ -40,11 +40,16 @@ class Progress:
             if self._shown:
                 print("\r\x1b[K", end="", file=self._stream, flush=True)
 
+    @property
+    def due(self) -> bool:
+        """Whether a text would be shown now."""
+        return self._shown and time.monotonic() >= self._drawn + _SHOWN_EVERY_S
+
     def say(self, text: str) -> None:
         """Show this instead."""
         with self._lock:
             self._text = text
-            if self._shown and time.monotonic() >= self._drawn + _SHOWN_EVERY_S:
+            if self.due:
                 self._draw()
 
     def _appear(self) -> None:

@@ -6,11 +6,14 @@ import argparse
 import hashlib
 import json
 import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
+from gangsched.cli.cluster_access import WRONG_USAGE, UsageError, fail, note, run
+from gangsched.cli.progress import Progress
 from gangsched.cli.replay_report import as_json, as_text, shown_time
 
 if TYPE_CHECKING:
@@ -19,10 +22,7 @@ if TYPE_CHECKING:
     from gangsched.whatif.played import Replay
     from gangsched.whatif.traces.trace_values import Trace
 
-WRONG_USAGE = 2
 _STDIN = "-"
-_SHOWN_AFTER_S = 1.0
-_SHOWN_EVERY_S = 0.5
 _PODS = 110
 """The kubelet's default for the number of pods on a node (`maxPods`)."""
 
@@ -102,25 +102,28 @@ def add_parser(commands: Commands) -> None:
 
 
 def _execute(arguments: argparse.Namespace) -> int:
-    from gangsched.config.invalid_config import InvalidConfig  # noqa: PLC0415
+    return run(arguments, partial(_replay, arguments))
+
+
+def _replay(arguments: argparse.Namespace) -> int:
     from gangsched.whatif.measures import measure  # noqa: PLC0415
     from gangsched.whatif.traces.trace_values import TraceError  # noqa: PLC0415
     from gangsched.whatif.world.manifests import ManifestError  # noqa: PLC0415 - see the package
 
+    _check(arguments.strategy or [], plots=arguments.plots is not None)
     try:
-        _check(arguments.strategy or [], plots=arguments.plots is not None)
         nodes = _nodes(arguments.files, arguments.nodes)
         trace = _trace(arguments, nodes)
         results = [measure(replay) for replay in _replays(arguments, trace, nodes)]
     except (ManifestError, TraceError) as error:
-        return _fail(*error.problems)
-    except (InvalidConfig, _UsageError) as error:
-        return _fail(str(error))
+        for problem in error.problems:
+            fail(arguments, problem)
+        return WRONG_USAGE
     if arguments.plots is not None:
         from gangsched.whatif.plots import draw  # noqa: PLC0415 - see the package
 
         for path in draw(results, arguments.plots):
-            print(f"gangsched replay: drew {path}", file=sys.stderr)
+            note(arguments, f"drew {path}")
     if arguments.json:
         print(json.dumps(as_json(results, arguments.baseline), ensure_ascii=False, indent=2))
     else:
@@ -140,9 +143,9 @@ def _replays(arguments: argparse.Namespace, trace: Trace, nodes: Sequence[Node])
         reservations = replace(policy.reservations, starvation_age_s=_duration(arguments.starvation_age))
         policy = replace(policy, reservations=reservations)
     for remark in trace.remarks:
-        print(f"gangsched replay: {remark}", file=sys.stderr)
+        note(arguments, remark)
     for name in arguments.strategy or ["Pack"]:
-        with _Progress(name, len(trace.gangs)) as progress:
+        with _shown(name, trace) as progress:
             yield replay(
                 trace,
                 nodes,
@@ -150,11 +153,22 @@ def _replays(arguments: argparse.Namespace, trace: Trace, nodes: Sequence[Node])
                 strategy=name,
                 preempt=arguments.preempt,
                 forecasts=arguments.expected_starts,
-                progress=progress.show,
+                progress=progress,
             )
     for name in arguments.baseline:
-        with _Progress(name, len(trace.gangs)) as progress:
-            yield baselines.play(trace, nodes, name, progress.show)
+        with _shown(name, trace) as progress:
+            yield baselines.play(trace, nodes, name, progress)
+
+
+@contextmanager
+def _shown(name: str, trace: Trace) -> Iterator[Callable[[int, float], None]]:
+    """Shows on a terminal how many gangs have ended by which time of the simulated clock, both of which it is told."""
+
+    def text(ended: int, now_s: float) -> str:
+        return f"{name}: {ended} of {len(trace.gangs)} gangs have ended, after {shown_time(now_s)} of the trace"
+
+    with Progress(text(0, 0.0)) as progress:
+        yield lambda ended, now_s: progress.say(text(ended, now_s)) if progress.due else None
 
 
 def _duration(text: str) -> float:
@@ -163,17 +177,7 @@ def _duration(text: str) -> float:
     try:
         return parse_duration(text, shortest_s=0)
     except ValueError as error:
-        raise _UsageError(f"--starvation-age: {error}") from None
-
-
-class _UsageError(ValueError):
-    """An option is invalid; the message says what to write."""
-
-
-def _fail(*problems: str) -> int:
-    for problem in problems:
-        print(f"gangsched replay: error: {problem}", file=sys.stderr)
-    return WRONG_USAGE
+        raise UsageError(f"--starvation-age: {error}") from None
 
 
 def _check(strategies: Sequence[str], *, plots: bool) -> None:
@@ -182,9 +186,9 @@ def _check(strategies: Sequence[str], *, plots: bool) -> None:
     from gangsched.core.planning.strategies import STRATEGIES  # noqa: PLC0415
 
     if unknown := [name for name in strategies if name not in STRATEGIES]:
-        raise _UsageError(f"there is no strategy {unknown[0]}: choose from {', '.join(STRATEGIES)}")
+        raise UsageError(f"there is no strategy {unknown[0]}: choose from {', '.join(STRATEGIES)}")
     if plots and importlib.util.find_spec("matplotlib") is None:
-        raise _UsageError("--plots needs matplotlib: install it with pip install 'gangsched[plots]'")
+        raise UsageError("--plots needs matplotlib: install it with pip install 'gangsched[plots]'")
 
 
 def _trace(arguments: argparse.Namespace, nodes: Sequence[Node]) -> Trace:
@@ -194,13 +198,13 @@ def _trace(arguments: argparse.Namespace, nodes: Sequence[Node]) -> Trace:
 
     if arguments.trace.startswith(PREFIX):
         if arguments.sha256 is not None or arguments.form is not None:
-            raise _UsageError(f"--sha256 and --form are for files, and {arguments.trace} is generated: leave them out")
+            raise UsageError(f"--sha256 and --form are for files, and {arguments.trace} is generated: leave them out")
         trace = generate(arguments.trace, nodes)
     else:
         trace = _read(arguments)
     if arguments.gangs is not None:
         if arguments.gangs < 1:
-            raise _UsageError("--gangs must be at least 1")
+            raise UsageError("--gangs must be at least 1")
         trace = Trace(trace.gangs[: arguments.gangs], trace.remarks)
     if arguments.limits is not None:
         trace = with_limits(trace, arguments.limits)
@@ -233,9 +237,7 @@ def _nodes(files: Sequence[str], described: Sequence[str]) -> Sequence[Node]:
     for number, text in enumerate(described):
         nodes += _described(text, "node" if not number else f"node-{number}")
     if not nodes:
-        raise _UsageError(
-            "there are no nodes: name files with Node manifests, or use --nodes, such as --nodes 10:cpu=8"
-        )
+        raise UsageError("there are no nodes: name files with Node manifests, or use --nodes, such as --nodes 10:cpu=8")
     return nodes
 
 
@@ -245,40 +247,14 @@ def _described(text: str, prefix: str) -> Iterator[Node]:
 
     count, _, resources = text.partition(":")
     pairs = [pair.partition("=") for pair in resources.split(",")]
-    if not count.isdigit() or not int(count) or any(not name or not value for name, _, value in pairs):
-        raise _UsageError(f"--nodes {text!r} has not the form N:RESOURCES: write, for example, 100:cpu=64,memory=512Gi")
+    if not count.isdecimal() or not int(count) or any(not name or not value for name, _, value in pairs):
+        raise UsageError(f"--nodes {text!r} has not the form N:RESOURCES: write, for example, 100:cpu=64,memory=512Gi")
     try:
         amounts = {name: amount(name, value) for name, _, value in pairs}
     except InvalidQuantity as error:
-        raise _UsageError(f"--nodes {text!r}: {error}") from None
+        raise UsageError(f"--nodes {text!r}: {error}") from None
     allocatable = tuple(sorted(({"pods": _PODS} | amounts).items()))
     width = len(str(int(count) - 1))
     for number in range(int(count)):
         name = f"{prefix}-{number:0{width}}"
         yield Node(name, allocatable=allocatable, labels=(("kubernetes.io/hostname", name),))
-
-
-class _Progress:
-    """Shows the progress of a long replay on a terminal, on one line that is erased at the end."""
-
-    def __init__(self, name: str, gangs: int) -> None:
-        self._name = name
-        self._gangs = gangs
-        self._next = time.monotonic() + _SHOWN_AFTER_S
-        self._shown = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-    def show(self, ended: int, now_s: float) -> None:
-        """Show that `ended` gangs have ended and that the simulated clock is at `now_s`."""
-        if not sys.stderr.isatty() or time.monotonic() < self._next:
-            return
-        self._next = time.monotonic() + _SHOWN_EVERY_S
-        self._shown = True
-        line = f"{self._name}: {ended} of {self._gangs} gangs have ended, after {shown_time(now_s)} of the trace"
-        print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gangsched.cli.cluster_access import WRONG_USAGE, add_cluster, add_rules, fail, note, run
+from gangsched.cli.cluster_access import WRONG_USAGE, add_cluster, fail, note, run
 from gangsched.cli.output import JSON, NARROWEST, WIDEST, YAML, add_output, shown, structured
 from gangsched.cli.progress import Progress
 from gangsched.core.objects.wording import first_named, number_of
@@ -66,7 +66,6 @@ def add_parser(commands: Commands) -> None:
         "-n", "--namespace", metavar="NS", default="default", help="namespace of objects without one (default: default)"
     )
     add_cluster(parser)
-    add_rules(parser)
     add_output(parser, JSON, YAML)
     parser.add_argument(
         "--feature-gates",

@@ -7,7 +7,7 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gangsched.cli.cluster_access import add_cluster, add_rules, connected, note, run
+from gangsched.cli.cluster_access import add_cluster, connected, note, run
 from gangsched.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ def add_parser(commands: Commands) -> None:
         "cannot be read.",
     )
     add_cluster(parser)
-    add_rules(parser)
     parser.set_defaults(execute=_execute)
 
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gangsched.cli.cluster_access import add_cluster, add_namespace, add_rules, connected, note, run
+from gangsched.cli.cluster_access import add_cluster, add_namespace, connected, note, run
 from gangsched.cli.output import (
     JSON,
     UNWRAPPED,
@@ -18,10 +18,10 @@ from gangsched.cli.output import (
     YAML,
     add_output,
     ago,
-    columns,
     controllable,
     structured,
     table,
+    width_of,
     wrapped,
 )
 from gangsched.cli.progress import Progress
@@ -51,7 +51,6 @@ def add_parser(commands: Commands) -> None:
     )
     add_namespace(parser)
     add_cluster(parser)
-    add_rules(parser)
     add_output(parser, JSON, YAML, WIDE)
     parser.add_argument("--once", action="store_true", help="print it once, also on a terminal")
     parser.set_defaults(execute=_execute, watch=True)
@@ -75,7 +74,7 @@ async def _show(arguments: argparse.Namespace) -> int:
                 overview = (await look(arguments, session, progress.say)).overview
             if not refreshed:
                 return _print_once(arguments, overview)
-            lines = screen(overview, width=_width(arguments), height=shutil.get_terminal_size().lines)
+            lines = screen(overview, width=width_of(arguments), height=shutil.get_terminal_size().lines)
             print(_HOME + _REST.join(lines) + _END, end="", flush=True)
             await asyncio.sleep(pause_s(time.monotonic() - began))
 
@@ -88,13 +87,9 @@ def _print_once(arguments: argparse.Namespace, overview: Overview) -> int:
         return 0
     if overview.hidden:
         note(arguments, overview.hidden)
-    for line in page(overview, width=_width(arguments)):
+    for line in page(overview, width=width_of(arguments)):
         print(line)
     return 0
-
-
-def _width(arguments: argparse.Namespace) -> int:
-    return UNWRAPPED if arguments.output == WIDE else columns()
 
 
 def _starts(row: GroupRow) -> str:

@@ -42,9 +42,4 @@ class NamespaceLimits(SettingsPart):
 
     def rules(self) -> policy.NamespaceLimits:
         """The limits in the form that the core uses."""
-        return policy.NamespaceLimits(
-            held_percent=self.held_percent,
-            held_places=self.held_places,
-            free_places=self.free_places,
-            waiting_groups=self.waiting_groups,
-        )
+        return policy.NamespaceLimits(**dict(self))

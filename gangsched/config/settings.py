@@ -15,21 +15,16 @@ import yaml
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from gangsched.config.aging_settings import Aging
+from gangsched.config.contention_settings import Aging, Preemption, Reservation
 from gangsched.config.custom_workloads import Workloads
+from gangsched.config.dialect_settings import Fifo, Native, Pfnet, Spark, Volcano
 from gangsched.config.dialects import NAMES, DialectName
 from gangsched.config.invalid_config import InvalidConfig
 from gangsched.config.limits import NamespaceLimits
-from gangsched.config.native_settings import Native
 from gangsched.config.page import Page
 from gangsched.config.part import Duration, NamespaceOrNone, SettingsPart, part_of, unique
-from gangsched.config.pfnet_settings import Pfnet
 from gangsched.config.plugins import InvalidPlugin, installed_strategies
 from gangsched.config.pod_groups import PodGroups
-from gangsched.config.preemption_settings import Preemption
-from gangsched.config.reservation_settings import Reservation
-from gangsched.config.spark_settings import Fifo, Spark
-from gangsched.config.volcano_settings import Volcano
 from gangsched.config.yaml_documents import Unfollowable, document
 from gangsched.core.objects.duration import parse_duration
 from gangsched.core.objects.policy import OwnerGuard, Policy, PriorityFrom

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from prometheus_client import CollectorRegistry, Histogram
 
 from gangsched.core.objects.stats import Measured
@@ -17,33 +19,30 @@ class Durations:
     """What the machine measures of groups, in this registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._gang_wait = Histogram(
+        histogram = partial(Histogram, registry=registry)
+        self._gang_wait = histogram(
             "gangsched_gang_wait_seconds",
             "Time from the moment a group is complete until its minimum is bound, by the band of its priority.",
             ["priority"],
             buckets=_WAIT_BUCKETS,
-            registry=registry,
         )
-        self._plans = Histogram(
+        self._plans = histogram(
             "gangsched_plan_seconds",
             "Time from opening a plan of preemption until its group is placed.",
             buckets=_WAIT_BUCKETS,
-            registry=registry,
         )
-        self._start_errors = Histogram(
+        self._start_errors = histogram(
             "gangsched_expected_start_error_seconds",
             "Time by which a group was placed before the earliest or after the latest start that its status named five"
             " minutes before; 0 if between. By the basis of that start.",
             ["basis"],
             buckets=_ERROR_BUCKETS,
-            registry=registry,
         )
-        self._partial = Histogram(
+        self._partial = histogram(
             "gangsched_partly_bound_seconds",
             "Time from the first binding of a quorum until it is completely bound or completely unbound, for quorums"
             " that were seen partly bound.",
             buckets=_PARTIAL_BUCKETS,
-            registry=registry,
         )
 
     def observe(self, measured: Measured) -> None:

@@ -245,40 +245,25 @@ class Engine:
     def _log_faults(self) -> None:
         """Log exceptions that the machine has contained with their tracebacks, so that people can report them."""
         for fault in self._machine.take_faults():
+            about: dict[str, object]
             if isinstance(fault, Rebuilt):
                 self._metrics.rebuilt()
-                contradictions = "; ".join(fault.contradictions[:_MOST_SHOWN])
-                _log.error(
-                    "the accounts contradicted each other and were rebuilt",
-                    extra={"found": contradictions},
-                    exc_info=fault.error,
+                sentence = "the accounts contradicted each other and were rebuilt"
+                about = {"found": "; ".join(fault.contradictions[:_MOST_SHOWN])}
+            elif isinstance(fault, SetAside):
+                sentence = (
+                    "the scheduler failed over an object, which is a bug: it counts as not there until it changes"
                 )
-                continue
-            if isinstance(fault, SetAside):
-                _log.error(
-                    "the scheduler failed over an object, which is a bug: it counts as not there until it changes",
-                    extra={"object": fault.what},
-                    exc_info=fault.error,
-                )
-                continue
-            if isinstance(fault, Omitted):
-                _log.error(
-                    "a part of the scheduler that decides nothing failed, which is a bug: it rests for some time",
-                    extra={"part": fault.part, "pause_s": fault.pause_s},
-                    exc_info=fault.error,
-                )
-                continue
-            self._metrics.group_failed(fault.step)
-            _log.error(
-                "the logic of a group failed, which is a bug: the group is parked, other groups continue",
-                extra={
-                    "group": fault.gang,
-                    "step": fault.step.value,
-                    "parked_s": fault.parked_s,
-                    "story": "; ".join(f"{at:.3f} {what}" for at, what in fault.story),
-                },
-                exc_info=fault.error,
-            )
+                about = {"object": fault.what}
+            elif isinstance(fault, Omitted):
+                sentence = "a part of the scheduler that decides nothing failed, which is a bug: it rests for some time"
+                about = {"part": fault.part, "pause_s": fault.pause_s}
+            else:
+                self._metrics.group_failed(fault.step)
+                sentence = "the logic of a group failed, which is a bug: the group is parked, other groups continue"
+                story = "; ".join(f"{at:.3f} {what}" for at, what in fault.story)
+                about = {"group": fault.gang, "step": fault.step.value, "parked_s": fault.parked_s, "story": story}
+            _log.error(sentence, extra=about, exc_info=fault.error)
 
     def _log_decisions(self, effects: Iterable[Effect]) -> None:
         binding = "would bind (dry run)" if self._submit is None else "binding"

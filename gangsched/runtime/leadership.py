@@ -52,7 +52,14 @@ def since_boot() -> float:
 
 
 class Leadership:
-    """One replica in the election. Call `acquire`, then `keep` until the lease is lost, repeat; end with `release`."""
+    """One replica in the election. Call `acquire`, then `keep` until the lease is lost, repeat; end with `release`.
+
+    `problem` says why the last attempt to read or write the Lease failed; empty if it succeeded. `standby`: this
+    replica has seen another leader and waits to replace it.
+    """
+
+    elected = True
+    """Whether another replica may have led before."""
 
     def __init__(
         self,
@@ -76,8 +83,8 @@ class Leadership:
         self._current = False
         self._claimed = False
         self._began = 0.0
-        self._problem = ""
-        self._standby = False
+        self.problem = ""
+        self.standby = False
         self._logged_leader: str | None = None
 
     def held(self) -> bool:
@@ -90,11 +97,6 @@ class Leadership:
         return self._election.term
 
     @property
-    def elected(self) -> bool:
-        """Whether another replica may have led before."""
-        return True
-
-    @property
     def handed_over(self) -> bool:
         """Whether the last holder released the lease, and therefore acted until just before we took it."""
         return self._election.handed_over
@@ -103,16 +105,6 @@ class Leadership:
     def leader(self) -> str:
         """Identity of the last leader seen; empty if none."""
         return self._election.holder
-
-    @property
-    def standby(self) -> bool:
-        """Whether this replica has seen another leader and waits to replace it."""
-        return self._standby
-
-    @property
-    def problem(self) -> str:
-        """Why the last attempt to read or write the Lease failed; empty if it succeeded."""
-        return self._problem
 
     def role(self, *, decides: bool) -> str:
         """The role of this replica, as /readyz shows it."""
@@ -143,7 +135,7 @@ class Leadership:
             await self._pause(at_most_s=election.held_for_s(self._monotonic()))
             left_s = election.held_for_s(self._monotonic())
             if left_s == 0.0:
-                why = self._problem or "this process was stopped for that time"
+                why = self.problem or "this process was stopped for that time"
                 return self._lost(f"the Lease {self._leases} was not renewed for {election.timing.renew_s:g} s: {why}")
             try:
                 # The requests' own time-outs do not bound several requests in a row or the renewal of credentials.
@@ -160,7 +152,7 @@ class Leadership:
     def _lost(self, why: str) -> str:
         self._metrics.lease_lost()
         self._election.begin_again()
-        self._current = self._claimed = self._standby = False
+        self._current = self._claimed = self.standby = False
         self._logged_leader = None
         return why
 
@@ -240,12 +232,12 @@ class Leadership:
         return self._election.timing.renew_s / 2
 
     def _say(self, problem: str) -> None:
-        if problem and problem != self._problem:
+        if problem and problem != self.problem:
             _log.warning("leader election has a problem", extra={"error": problem})
-        self._problem = problem
+        self.problem = problem
 
     def _log_standby(self) -> None:
-        self._standby = True
+        self.standby = True
         if self.leader == self._logged_leader:
             return
         self._logged_leader = self.leader

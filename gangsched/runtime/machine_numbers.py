@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
@@ -12,127 +13,137 @@ from gangsched.core.objects.stats import Stats
 from gangsched.core.planning.strategies import GPU_SUFFIX
 
 _MILLI = 1000
+_NONE = Stats(
+    pods=0,
+    nodes=0,
+    phases={},
+    waiting=0,
+    parked=0,
+    refusals={},
+    timeouts=0,
+    avoided_nodes=0,
+    node_refusals=0,
+    held={},
+    idle={},
+    partial=0,
+    set_aside={},
+)
+"""The numbers before there is a machine."""
+
+Family = TypeVar("Family", CounterMetricFamily, GaugeMetricFamily)
 
 
 class MachineNumbers(Collector):
-    """Converts `stats` of the machine to metrics at each scrape; without `stats` all numbers are 0."""
+    """Converts `stats` of the machine to metrics at each scrape."""
 
     def __init__(self) -> None:
-        self.stats: Callable[[], Stats] | None = None
+        self.stats: Callable[[], Stats] = lambda: _NONE
 
     def describe(self) -> Iterator[Metric]:
-        return self._families(None)
+        return _families(_NONE)
 
     def collect(self) -> Iterator[Metric]:
-        return self._families(self.stats() if self.stats is not None else None)
-
-    @staticmethod
-    def _families(stats: Stats | None) -> Iterator[Metric]:
-        for name, text, number in (
-            (
-                "gangsched_pods",
-                "Pods in the scheduler's cache: all pods that have not ended, of any scheduler.",
-                stats and stats.pods,
-            ),
-            ("gangsched_nodes", "Nodes in the scheduler's cache.", stats and stats.nodes),
-            ("gangsched_waiting", "Complete groups and plain pods that wait for room.", stats and stats.waiting),
-            (
-                "gangsched_parked",
-                "Waiting groups and plain pods that are retried only after an event that can help them.",
-                stats and stats.parked,
-            ),
-            (
-                "gangsched_avoided_nodes",
-                "Nodes that all groups avoid for a while if others fit, because pods were refused there.",
-                stats and stats.avoided_nodes,
-            ),
-            (
-                "gangsched_partly_bound_groups",
-                "Groups whose quorum is only partly bound; repairDeadline limits how long this lasts.",
-                stats and stats.partial,
-            ),
-            ("gangsched_plans_open", "Open plans of preemption.", stats and stats.plans),
-            (
-                "gangsched_reservations_open",
-                "Groups for which places are reserved for later.",
-                stats and stats.reservations,
-            ),
-        ):
-            yield GaugeMetricFamily(name, text, value=number or 0)
-        yield from _capacity(stats)
-        groups = GaugeMetricFamily("gangsched_groups", "Groups known to the scheduler, by phase.", labels=["phase"])
-        refusals = CounterMetricFamily(
-            "gangsched_refusals", "Decisions that a group or plain pod must wait, by reason.", labels=["reason"]
-        )
-        for phase, number in (stats.phases if stats is not None else {}).items():
-            groups.add_metric([phase], number)
-        for reason, number in (stats.refusals if stats is not None else {}).items():
-            refusals.add_metric([reason], number)
-        aside = GaugeMetricFamily(
-            "gangsched_objects_set_aside",
-            "Objects that count as not there, because an exception that concerns no group occurred over them, by kind."
-            " Each one is a bug: report it with the traceback from the log.",
-            labels=["kind"],
-        )
-        for kind, number in (stats.set_aside if stats is not None else {}).items():
-            aside.add_metric([kind], number)
-        yield groups
-        yield refusals
-        yield from _preemption(stats)
-        yield aside
-        yield CounterMetricFamily(
-            "gangsched_node_refusals",
-            "Refusals by the API server or a kubelet that count against a node and not against the pod.",
-            value=stats.node_refusals if stats is not None else 0,
-        )
-        yield CounterMetricFamily(
-            "gangsched_timeouts",
-            "Attempts of groups that ended because maxScheduleTime had passed.",
-            value=stats.timeouts if stats is not None else 0,
-        )
+        return _families(self.stats())
 
 
-def _preemption(stats: Stats | None) -> Iterator[Metric]:
+def _families(stats: Stats) -> Iterator[Metric]:
+    for name, text, number in (
+        (
+            "gangsched_pods",
+            "Pods in the scheduler's cache: all pods that have not ended, of any scheduler.",
+            stats.pods,
+        ),
+        ("gangsched_nodes", "Nodes in the scheduler's cache.", stats.nodes),
+        ("gangsched_waiting", "Complete groups and plain pods that wait for room.", stats.waiting),
+        (
+            "gangsched_parked",
+            "Waiting groups and plain pods that are retried only after an event that can help them.",
+            stats.parked,
+        ),
+        (
+            "gangsched_avoided_nodes",
+            "Nodes that all groups avoid for a while if others fit, because pods were refused there.",
+            stats.avoided_nodes,
+        ),
+        (
+            "gangsched_partly_bound_groups",
+            "Groups whose quorum is only partly bound; repairDeadline limits how long this lasts.",
+            stats.partial,
+        ),
+        ("gangsched_plans_open", "Open plans of preemption.", stats.plans),
+        ("gangsched_reservations_open", "Groups for which places are reserved for later.", stats.reservations),
+    ):
+        yield GaugeMetricFamily(name, text, value=number)
+    yield from _capacity(stats)
+    yield _labelled(
+        GaugeMetricFamily, "gangsched_groups", "Groups known to the scheduler, by phase.", "phase", stats.phases
+    )
+    yield _labelled(
+        CounterMetricFamily,
+        "gangsched_refusals",
+        "Decisions that a group or plain pod must wait, by reason.",
+        "reason",
+        stats.refusals,
+    )
+    yield from _preemption(stats)
+    yield _labelled(
+        GaugeMetricFamily,
+        "gangsched_objects_set_aside",
+        "Objects that count as not there, because an exception that concerns no group occurred over them, by kind."
+        " Each one is a bug: report it with the traceback from the log.",
+        "kind",
+        stats.set_aside,
+    )
+    yield CounterMetricFamily(
+        "gangsched_node_refusals",
+        "Refusals by the API server or a kubelet that count against a node and not against the pod.",
+        value=stats.node_refusals,
+    )
+    yield CounterMetricFamily(
+        "gangsched_timeouts",
+        "Attempts of groups that ended because maxScheduleTime had passed.",
+        value=stats.timeouts,
+    )
+
+
+def _preemption(stats: Stats) -> Iterator[Metric]:
     """What has come of plans of preemption."""
-    ended = CounterMetricFamily(
+    yield _labelled(
+        CounterMetricFamily,
         "gangsched_plans_ended",
         "Plans of preemption and reservations that have ended, by how: see docs/preemption.md and docs/backfill.md.",
-        labels=["ending"],
+        "ending",
+        stats.ended,
     )
-    for ending, number in (stats.ended if stats is not None else {}).items():
-        ended.add_metric([ending], number)
-    evictions = CounterMetricFamily(
+    yield _labelled(
+        CounterMetricFamily,
         "gangsched_evictions_decided",
-        "Evictions that were decided, by cause: Rollback, Restart, Preemption or Overdue. gangsched_evictions counts"
-        " results.",
-        labels=["cause"],
+        "Evictions that were decided, by cause: Rollback, Restart, Preemption or Overdue. gangsched_evictions"
+        " counts results.",
+        "cause",
+        stats.evictions,
     )
-    for cause, number in (stats.evictions if stats is not None else {}).items():
-        evictions.add_metric([cause], number)
-    lost = CounterMetricFamily(
+    yield _labelled(
+        CounterMetricFamily,
         "gangsched_lost_resource_seconds",
         "Amounts that preempted pods had requested, times the seconds that they had run: cores, bytes, GPUs of all"
         " kinds.",
-        labels=["resource"],
+        "resource",
+        _shown(stats.lost),
     )
-    for resource, amount in _shown(stats.lost if stats is not None else {}).items():
-        lost.add_metric([resource], amount)
-    yield ended
-    yield evictions
-    yield lost
     yield CounterMetricFamily(
         "gangsched_victim_search_trials",
         "How often searches for pods to preempt have tried to place a group.",
-        value=stats.trials if stats is not None else 0,
+        value=stats.trials,
     )
     yield CounterMetricFamily(
         "gangsched_backfilled",
         "Groups and single pods that were placed on nodes that are reserved for later, because they end before.",
-        value=stats.backfilled if stats is not None else 0,
+        value=stats.backfilled,
     )
 
 
-def _capacity(stats: Stats | None) -> Iterator[Metric]:
+def _capacity(stats: Stats) -> Iterator[Metric]:
     """Capacity that serves no running group.
 
     Of the extended resources only GPUs are shown, because a cluster may have any number of extended resources.
@@ -141,23 +152,28 @@ def _capacity(stats: Stats | None) -> Iterator[Metric]:
         (
             "gangsched_held_capacity",
             "Capacity reserved for members that are not bound, by resource: cores, bytes, and GPUs of all kinds.",
-            stats.held if stats is not None else {},
+            stats.held,
         ),
         (
             "gangsched_idle_capacity",
             "Capacity of bound members whose group has fewer members bound than its minimum, by resource.",
-            stats.idle if stats is not None else {},
+            stats.idle,
         ),
         (
             "gangsched_reserved_idle_capacity",
             "Capacity that is kept free on nodes that are reserved for later, by resource.",
-            stats.reserved_idle if stats is not None else {},
+            stats.reserved_idle,
         ),
     ):
-        family = GaugeMetricFamily(name, text, labels=["resource"])
-        for resource, number in _shown(amounts).items():
-            family.add_metric([resource], number)
-        yield family
+        yield _labelled(GaugeMetricFamily, name, text, "resource", _shown(amounts))
+
+
+def _labelled(kind: type[Family], name: str, text: str, label: str, numbers: Mapping[str, float]) -> Family:
+    """The family with these numbers by the label."""
+    family = kind(name, text, labels=[label])
+    for value, number in numbers.items():
+        family.add_metric([value], number)
+    return family
 
 
 def _shown(amounts: Mapping[str, float]) -> dict[str, float]:

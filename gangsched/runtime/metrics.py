@@ -8,6 +8,7 @@ from __future__ import annotations
 import platform
 from collections import Counter as Numbers
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.metadata import version
 from typing import NamedTuple
 
@@ -55,70 +56,53 @@ class Metrics:
 
     def __init__(self) -> None:
         registry = CollectorRegistry()
+        counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
+        histogram = partial(Histogram, registry=registry)
         self._registry = registry
         self._known = MachineNumbers()
         registry.register(self._known)
-        self._bindings = Counter(
+        self._bindings = counter(
             "gangsched_bindings",
             "Bindings, by result: Bound, or why not. Withdrawn and Dropped bindings were never sent: the scheduler"
             " withdrew its decision, or was shut down.",
             ["result"],
-            registry=registry,
         )
-        self._evictions = Counter(
+        self._evictions = counter(
             "gangsched_evictions",
             "Evictions, by result: Evicted, or why not. Dropped evictions were never sent because of a shutdown.",
             ["result"],
-            registry=registry,
         )
-        self._binding_duration = Histogram(
-            "gangsched_binding_duration_seconds",
-            "Time from sending a binding to its answer.",
-            buckets=_CALL_BUCKETS,
-            registry=registry,
+        self._binding_duration = histogram(
+            "gangsched_binding_duration_seconds", "Time from sending a binding to its answer.", buckets=_CALL_BUCKETS
         )
-        self._writes = Counter(
+        self._writes = counter(
             "gangsched_writes",
             "Other requests (status patches, conditions, Events, Demands, look-ups of owners, creations and"
             " deletions of PodGroups), by kind and result. Dropped ones were never sent because of a shutdown.",
             ["kind", "result"],
-            registry=registry,
         )
         self._own_results = {BindPod.__name__: self._bindings, EvictPod.__name__: self._evictions}
-        self._withheld = Counter(
+        self._withheld = counter(
             "gangsched_writes_withheld",
             "Writes not sent because this process's term of leadership had ended, by kind.",
             ["kind"],
-            registry=registry,
         )
-        self._queued = Gauge(
-            "gangsched_effects_queued", "Writes waiting to be sent, by kind.", ["kind"], registry=registry
+        self._queued = gauge("gangsched_effects_queued", "Writes waiting to be sent, by kind.", ["kind"])
+        self._effects = counter("gangsched_effects", "Writes decided, by kind. A dry run counts them too.", ["kind"])
+        self._dropped = counter(
+            "gangsched_events_dropped", "Kubernetes Events dropped because the queue was full (the oldest first)."
         )
-        self._effects = Counter(
-            "gangsched_effects", "Writes decided, by kind. A dry run counts them too.", ["kind"], registry=registry
-        )
-        self._dropped = Counter(
-            "gangsched_events_dropped",
-            "Kubernetes Events dropped because the queue was full (the oldest first).",
-            registry=registry,
-        )
-        self._pass_duration = Histogram(
+        self._pass_duration = histogram(
             "gangsched_pass_duration_seconds",
             "Duration of one scheduling cycle, from draining the events to deciding the writes.",
             buckets=_PASS_BUCKETS,
-            registry=registry,
         )
-        self._inputs = Counter(
-            "gangsched_inputs", "Events handled by scheduling cycles, by type.", ["type"], registry=registry
-        )
-        self._watch_events = Counter(
-            "gangsched_watch_events", "Watch events received, by resource.", ["resource"], registry=registry
-        )
-        self._relists = Counter(
+        self._inputs = counter("gangsched_inputs", "Events handled by scheduling cycles, by type.", ["type"])
+        self._watch_events = counter("gangsched_watch_events", "Watch events received, by resource.", ["resource"])
+        self._relists = counter(
             "gangsched_relists",
             "Complete lists of a resource after the first one, by resource and cause.",
             ["resource", "cause"],
-            registry=registry,
         )
         self._durations = Durations(registry)
         self._stages = Distribution(
@@ -141,86 +125,70 @@ class Metrics:
         for distribution in (self._stages, self._budget, self._watch_lag):
             registry.register(distribution)
         self._requests: Numbers[tuple[str, str, str]] = Numbers()
-        self._api_requests = Counter(
+        self._api_requests = counter(
             "gangsched_api_requests",
             "Requests to the API server, by verb, resource and outcome: Ok, Conflict (409), NotFound (404), Throttled"
             " (429), Denied (401 or 403), Refused (another 4xx), Failed (5xx) or Unanswered. A watch counts once, when"
             " it begins.",
             ["verb", "resource", "outcome"],
-            registry=registry,
         )
-        self._loop_lag = Histogram(
+        self._loop_lag = histogram(
             "gangsched_loop_lag_seconds",
             "Delay with which the event loop wakes a task that measures it every second.",
             buckets=_LAG_BUCKETS,
-            registry=registry,
         )
-        self._synced = Gauge(
+        self._synced = gauge(
             "gangsched_synced",
             "1 while this replica makes decisions: it has listed every kind of object, and it leads.",
-            registry=registry,
         )
-        self._leader = Gauge(
+        self._leader = gauge(
             "gangsched_leader",
             "1 while this replica may write: it holds the lease or runs without leader election, and it is no dry run.",
-            registry=registry,
         )
-        self._lease_transitions = Gauge(
+        self._lease_transitions = gauge(
             "gangsched_lease_transitions",
             "How often the lease has changed hands, according to the Lease; 0 without leader election.",
-            registry=registry,
         )
-        self._renewal_failures = Counter(
-            "gangsched_lease_renewal_failures",
-            "Failed attempts of this replica to renew its lease.",
-            registry=registry,
+        self._renewal_failures = counter(
+            "gangsched_lease_renewal_failures", "Failed attempts of this replica to renew its lease."
         )
-        self._leases_lost = Counter(
-            "gangsched_leases_lost",
-            "How often this replica lost the lease as the leader and became a standby.",
-            registry=registry,
+        self._leases_lost = counter(
+            "gangsched_leases_lost", "How often this replica lost the lease as the leader and became a standby."
         )
-        self._api_failures = Counter(
+        self._api_failures = counter(
             "gangsched_api_failures",
             "Failed requests to the API server, by problem, verb and resource. Unreachable: no answer. Credentials:"
             " missing or not accepted (401). Denied: the right is missing, or the server does not know it yet (403)."
             " Failing: an internal error of the server.",
             ["problem", "verb", "resource"],
-            registry=registry,
         )
-        self._api_problem_seconds = Gauge(
+        self._api_problem_seconds = gauge(
             "gangsched_api_problem_seconds",
             "How long requests to the API server have been failing, by problem; 0 while there is no problem.",
             ["problem"],
-            registry=registry,
         )
-        self._crd_lacks = Gauge(
+        self._crd_lacks = gauge(
             "gangsched_crd_fields_missing",
             "Fields of PodGroup that this operator knows and the installed CustomResourceDefinition lacks: apply the"
             " current one.",
-            registry=registry,
         )
-        self._group_faults = Counter(
+        self._group_faults = counter(
             "gangsched_group_faults",
             "Exceptions in the logic of one group or plain pod, by the step that failed. Each one parks that group and"
             " is a bug: report it with the traceback from the log.",
             ["step"],
-            registry=registry,
         )
-        self._rebuilds = Counter(
+        self._rebuilds = counter(
             "gangsched_accounts_rebuilt",
             "How often the accounts of nodes' capacity were rebuilt, because they contradicted each other after an"
             " exception that gangsched_group_faults counts.",
-            registry=registry,
         )
-        self._rival_bindings = Counter(
-            "gangsched_rival_bindings",
-            "Pods of our schedulerNames that another process bound while this replica led.",
-            registry=registry,
+        self._rival_bindings = counter(
+            "gangsched_rival_bindings", "Pods of our schedulerNames that another process bound while this replica led."
         )
-        Gauge(
-            "gangsched_build_info", "Always 1; the labels are the versions.", ["version", "python"], registry=registry
-        ).labels(version("gangsched"), platform.python_version()).set(1)
+        gauge("gangsched_build_info", "Always 1; the labels are the versions.", ["version", "python"]).labels(
+            version("gangsched"), platform.python_version()
+        ).set(1)
 
     def read_stats_from(self, stats: Callable[[], Stats]) -> None:
         """Read the machine's numbers from this function at every scrape."""

@@ -28,7 +28,7 @@ class Activity(StrEnum):
     ENDED = "ended"
 
 
-_BY_PHASE = {
+_BY_PHASE: dict[str, Activity] = {
     Phase.BINDING: Activity.BINDING,
     Phase.SCHEDULED: Activity.STARTING,
     Phase.RUNNING: Activity.RUNNING,
@@ -52,7 +52,7 @@ def activity(row: GroupRow) -> Activity:
         return Activity.PREEMPTED
     if row.reason in _UNDONE:
         return Activity.ROLLED_BACK
-    return next((found for phase, found in _BY_PHASE.items() if phase == row.phase), Activity.WAITING)
+    return _BY_PHASE.get(row.phase, Activity.WAITING)
 
 
 def recorded(row: GroupRow) -> Sequence[Step]:

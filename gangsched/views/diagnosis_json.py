@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from gangsched.api.times import format_if_set
 from gangsched.core.contention.prospects import Prospect
@@ -15,37 +14,19 @@ from gangsched.views.diagnosed import Diagnosis, PodShares, Shortfall
 from gangsched.views.nodegroups import NodeGroup
 
 
-class Coverage(Protocol):
-    """How much of the cluster could be read."""
-
-    @property
-    def forbidden(self) -> str:
-        """Why only the status could be read; empty if more could."""
-        ...
-
-    @property
-    def hidden(self) -> Sequence[str]:
-        """What could not be read, a sentence for each kind."""
-        ...
-
-
-class _FullCoverage:
-    forbidden = ""
-    hidden: Sequence[str] = ()
-
-
-FULL_COVERAGE: Coverage = _FullCoverage()
-"""Nothing was hidden."""
-
-
 def as_object(
     diagnosis: Diagnosis,
-    reading: Coverage = FULL_COVERAGE,
     *,
+    forbidden: str = "",
+    hidden: Sequence[str] = (),
     no_operator: Sequence[str] = (),
     notes: Sequence[str] = (),
 ) -> dict[str, object]:
-    """The diagnosis as a JSON object; `no_operator` says why no operator acts, `notes` which settings were used."""
+    """The diagnosis as a JSON object.
+
+    `forbidden` says why only the status could be read, and `hidden`, a sentence for each kind, what else could not;
+    both are empty if all could. `no_operator` says why no operator acts, `notes` which settings were used.
+    """
     return {
         "namespace": diagnosis.key.namespace,
         "name": diagnosis.key.name,
@@ -66,8 +47,8 @@ def as_object(
         "expectedStart": expected_starts.as_object(diagnosis.starts, diagnosis.key.namespace),
         "since": format_if_set(diagnosis.since),
         "fitting": [_fitting_json(kind) for kind in diagnosis.fitting],
-        "fromStatusAlone": reading.forbidden or None,
-        "hidden": reading.hidden,
+        "fromStatusAlone": forbidden or None,
+        "hidden": hidden,
         "noOperator": list(no_operator),
         "settings": list(notes),
     }

@@ -62,6 +62,11 @@ class Finding:
         return bool(self.key.pod_uid)
 
     @property
+    def is_whole(self) -> bool:
+        """Whether at least the minimum is bound."""
+        return bool(self.placements) and len(self.placements) >= self.minimum
+
+    @property
     def resource(self) -> str:
         """The kind of the object that declares the group, as kubectl writes it."""
         return resource_of(self.key, self.source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,10 +19,17 @@ from gangsched.core.objects.quantity import format_amount
 from gangsched.core.objects.shape import PODS, Amounts
 from gangsched.core.objects.status import Place
 from gangsched.views.member_rows import runs
-from gangsched.views.node_groups import topology
 
 _TAKES_NONE = ("NoSchedule", "NoExecute")
 _CPU = "cpu"
+_PLACE = re.compile(
+    r"(?:^|[/._-])(?:zone|region|rack|row|block|room|superpod|pod-?set|switch|spine|leaf|clique|cell|cube|"
+    r"node-?pool|node-?group|agent-?pool|pool|instance-type|island|slice)(?:$|[._-])"
+)
+"""Words in the label keys of cloud providers, of GPU operators, and of people who label their racks themselves."""
+_FORMER = "beta.kubernetes.io/"
+MOST_LABELS = 12
+"""Maximum number of labels of one node that name a place or kind."""
 
 
 class State(StrEnum):
@@ -171,6 +179,12 @@ def usage(node: Node, claims: Iterable[Claim], reserved: Sequence[Held], machine
         closed=_closed(node),
         topology=topology(node),
     )
+
+
+def topology(node: Node) -> Mapping[str, str]:
+    """The labels that say where the node is or of which kind, by key; deprecated ones are left out."""
+    found = ((key, value) for key, value in node.labels if _FORMER not in key and _PLACE.search(key))
+    return dict(list(found)[:MOST_LABELS])
 
 
 def as_object(usage: Usage) -> dict[str, object]:

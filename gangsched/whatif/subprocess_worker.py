@@ -20,7 +20,6 @@ from gangsched.page import child
 
 if TYPE_CHECKING:
     from gangsched.core.objects.declaration import GroupKey
-    from gangsched.views.findings import Finding
     from gangsched.whatif.simulation import Decision, Outcome
     from gangsched.whatif.world.contents import World
 
@@ -147,14 +146,14 @@ def _results_by_group(decisions: Iterable[Decision]) -> list[dict[str, Any]]:
     """For each group, the decision that bound it completely, else the first one: `after` is in seconds from now."""
     by_group: dict[GroupKey, Decision] = {}
     for decision in decisions:
-        if _is_whole(decision.finding) or decision.finding.key not in by_group:
+        if decision.finding.is_whole or decision.finding.key not in by_group:
             by_group[decision.finding.key] = decision
     return [
         {
             "namespace": key.namespace,
             "name": key.name,
             "pod": decision.finding.plain,
-            "whole": _is_whole(decision.finding),
+            "whole": decision.finding.is_whole,
             "phase": decision.finding.phase,
             "reason": decision.finding.reason,
             "message": " ".join((decision.finding.message, *decision.finding.besides)),
@@ -176,10 +175,6 @@ def _leaving(decisions: Iterable[Decision], mine: Collection[GroupKey]) -> dict[
     groups = {each.group for each in found if not each.group.pod_uid}
     nodes = Counter(node for each in found for node in each.pods.values())
     return {"pods": nodes.total(), "groups": len(groups), "nodes": dict(sorted(nodes.items()))}
-
-
-def _is_whole(finding: Finding) -> bool:
-    return bool(finding.placements) and len(finding.placements) >= finding.minimum
 
 
 if __name__ == "__main__":

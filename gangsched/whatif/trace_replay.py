@@ -60,7 +60,6 @@ def replay(
     policy: Policy,
     *,
     strategy: str = "Pack",
-    scheduler: str = "gangsched",
     preempt: bool = False,
     forecasts: bool = False,
     progress: Callable[[int, float], None] | None = None,
@@ -71,30 +70,18 @@ def replay(
     orders gangs. With `forecasts` it is noted when gangs were told that they would start. `progress` is called
     regularly with the number of gangs that have ended and the seconds since the start.
     """
-    policy = replace(policy, forecasts=forecasts)
-    return _Player(trace, nodes, policy, strategy, scheduler, preempt=preempt, progress=progress).play()
+    # A replay does not use the reasons why gangs wait, and finding them would take longer than all decisions.
+    silent = replace(policy, forecasts=forecasts, fold_s=_FOREVER_S, message_interval_s=_FOREVER_S)
+    return _Player(trace, nodes, silent, strategy, preempt=preempt).play(progress)
 
 
 class _Player:
-    def __init__(
-        self,
-        trace: Trace,
-        nodes: Sequence[Node],
-        policy: Policy,
-        strategy: str,
-        scheduler: str,
-        *,
-        preempt: bool,
-        progress: Callable[[int, float], None] | None,
-    ) -> None:
-        # A replay does not use the reasons why gangs wait, and finding them would take longer than all decisions.
-        silent = replace(policy, fold_s=_FOREVER_S, message_interval_s=_FOREVER_S)
-        self._machine = Machine(silent, reconcile_pause_s_per_pod=0.0)
+    def __init__(self, trace: Trace, nodes: Sequence[Node], policy: Policy, strategy: str, *, preempt: bool) -> None:
+        self._machine = Machine(policy, reconcile_pause_s_per_pod=0.0)
         self._nodes = nodes
         self._strategy = strategy
-        self._scheduler = scheduler
+        self._scheduler = policy.scheduler_names[0]
         self._preempt = preempt
-        self._progress = progress
         self._played = [Played(gang=gang) for gang in trace.gangs]
         self._pods: dict[str, tuple[Pod, int, int]] = {}
         self._left = [gang.members for gang in trace.gangs]
@@ -108,7 +95,7 @@ class _Player:
         self._now = 0.0
         self._ended = 0
 
-    def play(self) -> Replay:
+    def play(self, progress: Callable[[int, float], None] | None) -> Replay:
         classes = {_class_of(played.gang): PriorityClass(played.gang.priority) for played in self._played}
         namespaces = {played.gang.namespace for played in self._played}
         self._decide(
@@ -127,8 +114,8 @@ class _Player:
                 _, kind, number, run = heapq.heappop(self._agenda)
                 events += self._arrive(number) if kind is _Kind.ARRIVAL else self._end(number, run)
             self._decide(events or [TimePassed()])
-            if self._progress is not None:
-                self._progress(self._ended, self._now)
+            if progress is not None:
+                progress(self._ended, self._now)
         return Replay(
             strategy=self._strategy, gangs=self._played, changes=self._changes, nodes=self._nodes, idle=self._idle
         )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
+import socket
+import sys
 from collections.abc import AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 
 import pytest
 
-from gangsched.cli import cluster_reader, dashboard
+from gangsched.cli import cluster_reader, dashboard, make_parser
 from gangsched.cli.cluster_reader import Look
 from gangsched.cli.dashboard import LiveBoard
 from gangsched.config.settings import Settings
@@ -68,3 +71,41 @@ async def test_what_was_read_long_ago_is_called_old_until_it_is_read_again(clust
     await asyncio.sleep(0.05)
     told = "This page shows the state at the last visit: the cluster is being read again …"
     assert await cluster.troubles(3) == [None, told, None]
+
+
+class Gone(io.StringIO):
+    """Output whose reader is gone."""
+
+    def flush(self) -> None:
+        raise BrokenPipeError
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def look(*_: object) -> Look:
+        return SEEN
+
+    monkeypatch.setattr(dashboard, "connected", nullcontext)
+    monkeypatch.setattr(cluster_reader, "look", look)
+
+
+def ended(port: int) -> int:
+    arguments = make_parser().parse_args(["dashboard", f"--port={port}"])
+    status: int = arguments.execute(arguments)
+    return status
+
+
+@pytest.mark.usefixtures("seen")
+def test_an_output_whose_reader_is_gone_is_no_matter_of_the_port(monkeypatch):
+    """Regression: "port 0 of 127.0.0.1 cannot be used (None)"."""
+    monkeypatch.setattr(sys, "stdout", Gone())
+    with pytest.raises(BrokenPipeError):
+        ended(0)
+
+
+@pytest.mark.usefixtures("seen")
+def test_a_port_that_is_taken_is_named(capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert ended(port) == 1
+    assert f"gangsched dashboard: error: port {port} of 127.0.0.1 cannot be used" in capsys.readouterr().err

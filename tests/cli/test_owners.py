@@ -9,7 +9,7 @@ import pytest
 
 from gangsched.cli.missing_pods import read_owners, remedies
 from gangsched.config.dialects import GROUP_LABEL
-from gangsched.config.settings import Settings
+from gangsched.config.settings import validated
 from gangsched.config.workload_registry import WORKLOADS
 from gangsched.kube.workloads.workload_table import chosen
 from tests.kube.fake_api import FakeApi, body, serving, status
@@ -22,7 +22,10 @@ LISTS = {
     "Deployment": "apps/v1",
     "ReplicaSet": "apps/v1",
     "CronJob": "batch/v1",
+    "Farm": "example.com/v1",
 }
+FARM = {"name": "farm", "apiVersion": LISTS["Farm"], "kind": "Farm", "plural": "farms", "replicas": "spec.size"}
+KINDS = chosen(validated({"workloads": {"custom": [FARM]}}, "test"))
 EVENTS = "/apis/events.k8s.io/v1/namespaces/n/events"
 
 
@@ -30,7 +33,7 @@ def path(kind: str) -> str:
     return f"/apis/{LISTS[kind]}/namespaces/n/{kind.lower()}s"
 
 
-def made(kind: str, name: str, spec: Json, *, of: str = "", said: Json | None = None, **metadata: Any) -> Json:
+def made(kind: str, name: str, spec: Any, *, of: str = "", said: Any = None, **metadata: Any) -> Json:
     meta = {"name": name, "namespace": "n", "uid": f"{kind}/{name}", "resourceVersion": "1", **metadata}
     if of:
         meta["ownerReferences"] = [{"uid": of, "controller": True, "kind": of.partition("/")[0]}]
@@ -54,7 +57,7 @@ async def told(*objects: Json, events: Mapping[str, list[Json]] | None = None, m
     reasons = ("FailedCreate", "FailedCreatePod", "FailedToCreateHeadPod", "FailedToCreateWorkerPod", "MPIJobFailed")
     api.answer("GET", EVENTS, *[body({"items": (events or {}).get(reason, [])}) for reason in reasons])
     async with serving(api) as session:
-        return list(remedies(await read_owners(session, "n", group, chosen(Settings())), minimum))
+        return list(remedies(await read_owners(session, "n", group, KINDS), minimum))
 
 
 def event(kind: str, name: str, note: str, at: str = "2026-01-01T00:00:00Z") -> Json:
@@ -229,4 +232,28 @@ async def test_a_condition_tells_the_cause_where_the_event_is_gone():
 async def test_who_makes_some_pods_only_when_others_run_is_told_what_to_set(kind, spec, remedy):
     assert await told(made(kind, "x", spec)) == [
         f"all pods at once of the {kind} x, which makes some only when others run: {remedy}"
+    ]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"conditions": {"Ready": "True"}},
+        {"conditions": [{"type": "Ready", "status": True}, {"type": "ReplicaFailure", "status": "True"}]},
+        ["ready"],
+        "ready",
+    ],
+)
+async def test_what_another_kind_says_of_itself_in_a_form_of_its_own_says_nothing(said):
+    """Regression: `explain` ended with a traceback."""
+    farm = made("Farm", "x", {"size": 2, "template": TEMPLATE}, said=said)
+    assert await told(farm) == [
+        "a minimum of at most 2, which is all that the Farm x will make, or more replicas there"
+    ]
+
+
+async def test_an_object_of_another_kind_whose_spec_is_no_object_makes_no_pods():
+    """Regression: `explain` ended with a traceback."""
+    assert await told(made("Farm", "x", ["size"]), made("Deployment", "y", {"replicas": 2, "template": TEMPLATE})) == [
+        "a minimum of at most 2, which is all that the Deployment y will make, or more replicas there"
     ]

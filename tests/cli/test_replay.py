@@ -9,6 +9,7 @@ import re
 import shlex
 import sys
 from argparse import _SubParsersAction
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -137,10 +138,34 @@ def test_plots_are_drawn_for_what_waits_and_for_each_resource(trace, tmp_path, c
     assert f"drew {folder / 'waiting.svg'}" in capsys.readouterr().err
 
 
+def test_an_error_of_the_plug_in_names_the_plug_in(trace, capsys):
+    assert main(["replay", trace], parser=make_parser(plugin=True)) == 2
+    assert capsys.readouterr().err.startswith("kubectl gang replay: error: there are no nodes")
+
+
+def test_ctrl_c_ends_it_without_a_traceback(trace, monkeypatch):
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gangsched.whatif.measures.measure", interrupted)
+    assert main(["replay", trace, "--nodes", "2:cpu=4"]) == 130
+
+
+class AtOnce:
+    """A timer whose time is over when it starts."""
+
+    def __init__(self, _: float, action: Callable[[], None]) -> None:
+        self.start = action
+
+    def cancel(self) -> None:
+        """Too late."""
+
+
 def test_progress_is_shown_on_a_terminal_and_gone_at_the_end(trace, capsys, monkeypatch):
-    monkeypatch.setattr("gangsched.cli.replay._SHOWN_AFTER_S", 0.0)
-    monkeypatch.setattr("gangsched.cli.replay._SHOWN_EVERY_S", 0.0)
+    monkeypatch.setattr("gangsched.cli.progress._SHOWN_EVERY_S", 0.0)
+    monkeypatch.setattr("gangsched.cli.progress.threading.Timer", AtOnce)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
     assert main(["replay", trace, "--nodes", "2:cpu=4"]) == 0
     told = capsys.readouterr().err
     assert "Pack: 1 of 3 gangs have ended, after 10m of the trace" in told
@@ -155,6 +180,7 @@ def test_progress_is_shown_on_a_terminal_and_gone_at_the_end(trace, capsys, monk
             ["--nodes", "x:cpu=1"],
             "--nodes 'x:cpu=1' has not the form N:RESOURCES: write, for example, 100:cpu=64,memory",
         ),
+        (["--nodes", "²:cpu=1"], "--nodes '²:cpu=1' has not the form N:RESOURCES"),
         (["--nodes", "1:cpu=one"], "--nodes '1:cpu=one': 'one' is not a quantity"),
         (["--nodes", "1:cpu=1", "--strategy", "Packed"], "there is no strategy Packed: choose from Pack, Spread"),
         (["--nodes", "1:cpu=1", "--gangs", "0"], "--gangs must be at least 1"),

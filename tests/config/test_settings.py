@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 
 from documentation.generate import ROOT
+from gangsched.config.contention_settings import Preemption as PreemptionSettings
+from gangsched.config.dialect_settings import Fifo, Pfnet, PrioritizedNodeLabel, Spark
 from gangsched.config.invalid_config import InvalidConfig
-from gangsched.config.pfnet_settings import Pfnet
-from gangsched.config.preemption_settings import Preemption as PreemptionSettings
 from gangsched.config.settings import Backoff, LeaderElection, Settings, load
-from gangsched.config.spark_settings import Fifo, PrioritizedNodeLabel, Spark
 from gangsched.core.objects.policy import (
     Aging,
     FifoRules,

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gangsched.config.pfnet_settings import Pfnet
+from gangsched.config.dialect_settings import Fifo, Pfnet, Spark
 from gangsched.config.settings import Settings
-from gangsched.config.spark_settings import Fifo, Spark
 from gangsched.core.objects.declaration import Declaration, Placing, Preference, Role, Topology
 from gangsched.core.objects.shape import Shape
 from gangsched.kube.dialects.dialect_table import DEFAULT, chosen

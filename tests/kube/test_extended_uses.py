@@ -14,7 +14,7 @@ from gangsched.kube.reading import device_values
 from gangsched.kube.reading.pod_values import pod_value
 from gangsched.kube.reading.storage_values import MARK
 from gangsched.kube.wire import device_objects as device_wire
-from gangsched.kube.writing import extended_claims
+from gangsched.kube.writing import claiming
 
 GPU = "example.com/gpu"
 
@@ -90,26 +90,26 @@ USE = UseDevices("default", "c", "", Consumer("p", "pod-uid"), Allocation(), mak
 
 
 def test_the_claim_that_is_made_is_ours_and_the_pods():
-    made = extended_claims.claim(USE, MAKING)
+    made = claiming.claim(USE, MAKING)
     made["metadata"]["uid"] = "u"
     found = device_values.claim(msgspec.json.decode(msgspec.json.encode(made), type=device_wire.ResourceClaim))
     assert (found.owner, found.ours, found.extended, found.allocation) == ("pod-uid", True, True, None)
     [[request]] = found.wishes.requests
     assert (request.name, request.device_class, request.count, request.all) == ("r", "gpu", 2, False)
     assert made["metadata"]["annotations"][MARK] == "pod-uid"
-    assert extended_claims.created_uid(made, USE) == "u"
+    assert claiming.created_uid(made, USE) == "u"
 
 
 @pytest.mark.parametrize("change", [{"ownerReferences": []}, {"annotations": {}}, {"deletionTimestamp": "now"}])
 def test_a_claim_of_another_or_one_that_is_deleted_is_not_used(change):
-    made = extended_claims.claim(USE, MAKING)
+    made = claiming.claim(USE, MAKING)
     made["metadata"] |= {"uid": "u"} | change
-    assert extended_claims.created_uid(made, USE) == ""
+    assert claiming.created_uid(made, USE) == ""
 
 
 def test_the_pod_is_told_of_its_claim_and_that_it_has_none():
-    told = extended_claims.naming(USE, MAKING)
+    told = claiming.naming(USE, MAKING)
     mapping = {"containerName": "a", "resourceName": GPU, "requestName": "r"}
     status = {"resourceClaimName": "c", "requestMappings": [mapping]}
     assert told == {"metadata": {"uid": "pod-uid"}, "status": {"extendedResourceClaimStatus": status}}
-    assert extended_claims.unnaming(USE)["status"] == {"extendedResourceClaimStatus": None}
+    assert claiming.unnaming(USE)["status"] == {"extendedResourceClaimStatus": None}

@@ -216,6 +216,24 @@ def test_a_claim_that_another_makes_at_the_same_time_is_looked_for_later():
     assert written(api, MADE).passing
 
 
+@pytest.mark.parametrize(
+    ("found", "deleted"),
+    [
+        pytest.param(body({}), 1, id="its pod"),
+        pytest.param(status(404), 1, id="no pod"),
+        pytest.param(status(422, 'Pod "w-0" is invalid: metadata.uid: field is immutable'), 1, id="another pod"),
+        pytest.param(status(422, "so it is"), 0, id="refused"),
+        pytest.param(status(503), 0, id="later"),
+    ],
+)
+def test_a_claim_that_was_made_is_deleted_unless_its_pod_may_still_name_it(found, deleted):
+    """A controller may have created its pod again under the same name: that one names no claim of the first."""
+    api = FakeApi.answering("PATCH", "/api/v1/namespaces/team/pods/w-0/status", found)
+    api.answer("DELETE", DEVICES, body({}))
+    assert undone(api, msgspec.structs.replace(MADE, uid="u1")).done is bool(deleted)
+    assert len(api.of("DELETE")) == deleted
+
+
 def test_a_reservation_that_another_makes_at_the_same_time_stays():
     """Two members share the claim: the second write conflicts with the first and is repeated on top of it."""
     other = {"resource": "pods", "name": "w-1", "uid": "p2"}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gangsched.runtime.loop_clock import Clock, measure_loop_lag
+from gangsched.runtime.clocks import Clock, measure_loop_lag
 
 
 def test_the_clock_starts_at_the_wall_and_then_follows_the_monotonic_clock_alone():

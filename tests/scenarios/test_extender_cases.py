@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from gangsched.config.dialect_settings import Spark
 from gangsched.config.settings import Settings
-from gangsched.config.spark_settings import Spark
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.kube.dialects.dialect_table import chosen

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from gangsched.config.dialect_settings import Spark
 from gangsched.config.settings import Settings
-from gangsched.config.spark_settings import Spark
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.policy import FifoRules, Policy
 from gangsched.core.objects.results import GroupNotMade

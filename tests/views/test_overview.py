@@ -16,8 +16,8 @@ from gangsched.core.objects.record import Phase, Record
 from gangsched.core.objects.status import PREEMPTION, GroupStatus, Place, Reservation
 from gangsched.views import cluster_overview, group_row, group_rows, node_usage
 from gangsched.views.group_row import Ask
-from gangsched.views.node_groups import MOST, topology
-from gangsched.views.node_usage import State
+from gangsched.views.node_usage import MOST_LABELS as MOST
+from gangsched.views.node_usage import State, topology
 from tests.builders import GPU, amounts, group, node, pod
 from tests.preempting import cluster, gang, holder
 

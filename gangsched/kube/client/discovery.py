@@ -11,7 +11,7 @@ from collections.abc import Collection
 import msgspec
 from msgspec import Struct
 
-from gangsched.kube.client.errors import UNREADABLE, ApiError, ApiUnreachable, Garbled
+from gangsched.kube.client.errors import ApiError, ApiUnreachable, Garbled, readable
 from gangsched.kube.client.session import ApiSession
 
 _log = logging.getLogger(__name__)
@@ -43,10 +43,8 @@ async def listed_versions(session: ApiSession) -> frozenset[str]:
         ApiError, ApiUnreachable, Garbled: there was no complete answer.
     """
     answer = await session.request("GET", "/apis", essential=False)
-    try:
+    with readable("The list of API groups"):
         groups = _GROUPS.decode(answer.checked().body)
-    except UNREADABLE as error:
-        raise Garbled(f"The list of API groups cannot be read: {error}") from error
     return frozenset(version.group_version for group in groups.groups or () for version in group.versions or ())
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 
 import msgspec
@@ -101,3 +103,16 @@ class AccessDenied(KubeError):  # noqa: N818 - a state of affairs
 
 class Garbled(KubeError):  # noqa: N818 - a state of affairs
     """The API server's answer violates its API, or was cut off."""
+
+
+@contextmanager
+def readable(subject: str) -> Iterator[None]:
+    """What is decoded in the block comes from the API server; `subject` names it.
+
+    Raises:
+        Garbled: it cannot be read.
+    """
+    try:
+        yield
+    except UNREADABLE as error:
+        raise Garbled(f"{subject} cannot be read: {error}") from error

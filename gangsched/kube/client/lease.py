@@ -14,7 +14,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from gangsched.kube.client.errors import UNREADABLE, Garbled
+from gangsched.kube.client.errors import readable
 from gangsched.kube.client.session import JSON, MERGE_PATCH, ApiSession, Response
 
 API_VERSION = "coordination.k8s.io/v1"
@@ -125,8 +125,6 @@ class LeaseClient:
 
 
 def _lease(answer: Response) -> Lease:
-    try:
+    with readable("A Lease"):
         lease = _OBJECT.decode(answer.checked().body)
-    except UNREADABLE as error:
-        raise Garbled(f"A Lease cannot be read: {error}") from error
     return Lease(lease.metadata.resource_version, lease.spec or LeaseSpec())

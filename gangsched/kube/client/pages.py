@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from gangsched.kube import wire
-from gangsched.kube.client.errors import UNREADABLE, Expired, Garbled
+from gangsched.kube.client.errors import UNREADABLE, Expired, readable
 from gangsched.kube.client.resource import LIST_TIMEOUT_S, PAGE, Value
 from gangsched.kube.client.session import ApiSession, Response
 
@@ -76,10 +76,8 @@ async def pages(
             if renewed in ("", params.get("continue")):
                 raise Expired(str(answer.error()))
             params["continue"] = renewed
-        try:
+        with readable(f"A list of {name}"):
             return _PAGE.decode(answer.checked().body)
-        except UNREADABLE as error:
-            raise unreadable(name, error) from error
 
     following: asyncio.Task[wire.Page] | None = None
     try:
@@ -140,16 +138,9 @@ def objects(page: wire.Page, name: str) -> Iterator[dict[str, Any]]:
         Garbled: one of them cannot be read.
     """
     head = {"apiVersion": page.api_version, "kind": (page.kind or "").removesuffix("List")}
-    for item in page.items or ():
-        try:
+    with readable(f"A list of {name}"):
+        for item in page.items or ():
             yield {**head, **_OBJECT.decode(item)}
-        except UNREADABLE as error:
-            raise unreadable(name, error) from error
-
-
-def unreadable(name: str, error: Exception) -> Garbled:
-    """The error of a list of this name that cannot be read."""
-    return Garbled(f"A list of {name} cannot be read: {error}")
 
 
 def _renewed(answer: Response) -> str:

@@ -38,9 +38,10 @@ from gangsched.kube.client.errors import (
     Garbled,
     KubeError,
     NotServed,
+    readable,
 )
 from gangsched.kube.client.line_splitter import LineSplitter
-from gangsched.kube.client.pages import converted, pages, unreadable
+from gangsched.kube.client.pages import converted, pages
 from gangsched.kube.client.resource import Resource, Value
 from gangsched.kube.client.session import ApiSession
 
@@ -226,10 +227,8 @@ class Reflector(Generic[Value]):
         async for page in pages(
             self._session, resource.path, resource.name, selector=resource.selector, essential=not resource.optional
         ):
-            try:
+            with readable(f"A list of {resource.name}"):
                 values += await converted(page, lambda item: resource.read(item)[1])
-            except UNREADABLE as error:
-                raise unreadable(resource.name, error) from error
             self._heard()
             self._recovered()
             version = page.metadata.resource_version or ""

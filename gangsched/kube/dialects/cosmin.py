@@ -8,7 +8,7 @@ from gangsched.config.dialects import DialectRow, Key
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import Placing, Preference
 from gangsched.core.objects.shape import Amounts
-from gangsched.kube.dialects.dialect import Dialect, quoted, sentence
+from gangsched.kube.dialects.dialect import Dialect, Texts, quoted, sentence
 from gangsched.kube.dialects.dialect_fields import honoured, needless
 from gangsched.kube.dialects.dialect_kind import MOST_MEMBERS
 from gangsched.kube.dialects.spark import DRIVER, SparkDialect, number_text, resource_amount
@@ -30,14 +30,7 @@ _TEXTS = (
 class CosminDialect(SparkDialect):
     """The labels of cosmin-ionita's scheduler, all of them whole numbers: CPUs, GiB and executors."""
 
-    def nameless_group(
-        self,
-        labels: Mapping[str, str],
-        annotations: Mapping[str, str],  # noqa: ARG002 - all are labels here
-        *,
-        pod: str,
-        owner: str,
-    ) -> str:
+    def nameless_group(self, labels: Texts, annotations: Texts, *, pod: str, owner: str) -> str:  # noqa: ARG002 - all are labels
         """The driver's name, because these labels name no application. An executor's owner is the driver."""
         return pod if labels.get(self.row.role[0].name) == DRIVER else owner
 

@@ -16,6 +16,8 @@ from gangsched.core.objects.wording import printable
 from gangsched.kube.dialects.dialect_fields import Field, Use, ignored_texts
 from gangsched.kube.dialects.dialect_kind import MOST_MEMBERS, Kind
 
+Texts = Mapping[str, str]
+"""The labels or annotations of a pod."""
 LONGEST_NAME = 253
 """Longest name of any object, in characters. A name in an annotation could otherwise take a quarter of a megabyte."""
 _LONGEST_QUOTE = 40
@@ -44,14 +46,7 @@ class Dialect:
     def marks(self) -> tuple[Key, ...]:
         return self.row.group
 
-    def nameless_group(
-        self,
-        labels: Mapping[str, str],  # noqa: ARG002 - for overrides
-        annotations: Mapping[str, str],  # noqa: ARG002 - for overrides
-        *,
-        pod: str,  # noqa: ARG002 - for overrides
-        owner: str,  # noqa: ARG002 - for overrides
-    ) -> str:
+    def nameless_group(self, labels: Texts, annotations: Texts, *, pod: str, owner: str) -> str:  # noqa: ARG002 - for overrides
         """The group of a pod without a group name: from its other texts, its name or its creator's name."""
         return ""
 

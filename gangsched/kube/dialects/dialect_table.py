@@ -6,7 +6,7 @@ equal texts are parsed once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -16,10 +16,8 @@ from msgspec.structs import replace
 from gangsched.config.dialects import DIALECTS, SCHEDULING_GROUP, DialectRow, Key
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import NATIVE, OWN_DIALECT, Declaration
-from gangsched.kube.dialects.dialect import Dialect, quoted
+from gangsched.kube.dialects.dialect import Dialect, Texts, quoted
 from gangsched.kube.dialects.dialect_kind import Kind
-
-Texts = Mapping[str, str]
 
 _KEPT = 1024
 _LONGEST_KEPT = 4096

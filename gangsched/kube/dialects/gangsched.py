@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gangsched.config.dialects import GROUP_BY, DialectRow, Key
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import Declaration
-from gangsched.kube.dialects.dialect import Dialect, quoted, sentence
+from gangsched.kube.dialects.dialect import Dialect, Texts, quoted, sentence
 from gangsched.kube.dialects.dialect_fields import honoured
 
 _TEXTS = (honoured(GROUP_BY, "names the label of the pod whose value is the group's name"),)
@@ -25,14 +25,7 @@ class OwnDialect(Dialect):
     def marks(self) -> tuple[Key, ...]:
         return (*self.row.group, GROUP_BY)
 
-    def nameless_group(
-        self,
-        labels: Mapping[str, str],
-        annotations: Mapping[str, str],
-        *,
-        pod: str,  # noqa: ARG002 - only a label names the group
-        owner: str,  # noqa: ARG002 - only a label names the group
-    ) -> str:
+    def nameless_group(self, labels: Texts, annotations: Texts, *, pod: str, owner: str) -> str:  # noqa: ARG002 - a label names it
         label = annotations.get(GROUP_BY.name)
         return labels.get(label, "") if label else ""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gangsched.config.dialect_settings import PrioritizedNodeLabel
 from gangsched.config.dialects import DialectRow, Key
 from gangsched.config.settings import Settings
-from gangsched.config.spark_settings import PrioritizedNodeLabel
 from gangsched.core.objects.declaration import Placing, Preference, Topology
 from gangsched.core.objects.quantity import InvalidQuantity, milli
 from gangsched.core.objects.shape import Amounts

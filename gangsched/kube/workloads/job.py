@@ -85,65 +85,48 @@ class _Job(Object, gc=False):
 
 def _desired(job: _Job) -> Desired:
     spec = job.spec or _JobSpec()
-    patient = not why_counted("", spec.pod_failure_policy)
-    desired = _counted(job, spec)
-    status = job.status or _JobStatus()
-    return desired._replace(
-        gang=_gang(spec),
-        topology=_topology(spec.scheduling),
-        patient=patient,
-        ends_by=_ends_by(job, spec),
+    status, scheduling = job.status or _JobStatus(), spec.scheduling or _Scheduling()
+    policy = scheduling.scheduling_policy or _Policy()
+    constraints = scheduling.scheduling_constraints or _Constraints()
+    return _counted(spec, status)._replace(
+        # None leaves it to others.
+        gang=False if policy.basic != ABSENT else None,
+        least=(policy.gang or _Gang()).min_count,
+        # The API server takes one level at most.
+        topology=next((level.key for level in constraints.topology or ()), ""),
+        patient=not why_counted("", spec.pod_failure_policy),
+        ends_by=_ends_by(spec, status),
         began=parse_if_set(status.start_time),
         succeeded_at=parse_if_set(status.completion_time),
     )
 
 
-def _ends_by(job: _Job, spec: _JobSpec) -> float:
+def _ends_by(spec: _JobSpec, status: _JobStatus) -> float:
     """When its own limit ends the Job, in epoch seconds; 0.0 if it has none, or has not begun."""
-    start = job.status.start_time if job.status is not None else None
-    if spec.active_deadline_seconds is None or start is None:
+    if spec.active_deadline_seconds is None or status.start_time is None:
         return 0.0
-    return parse_time(start) + spec.active_deadline_seconds
+    return parse_time(status.start_time) + spec.active_deadline_seconds
 
 
-def _topology(scheduling: _Scheduling | None) -> str:
-    """The label whose domains the Job names; empty without one. The API server takes one at most."""
-    constraints = scheduling.scheduling_constraints if scheduling is not None else None
-    return next((level.key for level in (constraints.topology if constraints is not None else None) or ()), "")
-
-
-def _counted(job: _Job, spec: _JobSpec) -> Desired:
+def _counted(spec: _JobSpec, status: _JobStatus) -> Desired:
     parallelism = 1 if spec.parallelism is None else spec.parallelism
     size = parallelism if spec.completions is None else min(parallelism, spec.completions)
-    status, idle, least = job.status or _JobStatus(), _idle(job, spec, size), _least(spec)
+    idle = _idle(spec, status, size)
     if spec.completions is None:
         if not status.succeeded or idle:
-            return Desired(size=parallelism, pods=parallelism, idle=idle, least=least)
+            return Desired(size=parallelism, pods=parallelism, idle=idle)
         # Such a Job creates no pod any more once one has succeeded, and ends when the others have ended.
         uncounted = status.uncounted_terminated_pods or _Uncounted()
         left = min(parallelism, status.succeeded + len(uncounted.succeeded or ()) + (status.active or 0))
-        return Desired(size=left, pods=left, idle=idle, least=least, completions=left, succeeded=status.succeeded)
+        return Desired(size=left, pods=left, idle=idle, completions=left, succeeded=status.succeeded)
     return Desired(
         size=size,
         pods=size,
         idle=idle,
-        least=least,
         completions=spec.completions,
         succeeded=_succeeded(status, spec.completions),
         given_up=number_of_indexes(status.failed_indexes or ""),
     )
-
-
-def _least(spec: _JobSpec) -> int | None:
-    """The minimum that the Job states itself."""
-    policy = spec.scheduling.scheduling_policy if spec.scheduling is not None else None
-    return policy.gang.min_count if policy is not None and policy.gang is not None else None
-
-
-def _gang(spec: _JobSpec) -> bool | None:
-    """False if the Job asks for no gang; None if it leaves that to others."""
-    policy = spec.scheduling.scheduling_policy if spec.scheduling is not None else None
-    return False if policy is not None and policy.basic != ABSENT else None
 
 
 def number_of_indexes(text: str) -> int:
@@ -162,8 +145,7 @@ def _succeeded(status: _JobStatus, completions: int) -> int:
     return completions if has_ended(status.conditions, *_COMPLETES) else status.succeeded or 0
 
 
-def _idle(job: _Job, spec: _JobSpec, size: int) -> str:
-    status = job.status or _JobStatus()
+def _idle(spec: _JobSpec, status: _JobStatus, size: int) -> str:
     if has_ended(status.conditions, *_COMPLETES):
         return COMPLETED
     if has_ended(status.conditions, *_FAILS):

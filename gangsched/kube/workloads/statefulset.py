@@ -34,16 +34,11 @@ def _desired(statefulset: _StatefulSet) -> Desired:
     spec = statefulset.spec or _StatefulSetSpec()
     size = 1 if spec.replicas is None else spec.replicas
     idle = "" if size else "has 0 replicas"
+    demand = Desired(size=size, pods=size, idle=idle)
     if spec.pod_management_policy == "Parallel":
-        return Desired(size=size, pods=size, idle=idle)
-    return Desired(
-        size=size,
-        pods=size,
-        idle=idle,
-        roles={ROLE: size},
-        late={ROLE: spec.template},
-        remedy="create the StatefulSet again with podManagementPolicy: Parallel",
-    )
+        return demand
+    remedy = "create the StatefulSet again with podManagementPolicy: Parallel"
+    return demand._replace(roles={ROLE: size}, late={ROLE: spec.template}, remedy=remedy)
 
 
 def _mark(marks: Marks) -> Mark | None:

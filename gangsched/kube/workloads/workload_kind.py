@@ -95,6 +95,10 @@ class Desired(NamedTuple):
     not_yet: tuple[str, ...] = ()
 
 
+_UNKNOWN = Desired(size=1, pods=1)
+"""What is taken of an object that cannot be read."""
+
+
 class Object(Struct, gc=False):
     """The part that all decoded objects have."""
 
@@ -165,17 +169,17 @@ class Kind(Generic[Form]):
         Raises:
             msgspec.DecodeError: it is not a Kubernetes object.
         """
-        desired, error = None, ""
+        desired, error, ignored = _UNKNOWN, "", tuple[str, ...]()
         try:
             item = self._decoder.decode(raw)
             meta = item.metadata
             desired = self.desired(item)
+            ignored = tuple(unheeded(item))
         except msgspec.ValidationError as fault:
             meta = _BARE.decode(raw).metadata
             error = f"it cannot be read ({printable(str(fault), limit=200)}): correct it."
         except ValueError as fault:
             error = printable(str(fault), limit=500)
-        ignored = tuple(unheeded(item)) if desired is not None else ()
         version = version or self.row.resource.versions[0]
         group = self._group(
             meta, desired, error, version=version, ignored=ignored, admission=admission or Admission().reader()
@@ -185,7 +189,7 @@ class Kind(Generic[Form]):
     def _group(
         self,
         meta: wire.Meta,
-        desired: Desired | None,
+        desired: Desired,
         error: str,
         *,
         version: str,
@@ -201,10 +205,8 @@ class Kind(Generic[Form]):
             error = error or str(fault)
             # Whatever was meant, the pods must not be bound one by one.
             gang = True if gang is None else gang
-        if gang is None and desired is not None:
-            gang = desired.gang
         namespace, spec, top = meta.namespace or "default", None, self._top(meta)
-        if desired is not None and not error:
+        if not error:
             try:
                 # For an object below another one the core determines the minimum, because either object may set it.
                 spec = _spec(desired, least if top is None else None, namespace, admission)
@@ -220,23 +222,23 @@ class Kind(Generic[Form]):
             workload=WorkloadFacts(
                 title=self.row.kind,
                 api_version=f"{self.row.resource.group}/{version}",
-                remedy=desired.remedy if desired is not None else "",
-                gang=gang,
-                size=desired.pods if desired is not None else 1,
-                idle="is being deleted" if meta.deletion_timestamp else desired.idle if desired is not None else "",
+                remedy=desired.remedy,
+                gang=desired.gang if gang is None else gang,
+                size=desired.pods,
+                idle="is being deleted" if meta.deletion_timestamp else desired.idle,
                 least=least,
                 top=top,
-                completions=desired.completions if desired is not None else None,
-                succeeded=desired.succeeded if desired is not None else 0,
-                given_up=desired.given_up if desired is not None else 0,
-                series=desired.series if desired is not None else (),
-                recreates_all=desired is not None and desired.recreates_all,
-                patient=desired is not None and desired.patient,
-                ends_by=desired.ends_by if desired is not None else 0.0,
-                began=desired.began if desired is not None else 0.0,
-                succeeded_at=desired.succeeded_at if desired is not None else 0.0,
+                completions=desired.completions,
+                succeeded=desired.succeeded,
+                given_up=desired.given_up,
+                series=desired.series,
+                recreates_all=desired.recreates_all,
+                patient=desired.patient,
+                ends_by=desired.ends_by,
+                began=desired.began,
+                succeeded_at=desired.succeeded_at,
                 owner=_owner(meta),
-                not_yet=desired.not_yet if desired is not None else (),
+                not_yet=desired.not_yet,
                 ignored=ignored,
             ),
         )

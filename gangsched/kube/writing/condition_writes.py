@@ -21,7 +21,7 @@ from gangsched.kube.client.errors import ApiError
 from gangsched.kube.client.paths import quoted
 from gangsched.kube.client.session import STRATEGIC_MERGE_PATCH, ApiSession, Response
 from gangsched.kube.dialects.native_condition import condition_type
-from gangsched.kube.writing.sending import has_another_uid, send
+from gangsched.kube.writing.sending import send
 from gangsched.kube.writing.write_results import Outcome, WriteResult, failed
 
 DENIED_S = 300.0
@@ -89,4 +89,4 @@ async def put_condition(session: ApiSession, effect: PutCondition, *, right: Rig
         return WriteResult(Outcome.WRITTEN)
     if isinstance(answer, ApiError) and answer.denied and right.denied():
         return WriteResult(Outcome.REFUSED, message=f"{DENIED} The API server says: {answer}")
-    return WriteResult(Outcome.GONE) if has_another_uid(answer) else failed(answer)
+    return failed(answer)

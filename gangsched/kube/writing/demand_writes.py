@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
-
 from gangsched.core.objects.effects import DropDemand, PutDemand
-from gangsched.kube.client.errors import ApiError
 from gangsched.kube.client.paths import quoted
 from gangsched.kube.client.session import MERGE_PATCH, ApiSession
 from gangsched.kube.foreign.demand_objects import demand_to_object, demands_path
-from gangsched.kube.writing.sending import answered, deletion, has_another_uid, send
+from gangsched.kube.writing.sending import answered, deletion, send
 from gangsched.kube.writing.write_results import Outcome, WriteResult
 
 
@@ -18,21 +15,14 @@ async def put_demand(session: ApiSession, effect: PutDemand) -> WriteResult:
     body = demand_to_object(effect.demand)
     path = demands_path(effect.key.namespace)
     if not effect.uid:
-        answer = await send(session, "POST", path, body)
-        if isinstance(answer, ApiError) and answer.status == HTTPStatus.CONFLICT:
-            return WriteResult(Outcome.STALE)
-        return answered(answer)
+        return answered(await send(session, "POST", path, body), conflict=Outcome.STALE)
     body["metadata"]["uid"] = effect.uid
     # In a merge patch a null removes a previous zone.
     body["spec"].setdefault("zone", None)
-    answer = await send(session, "PATCH", f"{path}/{quoted(effect.key.name)}", body, content_type=MERGE_PATCH)
-    return WriteResult(Outcome.GONE) if has_another_uid(answer) else answered(answer)
+    return answered(await send(session, "PATCH", f"{path}/{quoted(effect.key.name)}", body, content_type=MERGE_PATCH))
 
 
 async def drop_demand(session: ApiSession, effect: DropDemand) -> WriteResult:
     """Delete the Demand object if its UID still matches."""
     path = f"{demands_path(effect.key.namespace)}/{quoted(effect.key.name)}"
-    answer = await send(session, "DELETE", path, deletion(effect.uid))
-    if isinstance(answer, ApiError) and answer.status == HTTPStatus.CONFLICT:
-        return WriteResult(Outcome.GONE)
-    return answered(answer)
+    return answered(await send(session, "DELETE", path, deletion(effect.uid)), conflict=Outcome.GONE)

@@ -62,5 +62,4 @@ async def emit_event(
     """Create the Event."""
     body = event_object(effect, now=now(), reporting_instance=reporting_instance)
     path = f"/apis/events.k8s.io/v1/namespaces/{quoted(namespace_of(effect))}/events"
-    answer = await send(session, "POST", path, body)
-    return answered(answer)
+    return answered(await send(session, "POST", path, body))

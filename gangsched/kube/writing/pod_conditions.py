@@ -6,9 +6,9 @@ from gangsched.api.times import format_time
 from gangsched.core.objects.effects import PatchPodCondition
 from gangsched.kube.client.paths import pod_path
 from gangsched.kube.client.session import STRATEGIC_MERGE_PATCH, ApiSession
-from gangsched.kube.writing.sending import answered, has_another_uid, send
+from gangsched.kube.writing.sending import answered, send
 from gangsched.kube.writing.texts import shortened
-from gangsched.kube.writing.write_results import Outcome, WriteResult
+from gangsched.kube.writing.write_results import WriteResult
 
 _MESSAGE_BYTES = 4096
 """Longest message of a condition. Our own sentences fit; quoted foreign text must not grow every member of a group."""
@@ -25,5 +25,4 @@ async def patch_condition(session: ApiSession, effect: PatchPodCondition) -> Wri
         status["nominatedNodeName"] = effect.nominated or None
     body = {"metadata": {"uid": effect.uid}, "status": status}
     path = f"{pod_path(effect.namespace, effect.name)}/status"
-    answer = await send(session, "PATCH", path, body, content_type=STRATEGIC_MERGE_PATCH)
-    return WriteResult(Outcome.GONE) if has_another_uid(answer) else answered(answer)
+    return answered(await send(session, "PATCH", path, body, content_type=STRATEGIC_MERGE_PATCH))

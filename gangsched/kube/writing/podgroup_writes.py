@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
-
 from gangsched.api.conversion import made_group
 from gangsched.api.podgroup_names import PATH
 from gangsched.core.objects.effects import DeleteGroup, MakeGroup
 from gangsched.core.objects.results import GroupNotMade
-from gangsched.kube.client.errors import ApiError
 from gangsched.kube.client.paths import quoted, within
 from gangsched.kube.client.session import ApiSession, Response
-from gangsched.kube.writing.sending import answered, deletion, send
+from gangsched.kube.writing.sending import answered, conflicts, deletion, send
 from gangsched.kube.writing.write_results import Outcome, WriteResult
 
 
@@ -26,7 +23,7 @@ async def make_group(session: ApiSession, effect: MakeGroup) -> WriteResult:
     answer = await send(session, "POST", path, body)
     if isinstance(answer, Response):
         return WriteResult(Outcome.WRITTEN)
-    if isinstance(answer, ApiError) and answer.status == HTTPStatus.CONFLICT:
+    if conflicts(answer):
         return WriteResult(Outcome.STALE)
     message = f"the PodGroup {key.name}, which must record its reservation, was not created: {answer}"
     return WriteResult(Outcome.REFUSED, GroupNotMade(key, message), message=message)
@@ -36,6 +33,4 @@ async def delete_group(session: ApiSession, effect: DeleteGroup) -> WriteResult:
     """Delete the PodGroup; `STALE` if it has changed, or another one has its name."""
     path = f"{within(PATH, effect.key.namespace)}/{quoted(effect.key.name)}"
     answer = await send(session, "DELETE", path, deletion(effect.uid, version=effect.resource_version))
-    if isinstance(answer, ApiError) and answer.status == HTTPStatus.CONFLICT:
-        return WriteResult(Outcome.STALE)
-    return answered(answer)
+    return answered(answer, conflict=Outcome.STALE)

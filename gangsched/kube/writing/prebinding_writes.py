@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -17,13 +16,13 @@ from gangsched.core.objects.devices import Making
 from gangsched.core.objects.effects import Prebind, UndoPrebinding
 from gangsched.core.objects.prebindings import ClaimVolume, Prebinding, SelectNode, UseDevices
 from gangsched.core.objects.results import PrebindRefused
-from gangsched.kube.client.errors import UNREADABLE, ApiError, Garbled, KubeError
+from gangsched.kube.client.errors import UNREADABLE, KubeError
 from gangsched.kube.client.paths import pod_path, quoted
 from gangsched.kube.client.session import JSON, MERGE_PATCH, ApiSession
 from gangsched.kube.reading.storage_values import MARK, SELECTED_NODE
-from gangsched.kube.writing import claiming, extended_claims
-from gangsched.kube.writing.sending import TIMEOUT_S, deletion, write
-from gangsched.kube.writing.write_results import Outcome, WriteResult
+from gangsched.kube.writing import claiming
+from gangsched.kube.writing.sending import TIMEOUT_S, answered, conflicts, deletion, send
+from gangsched.kube.writing.write_results import Outcome, WriteResult, failed
 
 _MOST_READS = 8
 _BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
@@ -85,7 +84,7 @@ async def _using(session: ApiSession, use: UseDevices) -> WriteResult:
         use = msgspec.structs.replace(use, uid=uid)
     done = await _change(session, use, partial(claiming.marking, use=use))
     if done.done and use.making is not None:
-        body = extended_claims.naming(use, use.making)
+        body = claiming.naming(use, use.making)
         done = await _send(session, "PATCH", _pod_status_path(use), body)
     if done.done:
         done = await _change(session, use, partial(claiming.using, use=use), "/status")
@@ -98,12 +97,12 @@ async def _making(session: ApiSession, use: UseDevices, making: Making) -> tuple
 
     def look(claim: Json) -> Json | None:
         nonlocal uid
-        uid = extended_claims.created_uid(claim, use)
+        uid = claiming.created_uid(claim, use)
         return {} if uid else None
 
     done = await _change(session, use, look)
     if done.result is Outcome.GONE:
-        path, body = claiming.claims_path(use), extended_claims.claim(use, making)
+        path, body = claiming.claims_path(use), claiming.claim(use, making)
         done = await _send(session, "POST", path, body)
         if done.done:
             done = await _change(session, use, look)
@@ -112,7 +111,7 @@ async def _making(session: ApiSession, use: UseDevices, making: Making) -> tuple
 
 async def _unmaking(session: ApiSession, use: UseDevices) -> WriteResult:
     """Remove the claim from its pod's status, delete it, and remove its devices and its finalizer."""
-    unnamed = await _send(session, "PATCH", _pod_status_path(use), extended_claims.unnaming(use))
+    unnamed = await _send(session, "PATCH", _pod_status_path(use), claiming.unnaming(use))
     if not unnamed.done and unnamed.result is not Outcome.GONE:
         return unnamed
     gone = await _send(session, "DELETE", _path(use), deletion(use.uid))
@@ -124,11 +123,7 @@ async def _unmaking(session: ApiSession, use: UseDevices) -> WriteResult:
 
 async def _send(session: ApiSession, method: str, path: str, body: Json) -> WriteResult:
     kind = MERGE_PATCH if method == "PATCH" else JSON
-    try:
-        (await write(session, method, path, body, content_type=kind)).checked()
-    except KubeError as error:
-        return _failed(error)
-    return WriteResult(Outcome.WRITTEN)
+    return answered(await send(session, method, path, body, content_type=kind))
 
 
 async def _change(session: ApiSession, prebinding: Prebinding, change: Change, subresource: str = "") -> WriteResult:
@@ -146,34 +141,21 @@ async def _change_once(
     """One attempt of `_change`; None if another writer has changed the object in between."""
     path = _path(prebinding)
     try:
-        answer = await session.request("GET", path, timeout_s=TIMEOUT_S)
-        try:
-            current = msgspec.json.decode(answer.checked().body, type=Json)
-            patch = change(current)
-        except (*UNREADABLE, KeyError, TypeError, AttributeError) as error:
-            raise Garbled(f"{about(prebinding)} cannot be read: {error}") from error
-        if patch is None:
-            return WriteResult(Outcome.STALE)
-        if not patch:
-            return WriteResult(Outcome.WRITTEN)
-        meta = {"resourceVersion": current["metadata"]["resourceVersion"], "uid": current["metadata"]["uid"]}
-        patch["metadata"] = {**patch.get("metadata", {}), **meta}
-        answer = await write(session, "PATCH", path + subresource, patch, content_type=MERGE_PATCH)
-        answer.checked()
+        body = (await session.request("GET", path, timeout_s=TIMEOUT_S)).checked().body
+        current = msgspec.json.decode(body, type=Json)
+        patch = change(current)
     except KubeError as error:
-        if isinstance(error, ApiError) and error.status == HTTPStatus.CONFLICT:
-            return None
-        return _failed(error)
-    return WriteResult(Outcome.WRITTEN)
-
-
-def _failed(error: KubeError) -> WriteResult:
-    if not isinstance(error, ApiError):
-        return WriteResult(Outcome.UNAVAILABLE, message=str(error))
-    if error.status == HTTPStatus.NOT_FOUND:
-        return WriteResult(Outcome.GONE)
-    passing = error.passing or error.status == HTTPStatus.CONFLICT
-    return WriteResult(Outcome.UNAVAILABLE if passing else Outcome.REFUSED, None, error.retry_after_s, str(error))
+        return failed(error)
+    except (*UNREADABLE, KeyError, TypeError, AttributeError) as error:
+        return WriteResult(Outcome.UNAVAILABLE, message=f"{about(prebinding)} cannot be read: {error}")
+    if patch is None:
+        return WriteResult(Outcome.STALE)
+    if not patch:
+        return WriteResult(Outcome.WRITTEN)
+    meta = {"resourceVersion": current["metadata"]["resourceVersion"], "uid": current["metadata"]["uid"]}
+    patch["metadata"] = {**patch.get("metadata", {}), **meta}
+    answer = await send(session, "PATCH", path + subresource, patch, content_type=MERGE_PATCH)
+    return None if conflicts(answer) else answered(answer)
 
 
 def _path(prebinding: Prebinding) -> str:

@@ -8,7 +8,7 @@ from http import HTTPStatus
 import msgspec
 
 from gangsched.kube import wire
-from gangsched.kube.client.errors import UNREADABLE, ApiError, Garbled, KubeError
+from gangsched.kube.client.errors import ApiError, KubeError, readable
 from gangsched.kube.client.paths import pod_path
 from gangsched.kube.client.session import JSON, ApiSession, Response
 from gangsched.kube.reading.pod_values import decode_pod
@@ -58,10 +58,8 @@ async def read_pod(session: ApiSession, namespace: str, name: str) -> wire.Pod |
     answer = await session.request("GET", pod_path(namespace, name), timeout_s=TIMEOUT_S)
     if answer.status == HTTPStatus.NOT_FOUND:
         return None
-    try:
+    with readable(f"Pod {namespace}/{name}"):
         return decode_pod(answer.checked().body)
-    except UNREADABLE as error:
-        raise Garbled(f"Pod {namespace}/{name} cannot be read: {error}") from error
 
 
 async def send(
@@ -81,11 +79,9 @@ async def send(
     return answer if answer.ok else answer.error()
 
 
-def has_another_uid(answer: Response | KubeError) -> bool:
-    """Whether another object has the name now."""
-    if not isinstance(answer, ApiError) or answer.status != HTTPStatus.UNPROCESSABLE_ENTITY:
-        return False
-    return "metadata.uid" in answer.message
+def conflicts(answer: Response | KubeError) -> bool:
+    """Whether the condition of the write does not hold (409)."""
+    return isinstance(answer, ApiError) and answer.status == HTTPStatus.CONFLICT
 
 
 def deletion(uid: str, *, version: str = "") -> dict[str, object]:
@@ -94,6 +90,8 @@ def deletion(uid: str, *, version: str = "") -> dict[str, object]:
     return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": conditions}
 
 
-def answered(answer: Response | KubeError) -> WriteResult:
-    """The result of a write whose failure is judged by the error's status alone."""
-    return WriteResult(Outcome.WRITTEN) if isinstance(answer, Response) else failed(answer)
+def answered(answer: Response | KubeError, *, conflict: Outcome | None = None) -> WriteResult:
+    """The result of a write whose failure the error alone decides; `conflict` is what a 409 means, unless it passes."""
+    if isinstance(answer, Response):
+        return WriteResult(Outcome.WRITTEN)
+    return WriteResult(conflict) if conflict is not None and conflicts(answer) else failed(answer)

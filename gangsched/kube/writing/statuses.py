@@ -15,7 +15,7 @@ from gangsched.kube.client.errors import UNREADABLE, ApiError
 from gangsched.kube.client.paths import quoted, within
 from gangsched.kube.client.session import JSON_PATCH, ApiSession, Response
 from gangsched.kube.wire import Versioned
-from gangsched.kube.writing.sending import send
+from gangsched.kube.writing.sending import conflicts, send
 from gangsched.kube.writing.write_results import Outcome, WriteResult, failed
 
 _VERSIONED = msgspec.json.Decoder(Versioned)
@@ -43,7 +43,7 @@ async def patch_status(session: ApiSession, effect: PatchStatus) -> WriteResult:
         except UNREADABLE as error:
             return WriteResult(Outcome.UNAVAILABLE, refused, message=f"the answer cannot be read: {error}")
         return WriteResult(Outcome.WRITTEN, StatusWritten(effect.key, version or "", effect.status.is_relied_on))
-    if isinstance(answer, ApiError) and answer.status == HTTPStatus.CONFLICT and effect.resource_version:
+    if effect.resource_version and conflicts(answer):
         return WriteResult(Outcome.STALE, StatusRefused(effect.key, stale=True))
     if (
         isinstance(answer, ApiError)

@@ -29,7 +29,7 @@ from gangsched.kube.client.lease import Lease, LeaseClient
 from gangsched.kube.client.paths import quoted
 from gangsched.kube.client.session import APPLY_PATCH, ApiSession, Response
 from gangsched.kube.dialects.volcano import MANAGER
-from gangsched.kube.writing.sending import TIMEOUT_S, has_another_uid, send
+from gangsched.kube.writing.sending import TIMEOUT_S, answered, send
 from gangsched.kube.writing.write_results import Outcome, WriteResult, failed
 
 SKEW_S = 60.0
@@ -99,11 +99,7 @@ async def put_phase(session: ApiSession, effect: PutPhase, *, rival: Rival) -> W
     answer = await _apply(session, f"{path}/status", effect)
     if isinstance(answer, ApiError) and answer.status == HTTPStatus.NOT_FOUND:
         answer = await _apply(session, path, effect)
-    if isinstance(answer, Response):
-        return WriteResult(Outcome.WRITTEN)
-    if isinstance(answer, ApiError) and answer.status == HTTPStatus.CONFLICT:
-        return WriteResult(Outcome.STALE)
-    return WriteResult(Outcome.GONE) if has_another_uid(answer) else failed(answer)
+    return answered(answer, conflict=Outcome.STALE)
 
 
 async def _apply(session: ApiSession, path: str, effect: PutPhase) -> Response | KubeError:

@@ -69,7 +69,9 @@ def failed(error: KubeError, *, event: Event | None = None) -> WriteResult:
     """The answer to a write that failed with this error, if the error's status alone decides the reaction."""
     if not isinstance(error, ApiError):
         return WriteResult(Outcome.UNAVAILABLE, event, message=str(error))
-    if error.status == HTTPStatus.NOT_FOUND:
+    # A write that carries the UID of an object whose name another one has now is invalid.
+    other_uid = error.status == HTTPStatus.UNPROCESSABLE_ENTITY and "metadata.uid" in error.message
+    if error.status == HTTPStatus.NOT_FOUND or other_uid:
         return WriteResult(Outcome.GONE, event)
     if error.passing or error.status == HTTPStatus.CONFLICT:
         return WriteResult(Outcome.UNAVAILABLE, event, error.retry_after_s, str(error))

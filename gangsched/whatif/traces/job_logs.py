@@ -15,10 +15,10 @@ from gangsched.whatif.traces.trace_checks import (
     MOST_UNITS,
     Problems,
     amounts,
+    cell,
     complete,
     is_absent,
     moment,
-    number_within,
     remark,
     table,
 )
@@ -60,10 +60,10 @@ def _jobs(text: str, source: str, needed: tuple[str, ...]) -> Trace:
 
 
 def _gang(row: Mapping[str, str]) -> tuple[Gang, bool]:
-    nodes = max(1, round(_number(row, "node_num", MOST_MEMBERS)))
-    gpus = math.ceil(_number(row, "gpu_num", MOST_UNITS))
-    cpu = math.ceil(_number(row, "cpu_num", MOST_UNITS) * 1000 / nodes)
-    memory = round(_number(row, _MEMORY, MOST_UNITS) * 10**9) if _MEMORY in row else 0
+    nodes = max(1, round(cell(row, "node_num", MOST_MEMBERS)))
+    gpus = math.ceil(cell(row, "gpu_num", MOST_UNITS))
+    cpu = math.ceil(cell(row, "cpu_num", MOST_UNITS) * 1000 / nodes)
+    memory = round(cell(row, _MEMORY, MOST_UNITS) * 10**9) if _MEMORY in row else 0
     requests = amounts({"cpu": f"{cpu}m", "memory": memory, GPU: math.ceil(gpus / nodes)})
     started, ended = moment(row["start_time"], "start_time"), moment(row["end_time"], "end_time")
     gang = Gang(
@@ -74,7 +74,3 @@ def _gang(row: Mapping[str, str]) -> tuple[Gang, bool]:
         parts=(TraceRole(nodes, requests),),
     )
     return gang, gpus % nodes == 0
-
-
-def _number(row: Mapping[str, str], column: str, most: float) -> float:
-    return 0.0 if is_absent(row[column]) else number_within(row[column], column, most)

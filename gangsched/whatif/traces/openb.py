@@ -14,9 +14,9 @@ from gangsched.whatif.traces.trace_checks import (
     MOST_UNITS,
     Problems,
     amounts,
+    cell,
     complete,
     is_absent,
-    number_within,
     remark,
     table,
 )
@@ -37,24 +37,20 @@ def from_openb(text: str, source: str) -> Trace:
                 unscheduled += 1
                 continue
             gangs.append(_gang(row))
-            shared += 0 < _number(row, "gpu_milli", MOST_UNITS) < _WHOLE
+            shared += 0 < cell(row, "gpu_milli", MOST_UNITS) < _WHOLE
     problems.end()
     remarks = remark(source, unscheduled, "pods that were never scheduled or never deleted are left out")
     return Trace(gangs, remarks + remark(source, shared, "pods request a fraction of a GPU, and get a whole one here"))
 
 
 def _gang(row: Mapping[str, str]) -> Gang:
-    created, deleted, scheduled = (_number(row, name, MOST_SECONDS) for name in _TIMES)
+    created, deleted, scheduled = (cell(row, name, MOST_SECONDS) for name in _TIMES)
     requests = amounts(
         {
-            "cpu": f"{_number(row, 'cpu_milli', MOST_UNITS):.0f}m",
-            "memory": f"{_number(row, 'memory_mib', MOST_UNITS):.0f}Mi",
-            GPU: math.ceil(_number(row, "num_gpu", MOST_UNITS)),
+            "cpu": f"{cell(row, 'cpu_milli', MOST_UNITS):.0f}m",
+            "memory": f"{cell(row, 'memory_mib', MOST_UNITS):.0f}Mi",
+            GPU: math.ceil(cell(row, "num_gpu", MOST_UNITS)),
         }
     )
     run_s = max(deleted - scheduled, 0.0)
     return Gang(name=row["name"], arrival_s=created, run_s=run_s, parts=(TraceRole(1, requests),))
-
-
-def _number(row: Mapping[str, str], column: str, most: float) -> float:
-    return 0.0 if is_absent(row[column]) else number_within(row[column], column, most)

@@ -22,10 +22,6 @@ _MOST_FACTOR = 5.0
 _ROUNDING_USERS = 0.9
 
 
-def _exact(gang: Gang, _: Random) -> int:
-    return max(math.ceil(gang.run_s), 1)
-
-
 def _long(gang: Gang, random: Random) -> int:
     """One to five times the run time: a round value if one is within that, which nine of ten users choose."""
     run_s = max(gang.run_s, 1.0)
@@ -36,11 +32,11 @@ def _long(gang: Gang, random: Random) -> int:
     return math.ceil(wanted_s)
 
 
-def _none(_: Gang, __: Random) -> None:
-    return None
-
-
-KINDS: Mapping[str, Callable[[Gang, Random], int | None]] = {"exact": _exact, "long": _long, "none": _none}
+KINDS: Mapping[str, Callable[[Gang, Random], int | None]] = {
+    "exact": lambda gang, _: max(math.ceil(gang.run_s), 1),
+    "long": _long,
+    "none": lambda *_: None,
+}
 """How limits can be."""
 
 

@@ -100,6 +100,11 @@ def number_within(text: str, name: str, most: float, *, least: float = 0) -> flo
     return value
 
 
+def cell(row: Mapping[str, str], column: str, most: float) -> float:
+    """The number in this column of a table; 0 if it is missing. Raises the same error as `number_within`."""
+    return 0.0 if is_absent(row[column]) else number_within(row[column], column, most)
+
+
 def moment(text: str, name: str) -> float:
     """The date and time in epoch seconds; without a zone it counts as UTC.
 

@@ -31,15 +31,14 @@ from gangsched.kube.workloads.workload_table import Workloads, chosen
 from gangsched.whatif.world import group_templates, offered, pod_admission, stored, trainer
 from gangsched.whatif.world.contents import EPOCH, World
 from gangsched.whatif.world.defaults import admitted_node
-from gangsched.whatif.world.doubts import doubts
+from gangsched.whatif.world.doubts import doubts, unused
 from gangsched.whatif.world.expanding import MAKERS, POD, Expansion, creates
 from gangsched.whatif.world.identities import Identity, identified, identity, named
 from gangsched.whatif.world.made import Existing, is_recorded, manager
-from gangsched.whatif.world.manifests import Manifest, ManifestError, admitted_as, mapping
+from gangsched.whatif.world.manifests import Manifest, ManifestError, admitted_as
 from gangsched.whatif.world.objects import Objects
 from gangsched.whatif.world.pod_admission import Admission
 from gangsched.whatif.world.simulated_pods import Pods, accepted, decoded
-from gangsched.whatif.world.unused import unused
 
 NODE, NAMESPACE = ("v1", "Node"), ("v1", "Namespace")
 BUDGET = ("policy/v1", "PodDisruptionBudget")
@@ -140,13 +139,13 @@ class _Builder:
         for manifest in (candidate for candidate in self._known if candidate.gvk in MAKERS):
             self._attempt(self._expansion.expand, manifest)
         for group, made_with in self._expansion.groups():
-            self._attempt(partial(self._add_foreign_of, group), made_with)
+            self._attempt(partial(self._add_foreign, group), made_with)
         for manifest in self._of(POD):
             if manifest.metadata.get("uid"):
-                self._attempt(self._count, manifest)
+                self._attempt(self._admission.quotas.count, manifest)
         for manifest in (candidate for candidate in self._known if not any(candidate.gvk in kinds for kinds in first)):
             if manifest in self._objects:
-                self._attempt(self._add_owner, manifest)
+                self._attempt(self._add_object, manifest)
             if manifest.gvk in self._adders:
                 self._attempt(self._adders[manifest.gvk], manifest)
         if self._problems:
@@ -240,12 +239,12 @@ class _Builder:
         for manifest in self._of(POD):
             # What is no time counts as none, as the operator reads it.
             with suppress(ValueError):
-                yield parse_time(str(mapping(manifest.body.get("status")).get("startTime")))
+                yield parse_time(str(manifest.status.get("startTime")))
 
     # One object
 
     def _add_namespace(self, manifest: Manifest) -> None:
-        self._world.namespaces[manifest.name] = _namespace_labels(manifest.name, manifest.metadata.get("labels"))
+        self._world.namespaces[manifest.name] = _namespace_labels(manifest.name, manifest.labels)
 
     def _add_node(self, manifest: Manifest) -> None:
         self._world.nodes.append(node_value(decoded(_NODE.decode, admitted_node(manifest), manifest)))
@@ -262,12 +261,9 @@ class _Builder:
             raise ManifestError([f"{manifest}: the API server would refuse it: {group.error}"])
         self._world.groups.append(group)
 
-    def _add_foreign(self, manifest: Manifest) -> None:
-        self._add_foreign_of(manifest, manifest)
-
-    def _add_foreign_of(self, manifest: Manifest, made_with: Manifest) -> None:
+    def _add_foreign(self, manifest: Manifest, made_with: Manifest | None = None) -> None:
         dialect = FOREIGN[manifest.gvk]
-        body = {**manifest.body, "metadata": {**manifest.metadata, **self._identity_of(manifest, made_with)}}
+        body = {**manifest.body, "metadata": self._metadata(manifest, made_with)}
         if dialect in (NATIVE, COMPOSITE) and manifest.spec and not manifest.metadata.get("uid"):
             with admitted_as(manifest):
                 body["spec"] = {**manifest.spec, **self._admission.priorities.of_group(manifest.spec)}
@@ -286,9 +282,6 @@ class _Builder:
     def _add_devices(self, manifest: Manifest) -> None:
         accepted(manifest, self._offered.add, manifest)
 
-    def _count(self, manifest: Manifest) -> None:
-        self._admission.quotas.count(manifest.namespace, manifest.body)
-
     def _add_pod(self, manifest: Manifest) -> None:
         self._pods.add(manifest, self._metadata(manifest))
 
@@ -301,25 +294,22 @@ class _Builder:
         if pods := self._expansion.pods(manifest):
             self._pods.add_made(manifest, pods, self._stamps[id(manifest)])
 
-    def _add_owner(self, manifest: Manifest) -> None:
-        self._add_object(manifest, manifest)
-
-    def _add_object(self, manifest: Manifest, made_with: Manifest) -> None:
-        metadata = {**manifest.metadata, **self._identity_of(manifest, made_with)}
+    def _add_object(self, manifest: Manifest, made_with: Manifest | None = None) -> None:
         try:
-            self._objects.add(manifest, metadata)
+            self._objects.add(manifest, self._metadata(manifest, made_with))
         except (msgspec.MsgspecError, TypeError) as error:
             raise ManifestError([f"{manifest}: the API server would refuse it: {error}"]) from None
 
-    def _metadata(self, manifest: Manifest) -> Mapping[str, Any]:
-        return {**manifest.metadata, **self._identity_of(manifest, manifest)}
+    def _metadata(self, manifest: Manifest, made_with: Manifest | None = None) -> Mapping[str, Any]:
+        """The metadata with what identifies the object, and its creation time.
 
-    def _identity_of(self, manifest: Manifest, made_with: Manifest) -> Mapping[str, Any]:
-        """The metadata that identifies the object, with the creation time of `made_with`, the manifest in the files."""
+        That is the one of `made_with`, the manifest in the files from which a controller makes it, if it is not there.
+        """
         return {
+            **manifest.metadata,
             "namespace": manifest.namespace,
             "uid": manifest.uid,
-            "creationTimestamp": self._stamps[id(made_with)],
+            "creationTimestamp": self._stamps[id(made_with or manifest)],
         }
 
 
@@ -329,8 +319,6 @@ def _ignored_kind(manifest: Manifest) -> str:
     return f"{manifest.kind} of {manifest.api_version}" if supported else manifest.kind
 
 
-def _namespace_labels(name: str, labels: object) -> Labels:
+def _namespace_labels(name: str, labels: Mapping[str, Any]) -> Labels:
     """The labels, with the one that the API server adds to every namespace."""
-    return tuple(
-        sorted({**{str(key): str(value) for key, value in mapping(labels).items()}, _NAME_LABEL: name}.items())
-    )
+    return tuple(sorted({**{str(key): str(value) for key, value in labels.items()}, _NAME_LABEL: name}.items()))

@@ -86,7 +86,7 @@ def job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
 
 
 def _of_job(workload: Manifest, template: object, existing: Existing) -> Iterator[MadePod]:
-    spec, status = workload.spec, mapping(workload.body.get("status"))
+    spec, status = workload.spec, workload.status
     if rests(workload) or manager(workload):
         return
     missing = number(workload, spec.get("parallelism"), "spec.parallelism", default=1)
@@ -124,7 +124,7 @@ def _of_job(workload: Manifest, template: object, existing: Existing) -> Iterato
 def _cron_job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     if not rests(workload) and not existing.has_made(workload, "Job"):
         template = mapping(workload.spec.get("jobTemplate"))
-        annotations = mapping(mapping(template.get("metadata")).get("annotations"))
+        annotations = mapping(template, "metadata", "annotations")
         new_job = part(workload, JOB, f"{workload.name}-0", mapping(template.get("spec")), annotations=annotations)
         yield from job(new_job, existing)
 

@@ -41,7 +41,7 @@ def check_labels(body: Mapping[str, Any]) -> None:
     Raises:
         NotAdmittedError: the API server would refuse it.
     """
-    labels = (mapping(mapping(template.get("metadata")).get("labels")) for template in _templates(body))
+    labels = (mapping(template, "metadata", "labels") for template in _templates(body))
     faults = [
         f"the label {key} has the value {value!r}: write at most 63 letters, digits, '-', '_' and '.', with a "
         "letter or digit at both ends"
@@ -76,7 +76,7 @@ def _unknown_operators(spec: Mapping[str, Any]) -> Iterator[str]:
 
 def _unknown_resources(spec: Mapping[str, Any]) -> Iterator[str]:
     """Resources without a domain that are none of containers, such as `pods`, and parts of what is counted."""
-    for container in (*mappings(spec.get("containers")), *mappings(spec.get("initContainers"))):
+    for container in pod_amounts.containers(spec):
         holder = f"container {container.get('name', '')}"
         limits, requests = (pod_amounts.of_container(container, field) for field in ("limits", "requests"))
         for name, amount in (limits | requests).items():
@@ -89,7 +89,7 @@ def _unknown_resources(spec: Mapping[str, Any]) -> Iterator[str]:
 
 def _limits_that_lack(spec: Mapping[str, Any]) -> Iterator[str]:
     """Resources that cannot be overcommitted: huge pages, and those that device plug-ins and others extend nodes by."""
-    for container in (*mappings(spec.get("containers")), *mappings(spec.get("initContainers")), spec):
+    for container in (*pod_amounts.containers(spec), spec):
         requests, limits = (pod_amounts.of_container(container, field) for field in ("requests", "limits"))
         for name, request in requests.items():
             whole = of_plugin(name) or name.startswith("hugepages-")
@@ -99,7 +99,7 @@ def _limits_that_lack(spec: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _contradictions(spec: Mapping[str, Any]) -> Iterator[str]:
-    containers = [*mappings(spec.get("containers")), *mappings(spec.get("initContainers"))]
+    containers = pod_amounts.containers(spec)
     for container in (*containers, spec):
         requests, limits = (
             pod_amounts.of_container(container, "requests"),

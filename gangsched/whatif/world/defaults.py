@@ -73,7 +73,7 @@ def with_pod_level(spec: Spec) -> Spec:
 def _of_containers(spec: Spec, field: pod_amounts.ResourceField) -> dict[str, Any]:
     """What the containers together request or are limited to, of the resources that a pod may state itself."""
     containers = (*spec["containers"], *spec["initContainers"])
-    named = {name for container in containers for name in mapping(mapping(container.get("resources")).get(field))}
+    named = {name for container in containers for name in mapping(container, "resources", field)}
     total = pod_amounts.of_pod({**spec, "resources": None}, field, overhead=False)
     return {
         name: f"{total.get(name, 0)}m" if name == "cpu" else total.get(name, 0)
@@ -83,7 +83,7 @@ def _of_containers(spec: Spec, field: pod_amounts.ResourceField) -> dict[str, An
 
 def admitted_node(manifest: Manifest) -> Mapping[str, Any]:
     """The node with its allocatable resources: `status.allocatable`, else `status.capacity`."""
-    status = mapping(manifest.body.get("status"))
+    status = manifest.status
     allocatable = status.get("allocatable")
     if allocatable is None:
         allocatable = status.get("capacity")

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from gangsched.core.objects.pod import Pod
 from gangsched.whatif.world.contents import World
-from gangsched.whatif.world.manifests import Manifest, mapping, mappings
+from gangsched.whatif.world.manifests import Manifest, group_of, mapping, mappings
 from gangsched.whatif.world.quotas import unapplied
 
 _REGISTRATION = "admissionregistration.k8s.io"
@@ -22,6 +22,10 @@ _SIDECARS = {"istio-injection": ("enabled",), "istio.io/rev": None, "linkerd.io/
 """Labels and annotations of a namespace that have a webhook add sidecars to its pods, with their values; None: any."""
 _INERT = (("v1", "PodTemplate"), ("apps/v1", "ControllerRevision"))
 """Objects with pod templates from which no pods are created."""
+_RAY = "ray.io"
+_RAY_LABELS = ("ray.io/gang-scheduling-enabled", "ray.io/scheduler-name", "ray.io/priority-class-name")
+_JOB_SET = ("jobset.x-k8s.io", "JobSet")
+_MINIMUM = "scheduling.volcano.sh/group-min-member"
 _NAME = "kubernetes.io/metadata.name"
 _DEEPEST = 12
 
@@ -39,7 +43,7 @@ def doubts(
     What only changes or refuses new pods counts in the namespaces that are `creating` some.
     """
     spaces = {manifest.name for manifest in manifests if manifest.kind == "Namespace"}
-    kinds = {(_group(version), kind) for version, kind in supported}
+    kinds = {(group_of(version), kind) for version, kind in supported}
     return [
         *(doubt for manifest in others for doubt in _of_other(manifest, kinds)),
         *(doubt for manifest in manifests if manifest.name in creating for doubt in _of_namespace(manifest)),
@@ -49,18 +53,30 @@ def doubts(
     ]
 
 
+def unused(manifest: Manifest) -> Iterator[str]:
+    """The declarations of gangs for other operators in this object, each with the object.
+
+    Such an operator turns them into objects of its own, such as a PodGroup, when it creates the pods. None runs here,
+    and the controllers that are simulated here do not do it either.
+    """
+    whose = f"of {manifest.kind} {manifest.namespace}/{manifest.name}"
+    if manifest.group == _RAY:
+        yield from (f"the label {name} {whose}" for name in _RAY_LABELS if name in manifest.labels)
+    if (manifest.group, manifest.kind) == _JOB_SET and manifest.spec.get("gangPolicy"):
+        yield f"spec.gangPolicy {whose}"
+    # On a pod itself it is read.
+    if manifest.kind != "Pod" and _MINIMUM in manifest.annotations:
+        yield f"the annotation {_MINIMUM} {whose}"
+
+
 def _of_other(manifest: Manifest, kinds: Collection[tuple[str, str]]) -> Iterator[str]:
-    if manifest.kind in (_WEBHOOKS, _POLICY) and _group(manifest.api_version) == _REGISTRATION:
+    if manifest.kind in (_WEBHOOKS, _POLICY) and manifest.group == _REGISTRATION:
         if manifest.name not in _APPLIED and _concerns_pods(manifest):
             yield f"{manifest} may change pods when they are created, which is not applied here: change their manifests"
     elif manifest.gvk not in _INERT and _has_containers(manifest.spec):
         yield f"{manifest}: the pods that its controller creates are not known here: add the manifests of its pods"
-    elif (_group(manifest.api_version), manifest.kind) in kinds:
+    elif (manifest.group, manifest.kind) in kinds:
         yield f"{manifest}: is not read in version {manifest.api_version}: write it in a version that the help names"
-
-
-def _group(api_version: str) -> str:
-    return api_version.rpartition("/")[0]
 
 
 def _concerns_pods(manifest: Manifest) -> bool:
@@ -85,7 +101,7 @@ def _of_quota(manifest: Manifest) -> Iterator[str]:
 
 
 def _of_budget(manifest: Manifest) -> Iterator[str]:
-    if manifest.kind == "PodDisruptionBudget" and "disruptionsAllowed" not in mapping(manifest.body.get("status")):
+    if manifest.kind == "PodDisruptionBudget" and "disruptionsAllowed" not in manifest.status:
         yield (
             f"{manifest} has no status.disruptionsAllowed, so that it allows no eviction here: take it from a snapshot "
             "of the cluster, or write how many evictions it allows"
@@ -95,14 +111,13 @@ def _of_budget(manifest: Manifest) -> Iterator[str]:
 def _of_namespace(manifest: Manifest) -> Iterator[str]:
     if manifest.kind != "Namespace":
         return
-    annotations = mapping(manifest.metadata.get("annotations"))
     for key, plugin in _OF_NAMESPACES.items():
-        if key in annotations:
+        if key in manifest.annotations:
             yield (
                 f"{manifest} has the annotation {key}, which changes its pods if the API server runs the admission "
                 f"plug-in {plugin}: write the same into the pods"
             )
-    marks = {**mapping(manifest.metadata.get("labels")), **annotations}
+    marks = {**manifest.labels, **manifest.annotations}
     for key, values in _SIDECARS.items():
         if key in marks and (values is None or marks[key] in values):
             yield f"{manifest} has {key}, by which a webhook adds sidecars to its pods: write these into the pods"

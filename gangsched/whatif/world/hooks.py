@@ -29,7 +29,7 @@ Part = Mapping[str, Any]
 
 def hooked(pod: Part) -> Part:
     """The pod, with its priority, as the webhooks change it."""
-    labels, annotations = (mapping(mapping(pod["metadata"]).get(field)) for field in ("labels", "annotations"))
+    labels, annotations = (mapping(pod["metadata"], field) for field in ("labels", "annotations"))
     if _JOB_SET_NAME in labels and JOB_SET_BY_SELECTOR not in annotations:
         return _of_job_set(pod, labels, annotations)
     if _LWS_NAME not in labels:
@@ -61,8 +61,7 @@ def _of_job_set(pod: Part, labels: Part, annotations: Part) -> Part:
 
 def _alone_in_group(spec: Part, label: str, labels: Part, topology: str) -> Part:
     """As LWS does it: unless the pod has terms for that topology already."""
-    affinity = mapping(spec.get("affinity"))
-    both = [mapping(affinity.get(kind)) for kind in ("podAffinity", "podAntiAffinity")]
+    both = [mapping(spec, "affinity", kind) for kind in ("podAffinity", "podAntiAffinity")]
     if all(any(term.get("topologyKey") == topology for term in mappings(side.get(REQUIRED))) for side in both):
         return spec
     return _alone(spec, label, str(labels.get(label, "")), topology)

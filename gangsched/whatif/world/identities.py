@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 
-from gangsched.whatif.world.manifests import Manifest, mappings
+from gangsched.whatif.world.manifests import Manifest, group_of, mappings
 
 Gvk = tuple[str, str]
 Identity = tuple[Gvk, str, str]
@@ -16,7 +16,7 @@ Identity = tuple[Gvk, str, str]
 
 def identity(manifest: Manifest, name: str, cluster_wide: Collection[Gvk]) -> Identity:
     """The identity that the object has with this name, in every version of its API. It must be unique."""
-    group_kind = _group(manifest.api_version), manifest.kind
+    group_kind = manifest.group, manifest.kind
     return group_kind, "" if manifest.gvk in cluster_wide else manifest.namespace, name
 
 
@@ -46,18 +46,14 @@ def identified(manifests: Sequence[Manifest]) -> list[Manifest]:
     for manifest in manifests:
         for owner in mappings(manifest.metadata.get("ownerReferences")):
             if owner.get("controller") is True and owner.get("uid"):
-                group, kind, name = _group(str(owner.get("apiVersion"))), str(owner.get("kind")), str(owner.get("name"))
+                group, kind, name = group_of(owner.get("apiVersion")), str(owner.get("kind")), str(owner.get("name"))
                 place = manifest.namespace, group, kind, name
                 uids.setdefault(place, str(owner["uid"]))
     result: list[Manifest] = []
     for manifest in manifests:
-        uid = uids.get((manifest.namespace, _group(manifest.api_version), manifest.kind, manifest.name))
+        uid = uids.get((manifest.namespace, manifest.group, manifest.kind, manifest.name))
         if uid is not None and not manifest.metadata.get("uid"):
             result.append(replace(manifest, body={**manifest.body, "metadata": {**manifest.metadata, "uid": uid}}))
         else:
             result.append(manifest)
     return result
-
-
-def _group(api_version: str) -> str:
-    return api_version.rpartition("/")[0]

@@ -56,7 +56,7 @@ def job_set(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
 def _is_complete(workload: Manifest, name: str) -> bool:
     """Whether all Jobs of this replicated Job have succeeded, by the JobSet's status."""
     jobs = {_name(each): each.get("replicas", 1) for each in mappings(workload.spec.get("replicatedJobs"))}
-    said = mappings(mapping(workload.body.get("status")).get("replicatedJobsStatus"))
+    said = mappings(workload.status.get("replicatedJobsStatus"))
     return any(_name(each) == name and each.get("succeeded") == jobs.get(name) for each in said)
 
 
@@ -67,12 +67,12 @@ def _name(replicated: Part) -> str:
 def _job(workload: Manifest, name: str, jobs: Sequence[Part], sizes: Sequence[int], place: int, index: int) -> Manifest:
     """The Job number `index` of the replicated Job at that place."""
     template = mapping(jobs[place].get("template"))
-    declared = mapping(mapping(template.get("metadata")).get("annotations"))
+    declared = mapping(template, "metadata", "annotations")
     labels = _labels(workload, name, jobs, sizes, place, index)
-    exclusive = _exclusive(mapping(workload.metadata.get("annotations"))) | _exclusive(declared)
+    exclusive = _exclusive(workload.annotations) | _exclusive(declared)
     annotations = {**labels, **exclusive}
     spec = mapping(template.get("spec"))
-    pod = mapping(mapping(spec.get("template")).get("spec"))
+    pod = mapping(spec, "template", "spec")
     changed: dict[str, object] = {}
     if JOB_SET_TOPOLOGY in exclusive and JOB_SET_BY_SELECTOR in exclusive:
         own = mapping(pod.get("nodeSelector"))
@@ -110,7 +110,7 @@ def _labels(
         "jobset-name": workload.name,
         "jobset-uid": str(workload.metadata.get("uid") or ""),
         "replicatedjob-name": _name(jobs[place]),
-        "restart-attempt": str(mapping(workload.body.get("status")).get("restarts") or 0),
+        "restart-attempt": str(workload.status.get("restarts") or 0),
         "replicatedjob-replicas": str(sizes[place]),
         "global-replicas": str(sum(sizes)),
         "job-index": str(index),

@@ -101,7 +101,7 @@ def mpi_job_v1(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     name = f"{workload.name}-launcher"
     if existing.has(workload.namespace, name):
         return
-    template = mapping(mapping(workload.spec.get("mpiReplicaSpecs")).get("Launcher")).get("template")
+    template = mapping(workload.spec, "mpiReplicaSpecs", "Launcher").get("template")
     with_delivery = with_init_container(template, "kubectl-delivery", _DELIVERS, _DELIVERS)
     labels = {**own, f"{_DOMAIN}/replica-type": "launcher", f"{_DOMAIN}/job-role": "master"}
     yield made_pod(workload, name, with_delivery, labels=labels, field="spec.mpiReplicaSpecs.Launcher.template")
@@ -109,7 +109,7 @@ def mpi_job_v1(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
 
 def _mpi_workers(workload: Manifest, existing: Existing) -> Iterator[tuple[int, str]]:
     """Index and name of each worker that does not exist yet."""
-    worker = mapping(mapping(workload.spec.get("mpiReplicaSpecs")).get("Worker"))
+    worker = mapping(workload.spec, "mpiReplicaSpecs", "Worker")
     for index in range(number(workload, worker.get("replicas"), "spec.mpiReplicaSpecs.Worker.replicas", default=0)):
         name = f"{workload.name}-worker-{index}"
         if not existing.has(workload.namespace, name):
@@ -117,7 +117,7 @@ def _mpi_workers(workload: Manifest, existing: Existing) -> Iterator[tuple[int, 
 
 
 def _mpi_worker(workload: Manifest, name: str, labels: Mapping[str, str]) -> MadePod:
-    template = mapping(mapping(workload.spec.get("mpiReplicaSpecs")).get("Worker")).get("template")
+    template = mapping(workload.spec, "mpiReplicaSpecs", "Worker").get("template")
     return made_pod(workload, name, template, labels=labels, field="spec.mpiReplicaSpecs.Worker.template")
 
 

@@ -21,10 +21,13 @@ Part = Mapping[str, Any]
 def merged(spec: Part, labels: Part) -> Part:
     """The spec of a pod with these labels, with the keys in the selectors."""
     with_keys = partial(_with_keys, labels=labels)
-    of_preferred = partial(_changed, field="podAffinityTerm", change=with_keys)
+
+    def of_preferred(weighted: Part) -> Part:
+        return {**weighted, "podAffinityTerm": with_keys(mapping(weighted, "podAffinityTerm"))}
+
     result = spec
     for kind in ("podAffinity", "podAntiAffinity"):
-        terms = _with_each(mapping(mapping(result.get("affinity")).get(kind)), REQUIRED, with_keys)
+        terms = _with_each(mapping(result, "affinity", kind), REQUIRED, with_keys)
         terms = _with_each(terms, PREFERRED, of_preferred)
         if terms:
             result = {**result, "affinity": {**result["affinity"], kind: terms}}
@@ -34,10 +37,6 @@ def merged(spec: Part, labels: Part) -> Part:
 def _with_each(parent: Part, field: str, change: Callable[[Part], Part]) -> Part:
     """The parent, whose list of parts in that field is changed part by part."""
     return {**parent, field: [change(part) for part in mappings(parent[field])]} if parent.get(field) else parent
-
-
-def _changed(parent: Part, field: str, change: Callable[[Part], Part]) -> Part:
-    return {**parent, field: change(mapping(parent.get(field)))}
 
 
 def _with_keys(term: Part, labels: Part) -> Part:

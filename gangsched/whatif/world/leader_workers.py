@@ -26,7 +26,7 @@ def leader_worker_set(workload: Manifest, existing: Existing) -> Iterator[MadePo
     parts = mapping(workload.spec.get("leaderWorkerTemplate"))
     replicas = number(workload, workload.spec.get("replicas"), "spec.replicas", default=1, most=MOST_PODS)
     size = number(workload, parts.get("size"), "spec.leaderWorkerTemplate.size", default=1)
-    follows = str(mapping(workload.metadata.get("annotations")).get(LWS_TOPOLOGY) or "")
+    follows = str(workload.annotations.get(LWS_TOPOLOGY) or "")
     waits = workload.spec.get("startupPolicy") == "LeaderReady" or bool(follows)
     annotations = _annotations(workload, size)
     revision = template_hash(parts)
@@ -46,7 +46,7 @@ def leader_worker_set(workload: Manifest, existing: Existing) -> Iterator[MadePo
 def disaggregated_set(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     """The pods of the LeaderWorkerSet of each role, as LWS v0.9.0 does: pkg/controllers/disaggregatedset."""
     roles = mappings(workload.spec.get("roles"))
-    templates = [mapping(mapping(role.get("spec")).get("leaderWorkerTemplate")) for role in roles]
+    templates = [mapping(role, "spec", "leaderWorkerTemplate") for role in roles]
     revision = template_hash(templates)[:_REVISION]
     for role, template in zip(roles, templates, strict=True):
         title = str(role.get("name", ""))
@@ -60,7 +60,7 @@ def disaggregated_set(workload: Manifest, existing: Existing) -> Iterator[MadePo
             for key, value in template.items()
         }
         spec = {**mapping(role.get("spec")), "leaderWorkerTemplate": parts}
-        annotations = mapping(mapping(role.get("metadata")).get("annotations"))
+        annotations = mapping(role, "metadata", "annotations")
         worker_set = part(workload, LEADER_WORKER_SET, name, spec, annotations=annotations)
         for pod in leader_worker_set(worker_set, existing):
             yield dataclasses.replace(pod, above=(worker_set, *pod.above))
@@ -103,7 +103,7 @@ def _set(parts: Mapping[str, Any], template: object, *, start: int, replicas: in
 
 def _annotations(workload: Manifest, size: int) -> dict[str, str]:
     """The annotations of all pods of the set."""
-    declared = mapping(workload.metadata.get("annotations"))
+    declared = workload.annotations
     subgroups = _subgroups(workload)
     result = {f"{_DOMAIN}/size": str(size)}
     if topology := declared.get(LWS_TOPOLOGY):
@@ -125,7 +125,7 @@ def _group(workload: Manifest, leader: str, index: int, revision: str) -> dict[s
 
 
 def _subgroups(workload: Manifest) -> Mapping[str, Any]:
-    return mapping(mapping(workload.spec.get("leaderWorkerTemplate")).get("subGroupPolicy"))
+    return mapping(workload.spec, "leaderWorkerTemplate", "subGroupPolicy")
 
 
 def _subgroup_size(workload: Manifest) -> int:

@@ -66,7 +66,7 @@ class Existing:
 
     def __init__(self, pods: Sequence[Manifest], others: Sequence[Manifest]) -> None:
         self._names = {(pod.namespace, pod.name) for pod in pods}
-        live = [pod for pod in pods if mapping(pod.body.get("status")).get("phase") not in _ENDED]
+        live = [pod for pod in pods if pod.status.get("phase") not in _ENDED]
         self._controlled: defaultdict[tuple[str, str, str], list[tuple[str, Manifest]]] = defaultdict(list)
         for pod in live:
             kind, name, uid = _controller(pod)
@@ -99,7 +99,7 @@ class Existing:
 
     def labels_of(self, workload: Manifest) -> list[Mapping[str, Any]]:
         """The labels of each of this controller's pods that has not ended."""
-        return [mapping(pod.metadata.get("labels")) for pod in self.pods_of(workload)]
+        return [pod.labels for pod in self.pods_of(workload)]
 
     def controlled(self, workload: Manifest, labels: Mapping[str, str] = _NONE) -> int:
         """The number of this controller's pods that have not ended and have these labels."""
@@ -144,10 +144,10 @@ def made_pod(
     Raises:
         ManifestError: the template has no spec.
     """
-    spec = mapping(mapping(template).get("spec"))
+    spec = mapping(template, "spec")
     if not spec:
         raise ManifestError([f"{workload}: {field}.spec is missing: write the pods' template"])
-    metadata = mapping(mapping(template).get("metadata"))
+    metadata = mapping(template, "metadata")
     volumes = [volume for volume in mappings(spec.get("volumes")) if volume.get("name") not in claims]
     volumes += [
         {"name": volume, "persistentVolumeClaim": {"claimName": claim}} for volume, (claim, _) in claims.items()
@@ -184,7 +184,7 @@ def with_init_container(
 ) -> Mapping[str, Any]:
     """The pod template with an init container that a controller adds."""
     container = {"name": name, "resources": {"requests": requests, "limits": limits}}
-    containers = mappings(mapping(mapping(template).get("spec")).get("initContainers"))
+    containers = mappings(mapping(template, "spec").get("initContainers"))
     return with_parts(template, labels={}, annotations={}, initContainers=[*containers, container])
 
 
@@ -234,7 +234,7 @@ def rests(workload: Manifest) -> str:
     ):
         if value is True:
             return f"{field} is true: set it to false to ask about it"
-    status = mapping(workload.body.get("status"))
+    status = workload.status
     ended = {
         condition.get("type") for condition in mappings(status.get("conditions")) if condition.get("status") == "True"
     }
@@ -254,7 +254,7 @@ def manager(workload: Manifest) -> str:
 
 def is_recorded(workload: Manifest) -> bool:
     """Whether the files are a snapshot with the workload's pods."""
-    return RECORDED in mapping(workload.metadata.get("annotations"))
+    return RECORDED in workload.annotations
 
 
 def controller_of(manifest: Manifest) -> Mapping[str, Any]:

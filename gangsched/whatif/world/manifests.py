@@ -75,14 +75,34 @@ class Manifest:
         return self.api_version, self.kind
 
     @property
+    def group(self) -> str:
+        """The API group; empty for that of Kubernetes' core."""
+        return group_of(self.api_version)
+
+    @property
     def metadata(self) -> Mapping[str, Any]:
         """`metadata`; empty if the object has none."""
         return mapping(self.body.get("metadata"))
 
     @property
+    def labels(self) -> Mapping[str, Any]:
+        """`metadata.labels`; empty if the object has none."""
+        return mapping(self.body, "metadata", "labels")
+
+    @property
+    def annotations(self) -> Mapping[str, Any]:
+        """`metadata.annotations`; empty if the object has none."""
+        return mapping(self.body, "metadata", "annotations")
+
+    @property
     def spec(self) -> Mapping[str, Any]:
         """`spec`; empty if the object has none."""
         return mapping(self.body.get("spec"))
+
+    @property
+    def status(self) -> Mapping[str, Any]:
+        """`status`; empty if the object has none."""
+        return mapping(self.body.get("status"))
 
     @property
     def name(self) -> str:
@@ -103,8 +123,15 @@ class Manifest:
         return f"{self.where}: {self.kind} {self.name}".rstrip()
 
 
-def mapping(value: object) -> Mapping[str, Any]:
-    """The value itself if it is a mapping, else an empty one."""
+def group_of(api_version: object) -> str:
+    """The API group of an apiVersion; empty for that of Kubernetes' core."""
+    return str(api_version or "").rpartition("/")[0]
+
+
+def mapping(value: object, *fields: str) -> Mapping[str, Any]:
+    """The value itself, or what it has below these fields, if that is a mapping; else an empty one."""
+    for field in fields:
+        value = value.get(field) if isinstance(value, Mapping) else None
     return value if isinstance(value, Mapping) else {}
 
 

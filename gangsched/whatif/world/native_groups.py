@@ -14,7 +14,7 @@ from typing import Any
 from gangsched.whatif.world import job_scheduling
 from gangsched.whatif.world.group_templates import GROUPS, POD_GROUP, WORKLOAD, group, templates
 from gangsched.whatif.world.made import Existing, controller_of, owner_of, with_parts
-from gangsched.whatif.world.manifests import Manifest, mapping
+from gangsched.whatif.world.manifests import Manifest, group_of, mapping
 
 DELEGATED = "scheduling.k8s.io/group-template-name"
 """The annotation of a Job with the template of its owner's Workload from which its controller makes the group."""
@@ -25,7 +25,7 @@ Object = Mapping[str, Any]
 
 def named_by(template: object) -> str:
     """The group that pods of this template, or a pod, name; empty if they name none."""
-    return named_in(mapping(mapping(template).get("spec")))
+    return named_in(mapping(template, "spec"))
 
 
 def named_in(spec: Object) -> str:
@@ -54,7 +54,7 @@ def of_job(job: Manifest, existing: Existing) -> Manifest | None:
         return _delegated(job, existing, named)
     if scheduling is None:
         return None
-    pods = mapping(mapping(job.spec.get("template")).get("spec"))
+    pods = mapping(job.spec, "template", "spec")
     template = {
         "schedulingPolicy": {"basic": {}} if least is None else {"gang": {"minCount": least}},
         "priorityClassName": pods.get("priorityClassName"),
@@ -71,9 +71,9 @@ def _delegated(job: Manifest, existing: Existing, named: str) -> Manifest | None
 
     It is called as its pods call it in `named`.
     """
-    template_name = mapping(job.metadata.get("annotations")).get(DELEGATED)
+    template_name = job.annotations.get(DELEGATED)
     owner = controller_of(job)
-    by = (str(owner.get("apiVersion") or "").rpartition("/")[0], owner.get("kind"), owner.get("name"))
+    by = (group_of(owner.get("apiVersion")), owner.get("kind"), owner.get("name"))
     for workload in existing.objects(job.namespace, WORKLOAD) if template_name is not None else ():
         ref = mapping(workload.spec.get("controllerRef"))
         if (ref.get("apiGroup") or "", ref.get("kind"), ref.get("name")) == by:

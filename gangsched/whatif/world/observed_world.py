@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeVar
 
@@ -60,7 +61,8 @@ def observed(events: Iterable[Event], now: float) -> World:
 
 def applied(new: World, before: World) -> World:
     """The world after the new objects have been applied: they replace existing objects of the same name."""
-    return World(
+    return dataclasses.replace(
+        new,
         start=max(new.start, before.start),
         nodes=_joined(before.nodes, new.nodes, lambda node: node.name),
         pods=_joined(before.pods, new.pods, lambda pod: (pod.namespace, pod.name)),
@@ -79,13 +81,6 @@ def applied(new: World, before: World) -> World:
             kind: {**before.devices.get(kind, {}), **new.devices.get(kind, {})}
             for kind in (before.devices.keys() | new.devices.keys())
         },
-        successors=new.successors,
-        follows=new.follows,
-        ignored=new.ignored,
-        unused=new.unused,
-        idle=new.idle,
-        refused=new.refused,
-        doubts=new.doubts,
     )
 
 

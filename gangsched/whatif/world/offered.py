@@ -41,7 +41,7 @@ class Offered:
         """
         kind = KINDS.get((manifest.api_version, manifest.kind))
         if kind is None:
-            self._templates[manifest.namespace, manifest.name] = mapping(mapping(manifest.body.get("spec")).get("spec"))
+            self._templates[manifest.namespace, manifest.name] = mapping(manifest.spec, "spec")
             return
         namespace = manifest.namespace if kind is DeviceKind.CLAIM else ""
         uid = f"{manifest.kind}/{namespace}/{manifest.name}"

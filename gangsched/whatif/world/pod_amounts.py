@@ -8,7 +8,7 @@ from typing import Any, Literal
 from gangsched.core.objects.quantity import Exact
 from gangsched.core.objects.requests import InitContainer, aggregated, pod_requests
 from gangsched.kube.terms import pod_defaults
-from gangsched.whatif.world.manifests import mapping
+from gangsched.whatif.world.manifests import mapping, mappings
 
 ResourceField = Literal["requests", "limits"]
 
@@ -20,6 +20,11 @@ def exact(quantities: object) -> dict[str, Exact]:
         InvalidQuantity: one of them is not a quantity.
     """
     return pod_defaults.exact(mapping(quantities))
+
+
+def containers(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The containers of a pod, and then its init containers."""
+    return [*mappings(spec.get("containers")), *mappings(spec.get("initContainers"))]
 
 
 def of_container(container: Mapping[str, Any], field: ResourceField) -> dict[str, Exact]:

@@ -32,7 +32,7 @@ Body = Mapping[str, Any]
 
 class _Quota:
     def __init__(self, manifest: Manifest) -> None:
-        hard, used = manifest.spec.get("hard"), mapping(manifest.body.get("status")).get("used")
+        hard, used = manifest.spec.get("hard"), manifest.status.get("used")
         check_quantities(hard, f"{manifest}: spec.hard")
         check_quantities(used, f"{manifest}: status.used")
         self.title = f"ResourceQuota {manifest.name}"
@@ -59,7 +59,7 @@ class _Quota:
             used = max(self._existing[name], self._recorded.get(name, 0)) + self._created[name]
             more = usage.get(name, 0)
             if more and used + more > hard:
-                shown = [_shown(name, size) for size in (more, used, hard)]
+                shown = [format_amount(_plain(name), int(size)) for size in (more, used, hard)]
                 yield f"{name}: {shown[0]} more than the {shown[1]} in use, of {shown[2]}"
 
 
@@ -77,11 +77,11 @@ class Quotas:
         """
         self._quotas[manifest.namespace].append(_Quota(manifest))
 
-    def count(self, namespace: str, pod: Body) -> None:
+    def count(self, pod: Manifest) -> None:
         """Count a pod that existed before."""
-        if self._quotas.get(namespace) and mapping(pod.get("status")).get("phase") not in _ENDED:
-            for quota in self._matching(namespace, mapping(pod.get("spec"))):
-                quota.use(_usage(mapping(pod.get("spec"))), recorded=True)
+        if pod.status.get("phase") not in _ENDED:
+            for quota in self._matching(pod.namespace, pod.spec):
+                quota.use(_usage(pod.spec), recorded=True)
 
     def refusal(self, namespace: str, spec: Body) -> str:
         """Why no pod with this spec is admitted, a clause; empty if one is, which is then counted."""
@@ -125,10 +125,6 @@ def _amount(name: str, text: str | float) -> Exact:
     return pod_amounts.exact({plain: text})[plain]
 
 
-def _shown(name: str, size: Exact) -> str:
-    return format_amount(_plain(name), int(size))
-
-
 def _usage(spec: Body) -> Mapping[str, Exact]:
     """What one pod takes of each quota."""
     usage: dict[str, Exact] = dict.fromkeys(_COUNTS, 1)
@@ -144,13 +140,11 @@ def _usage(spec: Body) -> Mapping[str, Exact]:
 
 def _missing(hard: Mapping[str, Exact], spec: Body) -> str:
     """The first quota for which a container of the pod has no amount; empty if there is none."""
-    if any(mapping(spec.get("resources")).get(field) for field in ("requests", "limits")):
+    if any(mapping(spec, "resources").get(field) for field in ("requests", "limits")):
         return ""
-    containers = [*mappings(spec.get("containers")), *mappings(spec.get("initContainers"))]
+    containers = pod_amounts.containers(spec)
     for name, (field, resource) in _DEMANDED.items():
-        if name in hard and not all(
-            resource in mapping(mapping(container.get("resources")).get(field)) for container in containers
-        ):
+        if name in hard and not all(resource in mapping(container, "resources", field) for container in containers):
             return name
     return ""
 
@@ -181,14 +175,13 @@ def _is_of_class(scope: Body, spec: Body) -> bool:
 
 
 def _is_best_effort(spec: Body) -> bool:
-    parts = [spec, *mappings(spec.get("containers")), *mappings(spec.get("initContainers"))]
-    amounts = [mapping(mapping(part.get("resources")).get(field)) for part in parts for field in ("requests", "limits")]
+    parts = [spec, *pod_amounts.containers(spec)]
+    amounts = [mapping(part, "resources", field) for part in parts for field in ("requests", "limits")]
     return not any(values.get(name) for values in amounts for name in ("cpu", "memory"))
 
 
 def _reaches_other_namespaces(spec: Body) -> bool:
-    affinity = mapping(spec.get("affinity"))
-    both = [mapping(affinity.get(kind)) for kind in ("podAffinity", "podAntiAffinity")]
+    both = [mapping(spec, "affinity", kind) for kind in ("podAffinity", "podAntiAffinity")]
     terms = [term for side in both for term in mappings(side.get(REQUIRED))]
     terms += [mapping(term.get("podAffinityTerm")) for side in both for term in mappings(side.get(PREFERRED))]
     return any(term.get("namespaces") or term.get("namespaceSelector") is not None for term in terms)

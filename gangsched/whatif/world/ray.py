@@ -55,7 +55,7 @@ def ray_cluster(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
         labels = {**own, "ray.io/is-ray-node": "yes", "ray.io/identifier": f"{workload.name}-{type_}"}
         labels |= {"app.kubernetes.io/name": "kuberay", "app.kubernetes.io/created-by": "kuberay-operator"}
         # The template's labels and then the group's take precedence, except over those that say whose pod it is.
-        labels |= {**mapping(mapping(mapping(template).get("metadata")).get("labels")), **mapping(group_labels), **own}
+        labels |= {**mapping(template, "metadata", "labels"), **mapping(group_labels), **own}
         live = existing.controlled(workload, own)
         field = "spec.headGroupSpec.template" if type_ == "head" else f"spec.workerGroupSpecs {name}.template"
         for pod_name in free_names(workload, existing, size - live, prefix):
@@ -74,7 +74,7 @@ def _head(spec: Mapping[str, Any]) -> object:
 
 def _with_container(template: object, beside: Mapping[str, Any]) -> Mapping[str, Any]:
     """The template with one more container, after the others."""
-    containers = mappings(mapping(mapping(template).get("spec")).get("containers"))
+    containers = mappings(mapping(template, "spec").get("containers"))
     return with_parts(template, labels={}, annotations={}, containers=[*containers, beside])
 
 
@@ -122,7 +122,7 @@ def ray_service(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
 def _cluster_of(workload: Manifest, existing: Existing, spec: object) -> Iterator[MadePod]:
     if existing.has_made(workload, "RayCluster"):
         return
-    declared = mapping(workload.metadata.get("annotations"))
+    declared = workload.annotations
     name = _NAME.format(workload.name)
     cluster = part(workload, RAY_CLUSTER, name, mapping(spec), annotations=declared)
     for pod in ray_cluster(cluster, existing):

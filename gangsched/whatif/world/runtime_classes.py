@@ -59,4 +59,4 @@ class RuntimeClasses:
 
 
 def _overhead(manifest: Manifest) -> Mapping[str, Any]:
-    return mapping(mapping(manifest.body.get("overhead")).get("podFixed"))
+    return mapping(manifest.body, "overhead", "podFixed")

@@ -40,11 +40,7 @@ class Stored:
         classes = [
             manifest for manifest in manifests if KINDS.get((manifest.api_version, manifest.kind)) is StorageKind.CLASS
         ]
-        defaults = [
-            manifest
-            for manifest in classes
-            if mapping(manifest.metadata.get("annotations")).get(DEFAULT_CLASS) == "true"
-        ]
+        defaults = [manifest for manifest in classes if manifest.annotations.get(DEFAULT_CLASS) == "true"]
         self._default = defaults[-1].name if defaults else ""
         self._classless: set[StorageKey] = set()
 
@@ -79,7 +75,7 @@ class Stored:
         metadata = mapping(pod.get("metadata"))
         owner = {"kind": "Pod", "name": metadata["name"], "uid": metadata["uid"], "controller": True}
         for volume in map(mapping, mapping(pod.get("spec")).get("volumes") or ()):
-            template = mapping(mapping(volume.get("ephemeral")).get("volumeClaimTemplate"))
+            template = mapping(volume, "ephemeral", "volumeClaimTemplate")
             if template:
                 own = {"name": f"{metadata['name']}-{volume.get('name')}", "ownerReferences": [owner]}
                 claim_metadata = {**mapping(template.get("metadata")), **own}

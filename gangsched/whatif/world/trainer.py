@@ -51,7 +51,7 @@ def train_job(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     }
     annotations = {**mapping(metadata.get("annotations")), **mapping(spec.get("annotations"))}
     for patch in _patches(workload):
-        annotations |= mapping(mapping(patch.get("metadata")).get("annotations"))
+        annotations |= mapping(patch, "metadata", "annotations")
     made_set = part(workload, JOB_SET, workload.name, job_set_spec, annotations=annotations)
     policy = next(iter(mapping(runtime.spec.get("podGroupPolicy"))), "")
     doubt = (
@@ -90,7 +90,7 @@ def _job(workload: Manifest, replicated: Part, policy: Part) -> Part:
             if job.get("name") == replicated.get("name"):
                 template = _overridden(template, mapping(job.get("template")))
     spec = mapping(template.get("spec"))
-    ancestor = mapping(mapping(template.get("metadata")).get("labels")).get(_ANCESTOR)
+    ancestor = mapping(template, "metadata", "labels").get(_ANCESTOR)
     pod = mapping(spec.get("template"))
     pod_spec = mapping(pod.get("spec"))
     for override in mappings(workload.spec.get("podSpecOverrides")):
@@ -129,7 +129,7 @@ def _count(workload: Manifest, replicated: Part, ancestor: object, policy: Part)
 
 def _with_resources(workload: Manifest, spec: Part) -> Part:
     """The trainers' spec, in which the TrainJob's resources are merged into those of the container called node."""
-    resources = mapping(mapping(workload.spec.get("trainer")).get("resourcesPerNode"))
+    resources = mapping(workload.spec, "trainer", "resourcesPerNode")
     if not resources:
         return spec
     containers = [

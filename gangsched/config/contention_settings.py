@@ -1,4 +1,4 @@
-"""Settings of preemption: whether pods of lower priority are evicted for a group, which ones, and how many at once."""
+"""Settings of who goes first and who makes room: aging, preemption and reservations."""
 
 from __future__ import annotations
 
@@ -9,6 +9,29 @@ from pydantic import Field
 from gangsched.config.part import DurationOrZero, SettingsPart
 from gangsched.core.objects import policy
 from gangsched.core.objects.duration import parse_duration
+
+
+class Aging(SettingsPart):
+    """How waiting raises a group in the order, as a higher priority would; nobody is preempted for it."""
+
+    every: DurationOrZero = Field(
+        default="0s",
+        description="After each such time that a complete group has waited it stands `by` higher, as a duration from "
+        "0s to 168h. Shorter: groups of low priority wait less behind those of high priority. 0s: only the priority "
+        "and the age count.",
+    )
+    by: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        default=10, description="How much is added to the priority each time."
+    )
+    most: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        default=100,
+        description="How much is added in all at most. Larger: a group that has waited long passes groups of much "
+        "higher priority.",
+    )
+
+    def rules(self) -> policy.Aging:
+        """The settings in the form that the core uses."""
+        return policy.Aging(every_s=parse_duration(self.every, shortest_s=0), by=self.by, most=self.most)
 
 
 class Preemption(SettingsPart):
@@ -64,4 +87,29 @@ class Preemption(SettingsPart):
             min_runtime_s=parse_duration(self.min_runtime, shortest_s=0),
             victims_per_minute=self.most_victims_per_minute,
             spares_uncontrolled=self.spare_uncontrolled,
+        )
+
+
+class Reservation(SettingsPart):
+    """For which groups places are reserved for later, so that none starves behind smaller ones."""
+
+    starvation_age: DurationOrZero = Field(
+        default="30m",
+        description="How long a group that is complete waits for room before places are reserved for it, as a "
+        "duration from 0s to 168h. Shorter: large groups start earlier, and others wait longer where nobody knows when "
+        "pods end. 0s: no places are reserved, so a large group waits for as long as smaller ones keep coming.",
+    )
+    backfill_by: Literal["Declared", "Limits"] = Field(
+        default="Declared",
+        description="Who may use reserved places until they are needed, and is waited for there. Declared: who ends in "
+        "time by a limit (activeDeadlineSeconds) or by a declared run time (expectedRunTime); one that lasts longer "
+        "than declared is evicted with its whole group once another waits for nothing else. Limits: only who ends by a "
+        "limit.",
+    )
+
+    def rules(self) -> policy.Reservations:
+        """The settings in the form that the core uses."""
+        return policy.Reservations(
+            starvation_age_s=parse_duration(self.starvation_age, shortest_s=0),
+            by_promises=self.backfill_by == "Declared",
         )
