@@ -155,7 +155,7 @@ class Searching:
         """Keep nothing, because no group is searched for."""
         self._due = float("inf")
         if self._gathering is not None:
-            self._cluster.ledger.keep_journal(kept=False)
+            self._gathering.rest()
             self._gathering = None
             self._asking.forget()
             for key in self._line:
@@ -254,7 +254,6 @@ class Searching:
         if self._moment.when == (now, self._state):
             return self._moment.pool
         if self._gathering is None:
-            self._cluster.ledger.keep_journal(kept=True)
             self._gathering = self._asking.gathering(follows=True)
         pool = self._gathering.pool(budget)
         if pool is not None:
