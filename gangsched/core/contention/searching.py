@@ -124,7 +124,8 @@ class Searching:
         self._due = self._again = float("inf")
         self._moment = Moment()
         self._plans.pace.tokens.fill(now)
-        budget.leave(units.CALL // 8)
+        # One that ends in the call in which it began has everything prepared for it only once.
+        budget.leave(units.CALL * 3 // 4)
         self._wake(budget, now)
         for key in self._line:
             self.unfinished |= not budget
