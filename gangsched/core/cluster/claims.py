@@ -81,7 +81,7 @@ class Withheld(NamedTuple):
     rows: IntArray
     resources: tuple[str, ...]
     amounts: IntArray
-    members: Sequence[tuple[object, Pod, Sequence[int]]]
+    members: Sequence[tuple[object, Pod, IntArray]]
     nodes: int
 
 
@@ -89,7 +89,7 @@ class Reserved(Struct):
     """The reserved claims of a group by owner, and the pods, by UID, that are `leaving` for it.
 
     What those still hold on a node is not taken there from others: only the rest of what is reserved is. What is
-    `withheld` thus once some of them are gone, by their UIDs, is kept until one of these claims changes
+    `withheld` thus while some of them stay there, by their UIDs, is kept until one of these claims changes
     (`core.planning.guests`). None is evicted if there is a `start`, at which the places are needed (epoch seconds,
     infinity if nobody knows): they end by themselves.
     """
@@ -98,14 +98,23 @@ class Reserved(Struct):
     leaving: frozenset[str] = frozenset()
     start: float | None = None
     withheld: dict[frozenset[str], Withheld] = field(default_factory=dict)
+    _there: frozenset[str] | None = None
 
-    def keep(self, gone: frozenset[str], withheld: Withheld) -> None:
-        """Keep what is withheld once these are gone, until one of the claims changes."""
-        self.withheld[gone] = withheld
+    def there(self, claims: Claims) -> frozenset[str]:
+        """Those that leave, by UID, and still hold something on the reserved nodes, by all of these claims."""
+        if self._there is None:
+            nodes = {claim.node for claim in self.claims.values()}
+            known = ((uid, claims.get(uid)) for uid in self.leaving)
+            self._there = frozenset([uid for uid, each in known if each and each.counts and each.node in nodes])
+        return self._there
+
+    def keep(self, staying: frozenset[str], withheld: Withheld) -> None:
+        """Keep what is withheld while these are there, until one of the claims changes."""
+        self.withheld[staying] = withheld
 
     def changed(self) -> None:
         """One of the claims has changed."""
-        self.withheld = {}
+        self.withheld, self._there = {}, None
 
 
 def claim_contradictions(claims: Claims, pods: Mapping[str, Pod]) -> list[str]:

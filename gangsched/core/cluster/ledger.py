@@ -23,6 +23,7 @@ from functools import cached_property
 
 from gangsched.core.cluster.claims import ASSUMED, BOUND, HELD, NOMINATED, RESERVED, Claim, Claims, Reserved
 from gangsched.core.cluster.holdings import Holdings
+from gangsched.core.cluster.journal import Journal
 from gangsched.core.cluster.relief import Relief
 from gangsched.core.constraints.constraint import Constraint, Happening
 from gangsched.core.constraints.tally import Question, Tallies
@@ -62,7 +63,7 @@ class Ledger:
         self._constraints = constraints
         self._relief = relief
         self.changes = 0
-        self._journal: dict[str, None] | None = None
+        self.journal = Journal()
         self.claims: dict[str, Claim] = {}
         self.on_node: dict[str, dict[str, Claim]] = {}
         self.nominated: dict[str, Claim] = {}
@@ -91,11 +92,10 @@ class Ledger:
     def release(self, owner: str) -> None:
         """End the owner's claim, if it has one."""
         claim = self.claims.pop(owner, None)
+        self.journal.note(owner)
         if claim is None:
             return
         self.changes += 1
-        if self._journal is not None:
-            self._journal[owner] = None
         self._withhold_anew(owner)
         self._silence(claim)
         if claim.kind is NOMINATED:
@@ -159,19 +159,6 @@ class Ledger:
         self.reserved.pop(holder, None)
         self._promised = None
 
-    # Who follows the changes
-
-    def keep_journal(self, *, kept: bool) -> None:
-        """Note the owners of claims that begin, end or change from now on, or no longer."""
-        self._journal = {} if kept else None
-
-    def take_journal(self) -> Collection[str]:
-        """The owners that were noted since the last call, if a journal is kept."""
-        taken = self._journal or {}
-        if taken:
-            self._journal = {}
-        return taken
-
     # Nodes and namespaces
 
     def node_comes(self, name: str) -> None:
@@ -227,8 +214,7 @@ class Ledger:
             reserved.changed()
         else:
             self.on_node.setdefault(claim.node, {})[owner] = claim
-        if self._journal is not None:
-            self._journal[owner] = None
+        self.journal.note(owner)
 
     def _withhold_anew(self, owner: str) -> None:
         """The owner takes or gives back its place; one that only begins to terminate holds as much as before."""

@@ -124,7 +124,7 @@ class Asking:
         anew = lasting and len(leaving) > 2 * len(before)
         if leaving is not before:
             snapshot.stay([claim for uid, claim in before.items() if anew or uid not in leaving])
-        snapshot.stand_for(self.viewer(gang, now), gone=leaving.keys())
+        snapshot.stand_for(self.viewer(gang, now), gone=leaving)
         if anew:
             self._leavers.leave(snapshot, leaving)
         elif leaving is not before:

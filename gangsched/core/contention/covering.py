@@ -19,7 +19,7 @@ from gangsched.core.planning.guests import withheld
 def is_covered(cluster: Cluster, holder: GroupKey, plan: Plan) -> bool:
     """Whether as much is free as must be withheld for the group: what is reserved and not used by who leaves for it."""
     reserved = Reserved(cluster.ledger.reserved[holder].claims, plan.leaving)
-    kept, capacity = withheld(cluster, reserved, frozenset()), cluster.capacity
+    kept, capacity = withheld(cluster, reserved, {}), cluster.capacity
     for at, resource in enumerate(kept.resources):
         column = capacity.column(resource)
         free = 0 if column is None else np.maximum(capacity.free[kept.rows, column], 0)

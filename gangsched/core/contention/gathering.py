@@ -33,6 +33,7 @@ _AT_ONCE = 200
 _INDEXED_AT_ONCE = 20_000
 """The units of so many claims are put into the index at once, unless nodes have changed, for which all are."""
 _NOTHING = Share()
+_FOLLOWER = "Gathering"
 
 _Owner = GroupKey | str
 """A gang, or the UID of a pod that is in none."""
@@ -41,8 +42,7 @@ _Owner = GroupKey | str
 class Gathering:
     """All shares, and the pool that follows from them; `version` grows with each pool.
 
-    It `follows` the ledger's journal, which must be kept meanwhile and is taken by nobody else. Without that it is good
-    for one moment.
+    It `follows` the ledger's journal until it is to `rest`. Without that it is good for one moment.
     """
 
     def __init__(
@@ -54,6 +54,8 @@ class Gathering:
         *,
         follows: bool = False,
     ) -> None:
+        if follows:
+            cluster.ledger.journal.take(_FOLLOWER)
         self._unseen = dict.fromkeys(cluster.ledger.claims)
         self.version = 0
         self._follows = follows
@@ -68,6 +70,7 @@ class Gathering:
         # When these should be gone, of those of whom that is known.
         self._gone_by: dict[str, float] = {}
         self._leaving: dict[_Owner, tuple[Claim, ...]] = {}
+        self._others_leave = True
         self._stale: dict[_Owner, None] = {}
         self._promised: frozenset[str] = frozenset()
         self._drawing: dict[str, tuple[tuple[Requirement, ...] | None, bool]] = {}
@@ -83,6 +86,10 @@ class Gathering:
         """Something may have changed about this gang, or it is gone."""
         if key in self._claims:
             self._stale[key] = self._noted[key] = None
+
+    def rest(self) -> None:
+        """Follow nothing any more."""
+        self._cluster.ledger.journal.forget(_FOLLOWER)
 
     @property
     def is_stale(self) -> bool:
@@ -103,7 +110,7 @@ class Gathering:
         """Note changes of which nobody tells."""
         ledger, budgets = self._cluster.ledger, self._cluster.budgets
         if self._follows:
-            self._unseen.update(dict.fromkeys(ledger.take_journal()))
+            self._unseen.update(dict.fromkeys(ledger.journal.take(_FOLLOWER) or ()))
         for key in self._members.dirty:
             self.note(key)
         promised = ledger.promised()
@@ -138,13 +145,13 @@ class Gathering:
         if owner is not None:
             self._stale[owner] = None
             del self._claims[owner][uid]
-        self._terminating.pop(uid, None)
+        self._others_leave |= self._terminating.pop(uid, None) is not None
         self._gone_by.pop(uid, None)
         claim = self._cluster.ledger.claims.get(uid)
         if claim is None or not claim.counts:
             return
         if claim.pod.terminating:
-            self._terminating[uid] = claim
+            self._terminating[uid], self._others_leave = claim, True
             if claim.pod.gone_by:
                 self._gone_by[uid] = claim.pod.gone_by
             return
@@ -183,6 +190,7 @@ class Gathering:
         elif owner in self._members.gangs:
             share = self._shares.of_gang(self._members.gangs[owner], [*claims.values()], self._promised)
         before = self._kept.get(owner, _NOTHING)
+        self._others_leave |= share.leaving != self._leaving.get(owner, ())
         if share.leaving:
             self._leaving[owner] = share.leaving
         else:
@@ -224,13 +232,15 @@ class Gathering:
 
     def _renewed(self) -> Pool:
         """The pool, into which everything has been put, with the pods that leave at present."""
-        leaving = {**self._terminating}
-        for claims in self._leaving.values():
-            leaving.update([(claim.pod.uid, claim) for claim in claims])
-        if self._pool.leaving != leaving:
-            self.version += 1
-            gone_by = min(self._gone_by.values(), default=float("inf"))
-            self._pool = self._pool._replace(leaving=leaving, gone_by=gone_by)
+        if self._others_leave:
+            self._others_leave = False
+            leaving = {**self._terminating}
+            for claims in self._leaving.values():
+                leaving.update([(claim.pod.uid, claim) for claim in claims])
+            if self._pool.leaving != leaving:
+                self.version += 1
+                gone_by = min(self._gone_by.values(), default=float("inf"))
+                self._pool = self._pool._replace(leaving=leaving, gone_by=gone_by)
         if self._pool.obstacles != self._obstacles:
             self._pool = self._pool._replace(obstacles=+self._obstacles)
         return self._pool

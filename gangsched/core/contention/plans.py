@@ -9,7 +9,7 @@ in one of the ways of `ENDINGS`; whoever has not begun to leave stays.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple
@@ -49,6 +49,7 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.results import EvictionRefused, PodEvicted
 
 _GONE_BY = attrgetter("gone_by")
+_FOLLOWER = "Plans"
 _ANY = 1 << 40
 """More evictions than any budget has to allow."""
 
@@ -168,9 +169,10 @@ class Plans:
         `proves` tells whether a plan of a group is right still, which it must be before anybody is evicted. `contain`
         is called with each group whose logic fails.
         """
+        changed = self._cluster.ledger.journal.take(_FOLLOWER)
         for key in [*self.holders]:
             try:
-                self._go_on(key, now, proves)
+                self._go_on(key, now, proves, changed)
             except Exception as error:  # noqa: BLE001 - a defect may raise anything
                 contain(key, error)
         plans = self.opened().values()
@@ -178,13 +180,12 @@ class Plans:
         self._keep_singles()
         return self._loose.go_on({uid for plan in plans for uid in plan.loose}, now)
 
-    def _go_on(self, key: GroupKey, now: float, proves: Proves) -> None:
+    def _go_on(self, key: GroupKey, now: float, proves: Proves, changed: Collection[str] | None) -> None:
         gang = self._members.gangs.get(key)
         plan = gang.operations.plan if gang is not None else None
         if gang is None or plan is None:
             # The group is gone, or its logic has failed.
-            self.holders.pop(key)
-            self._cluster.ledger.unreserve(key)
+            self._release(key)
             return
         claims, gang_of = self._cluster.ledger.claims, self._members.gang_of
         stay = any(uid in claims and not is_leaving(claims[uid], gang_of(uid)) for uid in plan.anyway)
@@ -198,7 +199,7 @@ class Plans:
             return
         if plan.former:
             return
-        self._note_leaving(gang, plan, look)
+        self._note_leaving(gang, plan, look, changed)
         if plan.start is not None and (called := self._overdue.called_in(gang, plan, now)) is not None:
             self._call_in(gang, plan, called)
         batch = next_batch(plan, self._cluster)
@@ -225,15 +226,17 @@ class Plans:
         plan.expires = max(plan.expires, called.expires)
         self.leave_for(gang, plan)
 
-    def _note_leaving(self, gang: Gang, plan: Plan, look: Look) -> None:
-        """Have the group tried whenever another pod has left, and wait for those that still terminate."""
-        before, plan.there = plan.there, [*map(self._cluster.pods.get, plan.leaving)]
-        changed = plan.there != before
-        if changed:
-            there = [*filter(None, plan.there)]
+    def _note_leaving(self, gang: Gang, plan: Plan, look: Look, changed: Collection[str] | None) -> None:
+        """Have the group tried whenever another pod has left, and wait for those that still terminate.
+
+        Only these pods have changed since this was last noted; with None any may have.
+        """
+        before = plan.there
+        if changed is None or plan.looked_at is not plan.leaving or not plan.leaving.isdisjoint(changed):
+            there = [*filter(None, map(self._cluster.pods.get, plan.leaving))]
             plan.expires = max(plan.expires, OVERDUE_S + max(map(_GONE_BY, there), default=0.0))
-            changed = before is None or len(there) != len([*filter(None, before)])
-        if changed or (look.left and not plan.tried_when_left):
+            plan.there, plan.looked_at = len(there), plan.leaving
+        if plan.there != before or (look.left and not plan.tried_when_left):
             plan.tried_when_left |= look.left
             gang.wait.try_again()
             self._members.dirty.note(gang.key)
@@ -251,10 +254,8 @@ class Plans:
             self._members.dirty.note(key)
         self.news.note_lost(filter(None, map(pods.get, batch)), now)
         self._pause_clock(holder, plan, now)
-        overdue = plan.start is not None
-        self.news.told += [
-            (pods[uid], holder.key, overdue) for uid in sorted(loose.union(*single.values())) if uid in pods
-        ]
+        told = sorted(filter(pods.__contains__, loose.union(*single.values())))
+        self.news.told += [(pods[uid], holder.key, plan.start is not None) for uid in told]
         for key, uids in single.items():
             self._singles.evict(key, uids, now)
         self._loose.evict(sorted(loose))
@@ -292,10 +293,16 @@ class Plans:
         if key in self._assessments:
             clock.go_on_after(gang, clock.paused_s(gang, plan, self._assessments[key].terms, now))
         gang.operations.wait_for(None)
-        self.holders.pop(key, None)
+        self._release(key)
         self._keep_singles()
-        self._cluster.ledger.unreserve(key)
         self._members.dirty.note(key)
+
+    def _release(self, key: GroupKey) -> None:
+        """Nothing is reserved for the group any more."""
+        self.holders.pop(key, None)
+        self._cluster.ledger.unreserve(key)
+        if not self.holders:
+            self._cluster.ledger.journal.forget(_FOLLOWER)
 
     def _keep_singles(self) -> None:
         """Let members stay that no open plan wants to leave."""

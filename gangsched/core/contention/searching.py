@@ -124,7 +124,8 @@ class Searching:
         self._due = self._again = float("inf")
         self._moment = Moment()
         self._plans.pace.tokens.fill(now)
-        budget.leave(units.CALL // 8)
+        # One that ends in the call in which it began has everything prepared for it only once.
+        budget.leave(units.CALL * 3 // 4)
         self._wake(budget, now)
         for key in self._line:
             self.unfinished |= not budget
@@ -155,7 +156,7 @@ class Searching:
         """Keep nothing, because no group is searched for."""
         self._due = float("inf")
         if self._gathering is not None:
-            self._cluster.ledger.keep_journal(kept=False)
+            self._gathering.rest()
             self._gathering = None
             self._asking.forget()
             for key in self._line:
@@ -254,7 +255,6 @@ class Searching:
         if self._moment.when == (now, self._state):
             return self._moment.pool
         if self._gathering is None:
-            self._cluster.ledger.keep_journal(kept=True)
             self._gathering = self._asking.gathering(follows=True)
         pool = self._gathering.pool(budget)
         if pool is not None:

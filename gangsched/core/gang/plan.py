@@ -62,8 +62,10 @@ class Plan:
     """The attempt of the group during which its clock stands still."""
     refused_since: dict[str, float] = field(default_factory=dict)
     """Since when the API server has refused these evictions, by the pods' UIDs."""
-    there: Sequence[Pod | None] | None = None
-    """Those that leave as they were last looked at, with None for each that had left."""
+    looked_at: frozenset[str] | None = None
+    """Those that left when they were last looked at, by UID; None before that."""
+    there: int = -1
+    """How many of them were there; -1 before that."""
     tried_when_left: bool = False
     """All have left, and the group is or was tried since."""
 

@@ -127,24 +127,22 @@ class Counted:
 
     def room(self, kind: Kind, rows: IntArray, left: IntArray) -> IntArray:
         """How many members of the kind each of these rows takes once it has so much left, by the sums."""
-        found: IntArray = np.minimum(np.where(self.open, kind.most, 0)[rows], self.number)
+        found: IntArray = np.minimum(np.where(self.open[rows], kind.most[rows], 0), self.number)
         for column in np.flatnonzero(kind.requests).tolist():
             np.minimum(found, np.maximum(left[:, column], 0) // kind.requests[column], out=found)
         return found
 
     def left_on(self, rows: IntArray, more: IntArray) -> IntArray:
         """What is left on these rows once so much more is free there; never more than the nodes have."""
-        left: IntArray = np.minimum(self.free[rows] + more, self.most[rows])
+        # Much faster than an index.
+        left: IntArray = np.minimum(self.free.take(rows, axis=0) + more, self.most.take(rows, axis=0))
         return left
 
     def without(self, away: Mask) -> IntArray:
         """What is left on each row once these units have left."""
         pairs = np.flatnonzero(away[self.removable.owners])
-        rows = self.removable.rows[pairs]
-        more = [
-            np.bincount(rows, self.freed[pairs, column], minlength=len(self.free)).astype(np.int64)
-            for column in range(len(self._columns))
-        ]
+        rows, freed = self.removable.rows[pairs], self.freed.take(pairs, axis=0)
+        more = [np.bincount(rows, column, minlength=len(self.free)).astype(np.int64) for column in freed.T]
         return self.left_on(np.arange(len(self.free)), np.array(more).reshape(len(more), -1).T)
 
     def placed(self, rooms: Sequence[IntArray]) -> IntArray:

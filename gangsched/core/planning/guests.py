@@ -7,8 +7,7 @@ to others besides, such as ports, counts in full.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -50,7 +49,7 @@ class Guests:
         self._nominated: dict[str, Taken] = {}
         self._withheld: dict[GroupKey, Withheld] = {}
 
-    def change_to(self, viewer: Viewer | None, gone: AbstractSet[str]) -> int:
+    def change_to(self, viewer: Viewer | None, gone: Mapping[str, object]) -> int:
         """Count what counts for this viewer once these pods are gone (by UID), and nothing for None.
 
         Returns what that takes of the budget.
@@ -63,13 +62,11 @@ class Guests:
         for uid in wanted.keys() - self._nominated.keys():
             row = rows.get(wanted[uid].node)
             if row is not None:
-                self._nominated[uid] = self._taken(wanted[uid].pod, [row], self._bounded(wanted[uid].pod))
+                self._nominated[uid] = self._taken(wanted[uid].pod, np.array([row]), self._bounded(wanted[uid].pod))
                 self._change(self._nominated[uid], 1, self._plans)
         reserved = ledger.reserved.items() if viewer is not None else ()
         holders = {key for key, each in reserved if viewer is not None and viewer.sees(key, each.start)}
         if holders or self._withheld:
-            # A set holds the hashes of its members, a mapping's keys do not.
-            gone = frozenset(gone)
             now = {each: withheld(self._cluster, ledger.reserved[each], gone) for each in holders}
             before, self._withheld = self._withheld, now
             ended = [what for each, what in before.items() if now.get(each) is not what]
@@ -85,25 +82,26 @@ class Guests:
         return [plan for plan in overriding(self._plans, "take") if plan is not self._resources]
 
     def _withhold(self, several: Sequence[Withheld], sign: int) -> None:
-        alike: dict[object, tuple[Pod, list[int]]] = {}
+        alike: dict[object, tuple[Pod, list[IntArray]]] = {}
         for kind, pod, rows in (each for what in several for each in what.members):
-            alike.setdefault(kind, (pod, []))[1].extend(rows)
-        for pod, rows in alike.values():
-            self._change(self._taken(pod, rows, replace(pod.shape, requests=())), sign, self._others)
+            alike.setdefault(kind, (pod, []))[1].append(rows)
+        for pod, those in alike.values():
+            taken = self._taken(pod, np.concatenate(those), replace(pod.shape, requests=()))
+            self._change(taken, sign, self._others)
         by_resources: dict[tuple[str, ...], list[Withheld]] = {}
         for what in several:
             by_resources.setdefault(what.resources, []).append(what)
-        for resources, those in by_resources.items():
-            places = np.concatenate([what.rows for what in those])
-            self._resources.withhold(places, resources, np.concatenate([what.amounts for what in those]), sign)
+        for resources, kept in by_resources.items():
+            places = np.concatenate([what.rows for what in kept])
+            self._resources.withhold(places, resources, np.concatenate([what.amounts for what in kept]), sign)
             self._changed.append(places)
 
-    def _taken(self, pod: Pod, rows: Sequence[int], shape: Shape) -> Taken:
+    def _taken(self, pod: Pod, rows: IntArray, shape: Shape) -> Taken:
         """Pods like this one with this shape on the rows, of a class with every property that could matter to others
         later.
         """
         seen = tuple(sight for plan in self._plans if (sight := plan.sees_nominated(pod)) is not None)
-        each, counts = np.unique(np.array(rows, dtype=np.int64), return_counts=True)
+        each, counts = np.unique(rows, return_counts=True)
         return Taken(MemberClass(shape, seen), each, counts, of_gang=False)
 
     def _bounded(self, pod: Pod) -> Shape:
@@ -120,22 +118,25 @@ class Guests:
         return replace(pod.shape, requests=requests)
 
 
-def withheld(cluster: Cluster, reserved: Reserved, all_gone: frozenset[str]) -> Withheld:
-    """What is withheld for a group once these pods are gone; it is kept until something changes on which it depends."""
+def withheld(cluster: Cluster, reserved: Reserved, gone: Mapping[str, object]) -> Withheld:
+    """What is withheld for a group once these pods (by UID) are gone; it is kept until something changes on which it
+    depends.
+    """
     claims, rows, nodes = cluster.ledger.claims, cluster.capacity.rows, cluster.node_changes
+    there = reserved.there(claims)
+    staying = there.difference(gone)
     # The set that is kept has its hash already.
-    all_leave = reserved.leaving <= all_gone
-    gone = reserved.leaving if all_leave else reserved.leaving & all_gone
-    known = reserved.withheld.get(gone)
+    staying = there if len(staying) == len(there) else staying
+    known = reserved.withheld.get(staying)
     if known is not None and known.nodes == nodes:
         return known
     members = [(each.pod, rows[each.node]) for each in reserved.claims.values() if each.node in rows]
     needed: dict[int, dict[str, int]] = {}
     for pod, row in members:
         _count(needed.setdefault(row, {}), pod, 1)
-    for claim in (claims[uid] for uid in reserved.leaving - gone if uid in claims):
+    for claim in (claims[uid] for uid in staying):
         row = rows.get(claim.node, -1)
-        if row in needed and claim.counts:
+        if row in needed:
             _count(needed[row], claim.pod, -1)
     resources = tuple(sorted({resource for amounts in needed.values() for resource in amounts}))
     table = [[min(MOST_WITHHELD, max(0, each.get(name, 0))) for name in resources] for each in needed.values()]
@@ -144,9 +145,9 @@ def withheld(cluster: Cluster, reserved: Reserved, all_gone: frozenset[str]) -> 
     for pod, row in members:
         kind = (pod.shape, pod.namespace, pod.labels, pod.uid if pod.uses_claims or pod.uses_devices else "")
         alike.setdefault(kind, (pod, []))[1].append(row)
-    kinds = [(kind, *each) for kind, each in alike.items()]
+    kinds = [(kind, pod, np.array(those, dtype=np.int64)) for kind, (pod, those) in alike.items()]
     found = Withheld(np.array([*needed], dtype=np.int64), resources, amounts, kinds, nodes)
-    reserved.keep(gone, found)
+    reserved.keep(staying, found)
     return found
 
 

@@ -97,7 +97,7 @@ class PreparedLeavers:
             self._prepared = _without(self._prepared, former)
             for uid in former:
                 del known[uid]
-        new = {uid: each for uid, each in leaving.items() if uid not in known}
+        new = {uid: leaving[uid] for uid in sorted(leaving.keys() - known.keys())} if len(leaving) > len(known) else {}
         # The others change once more when they begin to terminate.
         lasting = {uid: each for uid, each in new.items() if each.pod.terminating}
         if len(lasting) > _MORE:

@@ -42,10 +42,12 @@ class Removable:
         self._amounts: dict[tuple[str, ...], IntArray] = {}
         number, facts, rows = len(self.units), table.by_unit, table.by_claim.rows
         self._unit_of = np.repeat(np.arange(number), facts.claims)
-        first = (np.diff(rows, prepend=-1) != 0) | (np.diff(self._unit_of, prepend=-1) != 0)
-        self._pair_of = np.cumsum(first) - 1
-        self.rows, self.owners = rows[first], self._unit_of[first]
-        self._starts = np.searchsorted(self.owners, np.arange(number + 1))
+        first: Mask = np.ones(len(rows), dtype=np.bool_)
+        first[1:] = (rows[1:] != rows[:-1]) | (self._unit_of[1:] != self._unit_of[:-1])
+        # The first claim of each pair.
+        self._first = np.flatnonzero(first)
+        self.rows, self.owners = rows[self._first], self._unit_of[self._first]
+        self._starts = np.append(0, np.cumsum(np.bincount(self.owners, minlength=number)))
         self._tie()
         kinds = np.where(facts.whole, 2, 1)
         kinds[[at for at in self.takers if not self.units[at].whole]] = 0
@@ -99,10 +101,10 @@ class Removable:
         asked = tuple(resources)
         if asked in self._amounts:
             return self._amounts[asked]
-        by_shape = self._by_shape(resources)[self._table.by_claim.shapes]
+        shapes = self._table.by_claim.shapes
         found: IntArray = np.zeros((len(self.rows), len(resources)), dtype=np.int64)
-        for at, column in enumerate(by_shape.T):
-            found[:, at] = np.minimum(np.bincount(self._pair_of, column, minlength=len(self.rows)), 4.0 * MOST)
+        for at, column in enumerate(self._by_shape(resources).T):
+            found[:, at] = np.minimum(np.add.reduceat(column[shapes], self._first), 4 * MOST)
         if len(self._amounts) >= _MOST_KNOWN:
             del self._amounts[next(iter(self._amounts))]
         self._amounts[asked] = found
@@ -113,7 +115,7 @@ class Removable:
         taken = PortsInUse()
         taken.add(ports)
         using = np.array([taken.conflicts(shape.host_ports) for shape in self._table.shapes], dtype=np.bool_)
-        found: Mask = np.bincount(self._pair_of, using[self._table.by_claim.shapes], minlength=len(self.rows)) > 0
+        found: Mask = np.logical_or.reduceat(using[self._table.by_claim.shapes], self._first)
         return found
 
     def costs(self, totals: Mapping[str, float], now: float) -> Floats:

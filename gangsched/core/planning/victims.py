@@ -168,8 +168,9 @@ class Choice:
         pairs = self._pairs[self._alive[self._removable.owners[self._pairs]]]
         pairs = pairs[self._order(pairs)]
         rows, owners = self._removable.rows[pairs], self._removable.owners[pairs]
-        first = np.flatnonzero(np.diff(rows, prepend=-1))
-        begin = np.repeat(first, np.diff(first, append=len(rows)))
+        new: Mask = np.ones(len(rows), dtype=np.bool_)
+        new[1:] = rows[1:] != rows[:-1]
+        begin = np.maximum.accumulate(np.where(new, np.arange(len(rows)), 0))
         gains = self._gains(pairs, rows, begin, missing)
         if self._using is not None:
             # Who uses a host port of the members closes the row.
@@ -205,12 +206,13 @@ class Choice:
 
     def _gains(self, pairs: IntArray, rows: IntArray, begin: IntArray, missing: Sequence[int]) -> IntArray:
         """How many members more the row takes once each of these pairs and those before it on the row have left."""
-        freed = np.cumsum(self._counted.freed[pairs], axis=0)
-        freed -= freed[begin] - self._counted.freed[pairs[begin]]
-        left = self._counted.left_on(rows, self._more[rows] + freed)
+        each = self._counted.freed.take(pairs, axis=0)
+        freed = np.cumsum(each, axis=0)
+        freed -= (freed - each).take(begin, axis=0)
+        left = self._counted.left_on(rows, self._more.take(rows, axis=0) + freed)
         gains: IntArray = np.zeros(len(rows), dtype=np.int64)
         for kind, room, short in zip(self._counted.kinds, self._rooms, missing, strict=True):
-            gains += np.clip(self._counted.room(kind, rows, left) - room[rows], 0, short)
+            gains += np.minimum(np.maximum(self._counted.room(kind, rows, left) - room[rows], 0), short)
         return gains
 
     def _admit(self, several: Collection[int]) -> bool:

@@ -41,7 +41,7 @@ def reserved_idle(cluster: Cluster) -> Counter[str]:
     found: Counter[str] = Counter()
     for reserved in cluster.ledger.reserved.values():
         if reserved.start is not None:
-            kept = withheld(cluster, reserved, frozenset())
+            kept = withheld(cluster, reserved, {})
             found.update(dict(zip(kept.resources, kept.amounts.sum(axis=0).tolist(), strict=True)))
     return found
 
