@@ -61,10 +61,6 @@ class Bucket(Struct):
     never: set[GroupKey] = field(default_factory=set)
     waiting: list[Entry] = field(default_factory=list)
 
-    def is_of(self, viewer: Hashable) -> bool:
-        """Whether all in it were refused as ones that see this; true if it has one gang alone."""
-        return self.asked[-1] == viewer or self.waiting[0] == self.waiting[-1]
-
 
 class Parked:
     """The buckets; the arrays hold one element for each class that a bucket lacks.
@@ -199,8 +195,7 @@ class Parked:
             found += partly  # refused again, which brings their messages up to date
         if not found:
             self._clear(snapshot.free)
-        buckets = {id(bucket): bucket for at in found if (bucket := self._owner[at]) is not None}
-        return list(buckets.values())
+        return [*{id(bucket): bucket for at in found if (bucket := self._owner[at]) is not None}.values()]
 
     def see(self, gang: Gang, rank: Rank, bucket: Bucket, snapshot: Snapshot) -> None:
         """Move the gang out of a bucket that has no room left for it, as it sees something else by now."""
@@ -223,8 +218,7 @@ class Parked:
         if lacked["forced"].any():
             return True
         enough = (lacked["before"] + self._room(lacks, snapshot.free) >= 1) & ~lacked["shut"]
-        known = (lacked["before"] >= lacked["lack"]).any()
-        if enough.any() and not known and len(self._fresh) <= FEW:
+        if enough.any() and (lacked["before"] < lacked["lack"]).all() and len(self._fresh) <= FEW:
             # Members that depend on other pods may fit once other members are placed.
             pairs = product(bucket.members, self._fresh)
             enough[:] = any(member.shape.depends_on_pods or snapshot.fits(member, row) for member, row in pairs)

@@ -215,7 +215,7 @@ class Queue:
         bucket = candidate.bucket
         if bucket is None or candidate.key in bucket.never or self._refused.promising(bucket, snapshot):
             return True
-        alone = not bucket.is_of(snapshot.viewer)
+        alone = bucket.asked[-1] != snapshot.viewer and bucket.waiting[0] != bucket.waiting[-1]
         following = candidate.next() if alone else None
         if following is None:
             self._refused.shut(bucket)
