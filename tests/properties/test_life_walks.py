@@ -97,7 +97,7 @@ class LifeWalk(Walk):
 
     def bind_elsewhere(self) -> None:
         """Another scheduler binds a member to a node on which nothing is reserved."""
-        taken = self.harness.machine.cluster.on_node
+        taken = {*self.harness.machine.cluster.on_node, *(each.node for each in self.harness.pods.values())}
         free = [name for name in sorted(self.harness.nodes) if name not in taken]
         waiting = [each for each in self.harness.pods.values() if not each.node and not each.terminal and each.owner]
         if free and waiting:

@@ -75,6 +75,18 @@ def test_who_ends_in_time_is_not_held_up_by_one_like_it_ahead_of_it_that_does_no
     assert is_whole(harness, "short", 1)
 
 
+def test_room_that_more_leave_for_a_holder_is_used_at_once():
+    harness = cluster(runs("ends", 0, 300), runs("stays", 0), nodes=1, cpu=3, preempts=False)
+    starve(harness, *gang("g", 2))
+    harness.wait(5, *gang("late", 1))
+    assert harness.condition("default/late").reason == "NotBeforeReservation"
+    harness.change("default/stays", terminating=True, gone_by=START + 300)
+    # A reservation is looked at again after ten seconds at the latest.
+    harness.wait(11)
+    assert start(harness, "g") is not None
+    assert is_whole(harness, "late", 1)
+
+
 def test_who_is_kept_off_is_told_by_when_it_must_end():
     harness = cluster(*FULL)
     starve(harness, *gang("g", 3))

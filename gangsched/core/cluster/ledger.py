@@ -129,21 +129,30 @@ class Ledger:
         for pod, node in places:
             self.put(Claim(RESERVED, node, pod, holder=holder))
         self.reserved.setdefault(holder, Reserved()).start = start
-        self.leave_for(holder, leaving)
+        self._let_leave(holder, leaving)
 
     def leave_for(self, holder: GroupKey, leaving: Collection[str]) -> None:
         """These pods (by UID) and no others leave the places that are reserved for the group.
 
         Those that leave for another group already count for that one alone. If nothing is reserved for it any more, as
-        its last member is gone, nobody leaves.
+        its last member is gone, nobody leaves. What the others hold is not kept from anybody beside them any more.
         """
+        for uid in self._let_leave(holder, leaving):
+            row = self._capacity.rows.get(self.claims[uid].node) if uid in self.claims else None
+            if row is not None:
+                self._relief.note(row=row)
+
+    def _let_leave(self, holder: GroupKey, leaving: Collection[str]) -> frozenset[str]:
+        """Note who leaves. Returns those who did not so far."""
         if (reserved := self.reserved.get(holder)) is None:
-            return
+            return frozenset()
+        before = reserved.leaving
         others = (each.leaving for key, each in self.reserved.items() if key != holder)
         reserved.leaving = frozenset(leaving).difference(*others)
         reserved.changed()
         self._promised = None
         self.changes += 1
+        return reserved.leaving - before
 
     def promised(self) -> frozenset[str]:
         """The pods, by UID, that are preempted for groups: the same set until that changes."""
