@@ -406,7 +406,7 @@ def test_devices_that_all_nodes_can_use_are_shared_by_them():
     assert took is not None
     assert took.tolist() == [0, 1]
     assert rooms(plan, kind) == [1, 1]
-    plan.give_back(kind, first, np.array([2]))
+    plan.take(kind, first, np.array([-2]))
     assert rooms(plan, kind) == [3, 3]
     assert plan.digest(snapshot.own) == before
 

@@ -126,9 +126,6 @@ class CrowdedPlan(Plan):
         self.there[rows] += counts
         return np.arange(2)
 
-    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray:
-        return self.take(member, rows, -counts)
-
     def prefers(self, member: Member) -> bool:  # noqa: ARG002 - the interface
         return True
 

@@ -82,12 +82,6 @@ class TeamsPlan(Plan):
     def room(self, member: Member, rows: IntArray) -> IntArray | None:
         return None if member.sight(Team) is None else np.where(self._closed(member, rows), 0, 1)
 
-    def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        return self._change(member, rows, counts)
-
-    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        return self._change(member, rows, -counts)
-
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         if member.sight(Team) is not None:
             yield "TeamInRack", "", self._closed(member, rows)
@@ -104,7 +98,7 @@ class TeamsPlan(Plan):
         racks = {rack for (name, rack), count in self.there.items() if name == team.name and count > 0}
         return self.nodes.by_label("rack").among(racks, rows)
 
-    def _change(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
+    def take(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
         team = member.sight(Team)
         if team is None:
             return None

@@ -172,7 +172,7 @@ class Constraint:
 
 
 class Plan:
-    """One constraint on one snapshot. `take` and `give_back` revert each other exactly, as does `recount`.
+    """One constraint on one snapshot. `take` reverts itself exactly, as does `recount`.
 
     What it answers is what the cluster counts, less the pods that have left, and the members placed here.
     """
@@ -220,10 +220,6 @@ class Plan:
         may change, returns an empty array.
         """
         return None
-
-    def give_back(self, member: Member, rows: IntArray, counts: IntArray) -> IntArray | None:
-        """Take back `counts` members that were placed here. Returns the same as `take`."""
-        return self.take(member, rows, -counts)
 
     def recount(self, leavers: Leavers, sign: int) -> IntArray | None:  # noqa: ARG002 - for subclasses
         """Answer all questions from now on as if the cluster had never counted these pods (-1), or revert that (1).

@@ -314,12 +314,11 @@ class Snapshot:
     def _change(self, taken: Taken, sign: int, plans: Sequence[Plan] | None = None) -> None:
         """Apply the change (1) or revert it (-1), to these plans, or to all that count members."""
         rows, counts = taken.rows, sign * taken.counts
-        gone = bool((counts < 0).any())
         self._changed.append(rows)
         if taken.of_gang:
             self.own[rows] += counts
         for plan in self._counting if plans is None else plans:
-            turned = plan.give_back(taken.member, rows, -counts) if gone else plan.take(taken.member, rows, counts)
+            turned = plan.take(taken.member, rows, counts)
             if turned is not None:
                 self._changed.append(turned)
                 self._turned.append(turned)
