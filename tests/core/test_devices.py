@@ -492,9 +492,9 @@ def test_a_claim_that_was_made_is_left_over_while_its_pod_has_no_node(of_its_pod
     cluster = world()
     if of_its_pod is not None:
         cluster.set_pod(pod("default/pod", uid="p", requests={"example.com/gpu": 1}, **of_its_pod))
-    claim = of_pod(allocation=HAD, reserved=("p",))
+    claim = replace(of_pod(allocation=HAD, reserved=("p",)), name="pod-extended-resources-p")
     cluster.set_devices(DeviceKind.CLAIM, claim.key, claim)
-    expected = [UseDevices("default", "c", "uid-c", Consumer("pod", "p"), HAD, making=Making())]
+    expected = [UseDevices("default", claim.name, "uid-c", Consumer("pod", "p"), HAD, making=Making())]
     assert cluster.prebindings.shown({"gangsched"}) == (expected if left else [])
 
 

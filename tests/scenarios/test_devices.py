@@ -302,6 +302,16 @@ def test_a_mark_without_devices_is_taken_off(harness: Harness) -> None:
     assert not harness.gadgets.claim("a-0").ours
 
 
+@pytest.mark.parametrize("marks", [{"reserved": ("uid-default/a-0",)}, {"extended": True, "owner": "uid-default/a-0"}])
+def test_a_marked_claim_of_a_pod_that_does_not_use_it_outlives_the_pod(harness: Harness, marks) -> None:
+    """Whoever may create ResourceClaims can write gangsched's mark and an owner into them."""
+    harness.settle(GPUS, node("n0"), gpus("n0"), pod("default/a-0", group="", device_claims=["missing"]))
+    harness.settle(device_claim("other", allocation=on("n0", "gpu-0"), ours=True, **marks))
+    harness.delete("default/a-0")
+    harness.settle(pod("default/b-0", group=""))
+    assert harness.bound() == ["default/b-0"]
+
+
 def test_reservations_for_pods_of_another_scheduler_are_never_taken_back(harness: Harness) -> None:
     """The other scheduler reserves a claim of ours before it binds its pod, just as gangsched does."""
     harness.add(node("n0", cpu="8"), pod("default/b", scheduler="other", device_claims=["shared"]))

@@ -123,8 +123,9 @@ class DeviceUsers(Struct):
         claim = self._ours.get(key)
         if claim is None:
             return
-        users = (claim.owner,) if claim.extended else claim.reserved
-        waiting = [self._waiting[uid] for uid in users if uid in self._waiting]
+        consumers = (claim.owner,) if claim.extended else claim.reserved
+        # Anybody may have named a pod that does not use the claim, whose changes do not come here.
+        waiting = [self._waiting[uid] for uid in consumers if uid in self._waiting and uid in self.of(key)]
         early = [Consumer(pod.name, pod.uid) for pod in waiting]
         groups = [(each, (key, each.name)) for each in claim.sharing]
         early += [each for each, shared in groups if shared in self._hoping and shared not in self._placed]
