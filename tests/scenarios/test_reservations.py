@@ -187,6 +187,29 @@ def test_a_reservation_moves_when_a_node_of_it_is_lost(how):
     assert harness.events("ReservationMoved")
 
 
+def test_a_reservation_outlasts_a_node_that_is_not_ready_for_some_seconds():
+    """Regression: the start was lost, and the node was free for others once it was back."""
+    harness = cluster(*FULL)
+    starve(harness, *gang("g", 3))
+    harness.settle(node("n1", cpu=1, taints=["node.kubernetes.io/not-ready:NoSchedule"]))
+    harness.wait(15)
+    assert start(harness, "g") == 300
+    harness.settle(node("n1", cpu=1))
+    harness.wait(15)
+    assert start(harness, "g") == 300
+    assert not harness.events("ReservationMoved")
+
+
+def test_a_reservation_moves_when_a_node_accepts_only_the_other_members_of_its_places():
+    harness = cluster(*FULL)
+    starve(harness, *gang("g", 2)[:2], pod("g-1", group="g", tolerations=["maintenance"]))
+    assert places(harness, "g") == ["n0", "n1"]
+    for name in ("n0", "n1"):
+        harness.settle(node(name, cpu=1, taints=["maintenance:NoSchedule"]))
+    harness.wait(15)
+    assert places(harness, "g") == ["n0", "n2"]
+
+
 def test_a_promise_that_is_kept_evicts_nobody():
     harness = cluster(nodes=2)
     harness.settle(*gang("word", 2, expected_s=200.0))
