@@ -235,7 +235,7 @@ class Reserving:
 
         That is if others have taken what was reserved, or if the group asks for more than a former leader has reserved.
         """
-        if plan.former and plan.lost_at < NEVER:
+        if plan.lost_at < NEVER:
             # Whether it can is known once the node is back.
             return
         there = [claim for node in plan.nodes for claim in self._cluster.on_node.get(node, {}).values()]
@@ -247,7 +247,7 @@ class Reserving:
         former, plan.former, plan.asked = plan.former, False, gang.wait.asked
         if former and not self._asking.is_enough(gang, plan, ask, budget, now):
             self._plans.give_up(gang, CHANGED, now)
-        elif not is_covered(self._cluster, gang.key, plan):
+        elif not is_covered(self._cluster, plan):
             self._plans.give_up(gang, OVERTAKEN, now)
 
     def join(self, gang: Gang, places: Sequence[tuple[Pod, str]], now: float) -> None:
