@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.effects import PatchStatus
@@ -98,6 +99,14 @@ class TestANodeThatAcceptsThemNoLonger:
         harness.wait(5)
         assert is_whole(harness, "high", 4)
 
+    def test_one_that_is_too_small_by_now_is_lost_too(self, monkeypatch):
+        monkeypatch.setattr(Harness, "check_capacity", lambda _: None)
+        harness = two_nodes()
+        assert victims(harness, *holder(4, **ASKED)) == YOUNG
+        becomes(harness, cpu=3)
+        harness.wait(5)
+        assert evicted(harness) == OLD + YOUNG
+
     def test_without_anybody_else_the_group_is_told_that_it_waits_for_room_and_has_it_once_the_node_is_back(self):
         harness = cluster(node("n1", cpu=4), *gang("low", 4))
         assert len(victims(harness, *holder(4))) == 4
@@ -141,6 +150,22 @@ class TestANodeThatIsNotReadyForAWhile:
         becomes(harness)
         harness.wait(1)
         assert evicted(harness) == YOUNG
+        assert is_whole(harness, "high", 4)
+
+    @pytest.mark.parametrize("back", [True, False])
+    def test_counts_if_its_device_plug_in_begins_anew(self, back):
+        """Meanwhile it has no GPU, and those who leave are gone."""
+        harness, ill = cluster(), replace(node("n1"), awaited=("nvidia.com/gpu",))
+        harness.settle(node("n2", gpu=4), *gang("old", 4, pods_with={"gpu": 1}))
+        harness.wait(1000)
+        harness.settle(node("n1", gpu=4), *gang("young", 4, pods_with={"gpu": 1}))
+        assert victims(harness, *holder(4, pods_with={"gpu": 1})) == YOUNG
+        harness.end_terminating()
+        harness.wait(BACK_S - 5, ill)
+        assert evicted(harness) == YOUNG
+        harness.wait(10, *([node("n1", gpu=4)] if back else []))
+        assert evicted(harness) == (YOUNG if back else OLD + YOUNG)
+        end(harness)
         assert is_whole(harness, "high", 4)
 
     def test_again_and_again_costs_nobody_else_his_place(self):

@@ -13,7 +13,7 @@ from gangsched.core.gang.plan import Plan
 def next_batch(plan: Plan, cluster: Cluster) -> frozenset[str]:
     """The pods, by UID, that are told to leave next.
 
-    None are while some stay that were told before, also for other plans, or while a node does not accept its members.
+    None are while some stay that were told before, also for other plans, or while a node does not take its members.
     First are those by whom a disruption budget would be exceeded, then those under any, with all that leave of their
     gangs: if the API server refuses them, nobody else has left in vain.
     """

@@ -70,7 +70,7 @@ class Plan:
     nodes_seen: Sequence[Node | None] = ()
     """The node of each place as it was when it was last looked at; None for one that is gone."""
     lost_at: float = float("inf")
-    """From when on a node counts as lost that does not accept its member, in epoch seconds; infinity if all do."""
+    """From when on a node counts as lost that does not take its members, in epoch seconds; infinity if all do."""
     tried_when_left: bool = False
     """All have left, and the group is or was tried since."""
 
