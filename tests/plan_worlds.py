@@ -16,7 +16,7 @@ from gangsched.core.objects.declaration import GroupKey, Role, Topology
 from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.effects import BindPod, Effect, EvictPod, PatchStatus
 from gangsched.core.objects.events import Event
-from gangsched.core.objects.node import Node
+from gangsched.core.objects.node import Node, Taint
 from gangsched.core.objects.pod import Owner, Pod, PodPhase, role_of
 from gangsched.core.objects.podgroup import Group, GroupSpec, OnDegraded, TimeoutPolicy
 from gangsched.core.objects.policy import Policy, Preemption, Reservations
@@ -34,6 +34,7 @@ REMADE_S = 0.5
 CALM_S = 900.0
 """Time, in seconds, after the last step of a world: longer than anything waits after a refusal."""
 PORT = 80
+NOT_READY = Taint("node.kubernetes.io/not-ready", "NoSchedule")
 
 Step = tuple[Any, ...]
 
@@ -246,7 +247,7 @@ def _calm(harness: Playing) -> None:
 
 
 NEED_SOMETHING = frozenset(
-    {"node gone", "cordon", "budget", "foreign", "ends", "terminates", "stuck", "refuse", "group"}
+    {"node gone", "cordon", "not ready", "budget", "foreign", "ends", "terminates", "stuck", "refuse", "group"}
 )
 """Steps that change something that is there, or let the next group come, if there is one."""
 
@@ -279,6 +280,10 @@ def take(harness: Playing, step: Step) -> None:  # noqa: C901, PLR0912, PLR0915 
             judge.happened()
             found = harness.nodes[_one(sorted(harness.nodes), at)]
             harness.add(replace(found, unschedulable=not found.unschedulable))
+        case "not ready", at if harness.nodes:
+            judge.happened()
+            found = harness.nodes[_one(sorted(harness.nodes), at)]
+            harness.add(replace(found, taints=() if found.taints else (NOT_READY,)))
         case "budget", at, allowed if harness.budgets:
             judge.happened()
             harness.add(replace(harness.budgets[_one(sorted(harness.budgets), at)], allowed=allowed))
@@ -364,6 +369,7 @@ steps: st.SearchStrategy[list[Step]] = st.lists(
         st.tuples(st.just("node gone"), numbers),
         st.tuples(st.just("node"), st.integers(1, 5)),
         st.tuples(st.just("cordon"), numbers),
+        st.tuples(st.just("not ready"), numbers),
         st.tuples(st.just("budget"), numbers, st.integers(0, 4)),
         st.tuples(st.just("foreign"), numbers, st.integers(1, 2)),
         st.tuples(st.just("ends"), numbers),

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.effects import EmitEvent, EvictPod, PatchStatus
+from gangsched.core.objects.node import Taint
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import GroupSpec, OnDegraded, TimeoutPolicy
 from gangsched.core.objects.policy import Policy, Preemption, Reservations
@@ -31,6 +32,7 @@ from tests.walks import Happens, Walk
 APP_P = (Requirement("app", "In", ("p",)),)
 CLASSES = {"low": 10, "mid": 50, "high": 100}
 MOST_GROUPS = 7
+NOT_READY = Taint("node.kubernetes.io/not-ready", "NoSchedule")
 LONG_S = 25.0
 """After so many seconds without a change enough is reserved."""
 OF_RESERVATIONS = (Reason.RESERVED_LATER, Reason.RESERVATION_MOVED)
@@ -231,9 +233,20 @@ class ContentionWalk(Walk):
         found = self.random.choice([*self.harness.nodes.values()])
         self.harness.add(replace(found, unschedulable=not found.unschedulable))
 
+    def fall_ill(self) -> None:
+        """A node is not ready, or is again."""
+        found = self.random.choice([*self.harness.nodes.values()])
+        self.harness.add(replace(found, taints=() if found.taints else (NOT_READY,)))
+
     def happens(self) -> tuple[Happens, ...]:
         harness = self.harness
-        changes = ((5, self.raise_minimum), (5, self.change_class), (6, self.change_budget), (4, self.cordon))
+        changes = (
+            (5, self.raise_minimum),
+            (5, self.change_class),
+            (6, self.change_budget),
+            (4, self.cordon),
+            (4, self.fall_ill),
+        )
         losses = ((5, self.lose), (5, self.refuse_some), (8, self.rival), (6, self.leave), (3, self.arrive_alone))
         declarations = ((3, self.undeclare), (5, self.declare_again), (4, self.contradict))
         return (8, self.arrive), (6, harness.restart), (5, harness.lead_again), *changes, *losses, *declarations
@@ -327,7 +340,7 @@ class ContentionWalk(Walk):
         if self.harness.budgets:
             self.harness.remove_budget(*self.harness.budgets)
         for found in [*self.harness.nodes.values()]:
-            self.harness.add(replace(found, unschedulable=False))
+            self.harness.add(replace(found, unschedulable=False, taints=()))
         for name in self.ours():
             self.harness.change_spec(f"default/{name}", expected_s=None)
         self.calm(40)

@@ -216,6 +216,21 @@ def test_nobody_is_evicted_blindly_while_budgets_cannot_be_read():
     assert len(victims(harness, *holder(4), wait_s=300)) in (0, 4)
 
 
+@pytest.mark.without("restarts", "standbys", why="a new leader evicts a group that is marked")
+def test_nobody_is_evicted_once_budgets_cannot_be_read_any_more():
+    """They are hidden between the plan and its evictions."""
+    harness = cluster(node(cpu=4), *gang("low", 4))
+    harness.refuse_status = lambda effect: StatusRefused(effect.key, stale=False) if effect.key.name == "low" else None
+    assert victims(harness, *holder(4)) == []
+    harness.hide_budgets("forbidden")
+    harness.refuse_status = lambda _: None
+    harness.wait(300)
+    assert evicted(harness) == []
+    harness.show_budgets()
+    harness.wait(30)
+    assert evicted(harness) == ["low-0", "low-1", "low-2", "low-3"]
+
+
 @pytest.mark.slow
 @pytest.mark.without("all", why="compares processes that run one course")
 def test_evictions_do_not_depend_on_hashes():

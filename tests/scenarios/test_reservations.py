@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.disruption_budget import DisruptionBudget
@@ -12,7 +13,7 @@ from gangsched.core.objects.podgroup import TimeoutPolicy
 from gangsched.core.objects.record import Outcome
 from gangsched.core.objects.shape import HostPort, Requirement
 from tests.builders import node, pod, pods
-from tests.harness import START, Course
+from tests.harness import START, Course, Harness
 from tests.preempting import SET, holder, is_whole, record
 from tests.reserving import AGE_S, GRACE_S, cluster, finish, gang, places, runs, start, starve
 
@@ -197,6 +198,58 @@ def test_a_reservation_moves_when_a_node_of_it_is_lost(how):
     assert start(harness, "g") == 400
     assert places(harness, "g") == ["n0", "n2", "n3"]
     assert harness.events("ReservationMoved")
+
+
+ILL = {
+    "the node": node("n1", cpu=1, taints=["node.kubernetes.io/not-ready:NoSchedule"]),
+    "a device plug-in": replace(node("n1", cpu=0), awaited=("cpu",)),
+}
+
+
+@pytest.mark.parametrize("ill", ILL.values(), ids=ILL)
+def test_a_reservation_outlasts_what_is_not_ready_for_some_seconds(ill, monkeypatch):
+    """Regression: the start was lost, and the node was free for others once it was back."""
+    monkeypatch.setattr(Harness, "check_capacity", lambda _: None)
+    harness = cluster(*FULL)
+    starve(harness, *gang("g", 3))
+    harness.settle(ill)
+    harness.wait(15)
+    assert start(harness, "g") == 300
+    harness.settle(node("n1", cpu=1))
+    harness.wait(15)
+    assert start(harness, "g") == 300
+    assert not harness.events("ReservationMoved")
+
+
+def test_a_reservation_moves_when_a_node_accepts_only_the_other_members_of_its_places():
+    harness = cluster(*FULL)
+    starve(harness, *gang("g", 2)[:2], pod("g-1", group="g", tolerations=["maintenance"]))
+    assert places(harness, "g") == ["n0", "n1"]
+    for name in ("n0", "n1"):
+        harness.settle(node(name, cpu=1, taints=["maintenance:NoSchedule"]))
+    harness.wait(15)
+    assert places(harness, "g") == ["n0", "n2"]
+
+
+@pytest.mark.parametrize("where", ["the start cannot come true", "it can"])
+def test_a_pod_that_is_resized_beyond_its_node_ends_a_reservation_only_if_it_stays(where, monkeypatch):
+    """Regression: while the node was overcommitted, nothing seemed to lack; that was seen when the next pod ended."""
+    # The API server accepts more than the node has: the kubelet waits with it.
+    monkeypatch.setattr(Harness, "check_capacity", lambda _: None)
+    harness = cluster(
+        runs("first", 0, 600),
+        runs("last", 0, 900, cpu=2),
+        runs("stays", 0, 9000),
+        runs("far", 1, 5000, cpu=4),
+        nodes=2,
+        cpu=4,
+    )
+    starve(harness, *gang("g", 1, pods_with={"cpu": 3}))
+    assert start(harness, "g") == 900
+    name = "stays" if where == "the start cannot come true" else "first"
+    harness.add(replace(harness.pod(f"default/{name}"), shape=pod(cpu=2).shape))
+    harness.wait(15)
+    assert start(harness, "g") == (5000 if name == "stays" else 900)
 
 
 def test_a_promise_that_is_kept_evicts_nobody():

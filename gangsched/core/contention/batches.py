@@ -6,16 +6,21 @@ from collections import Counter
 from collections.abc import Iterable
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.plan import Plan
 
 
 def next_batch(plan: Plan, cluster: Cluster) -> frozenset[str]:
-    """The pods, by UID, that are told to leave next; none while some stay that were told before, also for other plans.
+    """The pods, by UID, that are told to leave next.
+
+    None are while some stay that were told before, also for other plans, or while a node does not take its members.
+    Nobody is preempted while disruption budgets cannot be read.
 
     First are those by whom a disruption budget would be exceeded, then those under any, with all that leave of their
     gangs: if the API server refuses them, nobody else has left in vain.
     """
-    if plan.victims <= plan.told:
+    blindly = plan.start is None and not cluster.budgets.known
+    if plan.victims <= plan.told or plan.lost_at < NEVER or blindly:
         return frozenset()
     pods, budgets = cluster.pods, cluster.budgets
 

@@ -5,43 +5,54 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-import numpy as np
-
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.cluster.claims import Claim, Reserved
+from gangsched.core.cluster.claims import Claim
 from gangsched.core.contention.ends import ENDLESS, UNKNOWN, End
 from gangsched.core.gang.plan import Plan
-from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.pod import Pod
+from gangsched.core.objects.shape import PODS
 from gangsched.core.planning.earliest import Departure
-from gangsched.core.planning.guests import withheld
 
 
-def is_covered(cluster: Cluster, holder: GroupKey, plan: Plan) -> bool:
-    """Whether as much is free as must be withheld for the group: what is reserved and not used by who leaves for it."""
-    reserved = Reserved(cluster.ledger.reserved[holder].claims, plan.leaving)
-    kept, capacity = withheld(cluster, reserved, {}), cluster.capacity
-    for at, resource in enumerate(kept.resources):
-        column = capacity.column(resource)
-        free = 0 if column is None else np.maximum(capacity.free[kept.rows, column], 0)
-        if bool((kept.amounts[:, at] > free).any()):
-            return False
-    return True
+def is_covered(cluster: Cluster, plan: Plan) -> bool:
+    """Whether as much as is reserved on each node is free, or used by those who leave for it."""
+    lacking, claims = _lacking(cluster, plan), cluster.ledger.claims
+    for claim in (claims[uid] for uid in plan.leaving if uid in claims):
+        if claim.counts and claim.node in lacking:
+            lacking[claim.node].subtract(_amounts(cluster, claim.pod))
+    return not any(+amounts for amounts in lacking.values())
 
 
 def enough(cluster: Cluster, plan: Plan, ends: Sequence[tuple[Claim, End]]) -> list[tuple[Claim, End]]:
     """Of those on its nodes the first to end whose amounts, with what is free there, are enough for its places."""
-    found, capacity = list[tuple[Claim, End]](), cluster.capacity
-    lacking: dict[str, Counter[str]] = {}
-    for pod, node in plan.places:
-        lacking.setdefault(node, Counter()).update(dict(pod.shape.requests))
-    for node, amounts in lacking.items():
-        for resource in amounts:
-            amounts[resource] -= max(0, capacity.free_of(capacity.rows[node], resource))
+    found, lacking = list[tuple[Claim, End]](), _lacking(cluster, plan)
     for claim, end in sorted(ends, key=lambda each: (each[1].promised, each[0].pod.uid)):
         if +lacking[claim.node]:
-            lacking[claim.node].subtract(dict(claim.pod.shape.requests))
+            lacking[claim.node].subtract(_amounts(cluster, claim.pod))
             found.append((claim, end))
     return found
+
+
+def reserved(cluster: Cluster, plan: Plan) -> dict[str, Counter[str]]:
+    """What is reserved on each node, by resource."""
+    found: dict[str, Counter[str]] = {}
+    for pod, node in plan.places:
+        found.setdefault(node, Counter()).update(_amounts(cluster, pod))
+    return found
+
+
+def _lacking(cluster: Cluster, plan: Plan) -> dict[str, Counter[str]]:
+    """What is reserved on each node less what is free there: more than that, where others have more than there is."""
+    lacking = reserved(cluster, plan)
+    for node, amounts in lacking.items():
+        for resource in +amounts:
+            amounts[resource] -= cluster.capacity.free_of(cluster.capacity.rows[node], resource)
+    return lacking
+
+
+def _amounts(cluster: Cluster, pod: Pod) -> dict[str, int]:
+    """What the pod takes of its node."""
+    return {PODS: 1, **dict(cluster.capacity.counted(pod.shape.requests))}
 
 
 def ranked(departures: Sequence[Departure]) -> list[Departure]:

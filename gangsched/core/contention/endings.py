@@ -8,6 +8,7 @@ from typing import NamedTuple
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang import rollback
 from gangsched.core.gang.assessment import Assessment
+from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.plan import Plan
 from gangsched.core.gang.wants import as_a_whole
@@ -75,7 +76,7 @@ def _has_changed(look: Look) -> bool:
 
 
 def _has_lost_a_node(look: Look) -> bool:
-    return any(node not in look.cluster.nodes for _, node in look.plan.places)
+    return look.now >= look.plan.lost_at
 
 
 def _is_refused(look: Look) -> bool:
@@ -83,7 +84,9 @@ def _is_refused(look: Look) -> bool:
 
 
 def _is_without_room(look: Look) -> bool:
-    return not look.plan.former and look.plan.tried_when_left and look.left and look.gang.wait.parked
+    # Where a node may be back soon it has not had its turn yet.
+    waits = look.plan.former or look.plan.lost_at < NEVER
+    return not waits and look.plan.tried_when_left and look.left and look.gang.wait.parked
 
 
 def _has_lost_its_room(look: Look) -> bool:
@@ -113,15 +116,13 @@ YIELDED = Ending("Yielded")
 """A group before this one reserves nodes that it needs, or none may reserve any."""
 UNKEPT = Ending("Unkept", passes=True)
 """Who has lasted longer than declared may not be evicted at present."""
-NODE_LOST = Ending("NodeLost", _has_lost_a_node)
-"""Also if a node that was reserved accepts the members no longer."""
 OVERTAKEN = Ending("Overtaken", _is_without_room)
 """Also if a group before this one has taken room that was reserved."""
 ENDINGS = (
     Ending(STARTED, _is_started),
     Ending(_GONE, _is_gone),
     CHANGED,
-    NODE_LOST,
+    Ending("NodeLost", _has_lost_a_node),
     Ending(REFUSED, _is_refused, passes=True),
     Ending(ROOM_LOST, _has_lost_its_room, pauses=True),
     OVERTAKEN,

@@ -29,6 +29,7 @@ from gangsched.core.contention.endings import (
     Look,
 )
 from gangsched.core.contention.loose import Loose
+from gangsched.core.contention.lost_nodes import note_nodes
 from gangsched.core.contention.marks import Marks
 from gangsched.core.contention.opening import Opening
 from gangsched.core.contention.overdue import CalledIn, Overdue
@@ -106,7 +107,8 @@ class Plans:
         """From when on, in epoch seconds, others may be preempted for the group; infinity while they are."""
         gang = self._members.gangs.get(key)
         plan = gang.operations.plan if gang is not None else None
-        preempts = plan is not None and plan.start is None and not plan.former
+        # The nodes that a former leader has reserved may be back soon.
+        preempts = plan is not None and plan.start is None and (not plan.former or plan.lost_at < clock.NEVER)
         return float("inf") if preempts else self.pace.allowed_from(key)
 
     def opened(self) -> dict[GroupKey, Plan]:
@@ -193,8 +195,8 @@ class Plans:
         plan.refused_since = {uid: plan.refused_since.get(uid, now) for uid in refusals}
         refused = failed(plan, refusals, plan.refused_since, now)
         look = Look(gang, self._assessments.get(key), plan, self._cluster, refused, stay, self._is_foreign, now)
-        ending = next((each for each in ENDINGS if each.fact(look)), None)
-        if ending is not None:
+        note_nodes(plan, self._cluster, now)
+        if (ending := next((each for each in ENDINGS if each.fact(look)), None)) is not None:
             self._end(gang, plan, ending, look.refused or self._marks.missing(plan), now)
             return
         if plan.former:
@@ -323,6 +325,6 @@ class Plans:
         """When something is due without an event, in epoch seconds; infinity if nothing is."""
         due = [self._loose.next_due()]
         for key, plan in self.opened().items() if self.holders else ():
-            due += [plan.expires, self._overdue.due(self._members.gangs[key], plan)]
+            due += [plan.expires, plan.lost_at, self._overdue.due(self._members.gangs[key], plan)]
             due += [since + REFUSED_S for since in plan.refused_since.values()]
         return min(due)

@@ -20,7 +20,7 @@ from gangsched.core.cluster.claims import Claim
 from gangsched.core.contention.asking import Asking
 from gangsched.core.contention.covering import enough, is_covered
 from gangsched.core.contention.departing import Departing
-from gangsched.core.contention.endings import CHANGED, NODE_LOST, OVERTAKEN, YIELDED
+from gangsched.core.contention.endings import CHANGED, OVERTAKEN, YIELDED
 from gangsched.core.contention.ends import UNKNOWN, End
 from gangsched.core.contention.line import Line
 from gangsched.core.contention.plans import Ended, Plans
@@ -186,7 +186,7 @@ class Reserving:
             return
         due = self._is_due(gang, now)
         if due and plan is not None:
-            self._renew(gang, plan, pool, ask, budget, now)
+            self._renew(gang, plan, ask, budget, now)
         if due and not self._has_lost(gang) and self._searching.may_find(gang, now):
             self._await(now + REPEATED_S)
         elif due:
@@ -230,15 +230,13 @@ class Reserving:
         self._pools[gang.key] = (gang.wait.asked, nodes, pool)
         return pool
 
-    def _renew(self, gang: Gang, plan: Plan, pool: Mask, ask: Ask, budget: Budget, now: float) -> None:
+    def _renew(self, gang: Gang, plan: Plan, ask: Ask, budget: Budget, now: float) -> None:
         """Let all join that will have ended by then, and end the plan if it cannot come true any more.
 
-        That is if a node does not accept the members any more, if others have taken what was reserved, or if the group
-        asks for more than a former leader has reserved.
+        That is if others have taken what was reserved, or if the group asks for more than a former leader has reserved.
         """
-        rows = self._cluster.capacity.rows
-        if not all(node in rows and pool[rows[node]] for node in plan.nodes):
-            self._plans.give_up(gang, NODE_LOST, now)
+        if plan.lost_at < NEVER:
+            # Whether it can is known once the node is back.
             return
         there = [claim for node in plan.nodes for claim in self._cluster.on_node.get(node, {}).values()]
         ends = self._ends.of_all((claim for claim in there if claim.pod.uid not in plan.ends), now)
@@ -249,7 +247,7 @@ class Reserving:
         former, plan.former, plan.asked = plan.former, False, gang.wait.asked
         if former and not self._asking.is_enough(gang, plan, ask, budget, now):
             self._plans.give_up(gang, CHANGED, now)
-        elif not is_covered(self._cluster, gang.key, plan):
+        elif not is_covered(self._cluster, plan):
             self._plans.give_up(gang, OVERTAKEN, now)
 
     def join(self, gang: Gang, places: Sequence[tuple[Pod, str]], now: float) -> None:

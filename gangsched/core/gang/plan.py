@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.node import Node
 from gangsched.core.objects.offered_devices import ObjectKey
 from gangsched.core.objects.pod import Pod
 
@@ -66,6 +67,10 @@ class Plan:
     """Those that left when they were last looked at, by UID; None before that."""
     there: int = -1
     """How many of them were there; -1 before that."""
+    nodes_seen: Sequence[Node | None] = ()
+    """The node of each place as it was when it was last looked at; None for one that is gone."""
+    lost_at: float = float("inf")
+    """From when on a node counts as lost that does not take its members, in epoch seconds; infinity if all do."""
     tried_when_left: bool = False
     """All have left, and the group is or was tried since."""
 
