@@ -10,7 +10,7 @@ from gangsched.core.objects.declaration import Declaration, GroupKey, Role, Topo
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.results import BindRefused, EvictionRefused, Refused, Spared
+from gangsched.core.objects.results import BindRefused, EvictionRefused, Refused, Spared, StatusRefused
 from gangsched.core.objects.volumes import CsiNode
 from gangsched.core.objects.workload import SERIES_OF, WorkloadFacts
 from tests.builders import claim, group, node, pod, pods, shape, volume
@@ -308,3 +308,21 @@ def test_pods_that_leave_are_not_said_to_be_undone_by_a_leader_who_does_not_know
     harness.refuse_eviction = lambda effect: EvictionRefused(effect.uid, Spared.BUDGET, "no")
     assert victims(harness, *holder(4)) == []
     assert harness.events("BindingUndone") == []
+
+
+@pytest.mark.without("all", why="the story has a new leader of its own")
+def test_nobody_leaves_of_a_group_created_again_before_its_status_says_so():
+    """Regression: once it had been to leave while it had no PodGroup, evictions never waited for the status again."""
+    harness = cluster(node(cpu=4), *gang("low", 4))
+    harness.refuse_eviction = lambda effect: EvictionRefused(effect.uid, Spared.BUDGET, "no")
+    harness.delete_group("default/low")
+    harness.wait(5, *holder(4, name="first"))
+    harness.delete(*(f"default/{name}" for name in names("first", range(4))))
+    harness.delete_group("default/first")
+    harness.wait(900, group("low", uid="again", min_member=4, max_schedule_time_s=9999.0))
+    harness.refuse_eviction = lambda _: None
+    harness.refuse_status = lambda effect: StatusRefused(effect.key, stale=False) if effect.key.name == "low" else None
+    assert victims(harness, *holder(4)) == []
+    harness.refuse_status = lambda _: None
+    harness.wait(60)
+    assert evicted(harness) == names("low", range(4))

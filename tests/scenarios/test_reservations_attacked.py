@@ -57,6 +57,18 @@ def test_a_holder_whose_own_evictions_are_refused_keeps_its_places():
     assert (reserved, start(harness, "g"), told) == (2000.0, 2000.0, [])
 
 
+@pytest.mark.without("all", why="bindings without an answer are read back by a new leader")
+def test_a_quorum_that_loses_a_node_while_it_is_bound_reserves_places_for_all():
+    """Regression: one place was reserved for the member that had lost its node, and none for the others."""
+    full = node("n0", cpu=1)
+    harness = cluster(full, node("n1", cpu=5), nodes=0)
+    harness.settle(*(runs(f"p{at}", 1, 90) for at in range(2)))
+    harness.withhold = lambda effect: effect.name.startswith("g-")
+    harness.wait(70, *gang("g", 4))
+    harness.wait(15, replace(full, unschedulable=True))
+    assert (start(harness, "g"), places(harness, "g")) == (90, ["n1"] * 4)
+
+
 def test_a_group_whose_places_one_before_it_has_reserved_is_told_so():
     """Regression: where the nodes that accept both are all, its places stayed reserved, with a start that was wrong."""
     harness = cluster(*FULL[:2], nodes=2, preempts=False)

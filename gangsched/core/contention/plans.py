@@ -171,7 +171,8 @@ class Plans:
         `proves` tells whether a plan of a group is right still, which it must be before anybody is evicted. `contain`
         is called with each group whose logic fails.
         """
-        changed = self._cluster.ledger.journal.take(_FOLLOWER)
+        # Without a plan nobody would take what is noted later.
+        changed = self._cluster.ledger.journal.take(_FOLLOWER) if self.holders else None
         for key in [*self.holders]:
             try:
                 self._go_on(key, now, proves, changed)

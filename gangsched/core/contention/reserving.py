@@ -122,7 +122,8 @@ class Reserving:
             return
         refusal = gang.wait.refusal if gang.wait.parked and assessment.want.quorum is not None else None
         waits = refusal is not None and not (refusal.never or refusal.paused or refusal.start)
-        waits &= not gang.plain and bool(gang.operations.complete_since)
+        # While others of its members are being bound, a plan would end as started at once, or be for a part only.
+        waits &= not gang.plain and bool(gang.operations.complete_since) and not gang.operations.has_unconfirmed()
         self._has_news |= self._line.file(gang.key, order_key(gang, assessment) if waits else None)
 
     def drop(self, key: GroupKey) -> None:

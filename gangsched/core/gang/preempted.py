@@ -108,9 +108,9 @@ def is_to_leave(turn: Turn) -> bool:
 
 def is_marked(gang: Gang) -> bool:
     """Whether the status says that all members are to leave, or there is no PodGroup that could say so."""
-    if gang.plain or gang.operations.unmarkable or OBJECT_NAME.fullmatch(gang.key.name) is None:
-        return True
-    return gang.observed.group is not None and gang.written.marked == gang.record.preempted_at
+    if gang.observed.group is not None:
+        return gang.written.marked == gang.record.preempted_at
+    return gang.plain or gang.operations.unmarkable or OBJECT_NAME.fullmatch(gang.key.name) is None
 
 
 def leave(turn: Turn) -> None:
