@@ -11,6 +11,8 @@ from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, Refused
 from gangsched.core.objects.volumes import StorageClass
+from gangsched.core.planning.capacity_snapshot import Snapshot
+from gangsched.core.planning.placement import fits
 from tests.builders import pod
 from tests.harness import Harness
 
@@ -93,6 +95,20 @@ class Walk:
                 self.harness.step()
             second()
         self.harness.wait(self.random.choice((0, 0.3, 1, 3, 9, 25)))
+        self.check_nobody_is_overlooked()
+
+    def check_nobody_is_overlooked(self) -> None:
+        """Who is parked for want of room would be refused again if it were tried now."""
+        state = self.harness.machine._state  # noqa: SLF001 - what would be decided now has no other door
+        for key, gang in state.gangs.items():
+            assessment, refusal = state.assessments.get(key), gang.wait.refusal
+            if assessment is None or assessment.want.quorum is None or not gang.wait.parked or gang.wait.behind:
+                continue
+            ask = state.asking.of(gang, assessment) if refusal is not None and not refusal.exhausted else None
+            if ask is not None:
+                snapshot = Snapshot(state.cluster)
+                snapshot.stand_for(state.viewers.of(key, assessment, self.harness.now))
+                assert not fits(snapshot, ask), f"{key} fits and is not tried"
 
     def heal(self) -> None:
         """Nothing fails any more."""

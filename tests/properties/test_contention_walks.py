@@ -42,6 +42,7 @@ class ContentionWalk(Walk):
     def __init__(self, seed: int) -> None:
         draw = Random(f"settings of {seed}")
         preemption = Preemption(
+            enabled=draw.random() < 0.75,
             delay_s=draw.choice((0, 0, 15)),
             exceeds_budgets=draw.random() < 0.15,
             victims_per_minute=draw.choice((600, 600, 6)),
@@ -314,7 +315,8 @@ class ContentionWalk(Walk):
         keys = [self.harness.group(f"default/{name}").key for name in self.ours()]
         for key in keys:
             if self.harness.groups[key].status.phase == Phase.QUEUED:
-                lower = [each for each in keys if seen.priority(each) < seen.priority(key) and seen.may_preempt(key)]
+                may = self.harness.policy.preemption.enabled and seen.may_preempt(key)
+                lower = [each for each in keys if may and seen.priority(each) < seen.priority(key)]
                 below = {pod.uid for each in lower for pod in seen.members(each)}
                 fit = fits(seen, key, below, now=self.harness.now, promises=promises, leaving={})
                 assert not fit, f"{key} waits though it fits, or others could leave"
