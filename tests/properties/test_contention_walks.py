@@ -31,7 +31,7 @@ from tests.walks import Happens, Walk
 APP_P = (Requirement("app", "In", ("p",)),)
 CLASSES = {"low": 10, "mid": 50, "high": 100}
 MOST_GROUPS = 7
-LONG_S = 25.0
+LONG_S = 9.0
 """After so many seconds without a change enough is reserved."""
 OF_RESERVATIONS = (Reason.RESERVED_LATER, Reason.RESERVATION_MOVED)
 

@@ -219,3 +219,20 @@ def test_room_that_another_scheduler_takes_is_not_said_to_be_a_groups():
     finish(harness, "default/p0")
     harness.wait(60, pod("other", group="", scheduler="default-scheduler", node="n0", deadline_s=3000))
     assert "another scheduler" in harness.events("ReservationMoved")[-1].note
+
+
+def test_the_rest_of_a_quorum_whose_other_bindings_are_under_way_is_not_all_that_is_reserved():
+    """Regression: once these were withdrawn the group waited as a whole, and a place for one of two stayed reserved.
+
+    A binding is not answered when the node of another one, which is refused so far, is cordoned.
+    """
+    harness = cluster(*(runs(f"p{at}", at, 600) for at in range(3)), nodes=3)
+    starve(harness, *gang("g", 2))
+    harness.withhold = lambda effect: effect.name == "g-0"
+    harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no")
+    finish(harness, "default/p0", "default/p1")
+    # It is looked at again.
+    harness.wait(15)
+    harness.add(node(harness.machine.cluster.node_of("uid-default/g-1"), cpu=1, unschedulable=True))
+    harness.wait(15)
+    assert (start(harness, "g"), len(places(harness, "g"))) == (600, 2)

@@ -122,7 +122,8 @@ class Reserving:
             return
         refusal = gang.wait.refusal if gang.wait.parked and assessment.want.quorum is not None else None
         waits = refusal is not None and not (refusal.never or refusal.paused or refusal.start)
-        waits &= not gang.plain and bool(gang.operations.complete_since)
+        # While others of its members are being bound it asks only for the rest.
+        waits &= not (gang.plain or gang.operations.has_unconfirmed()) and bool(gang.operations.complete_since)
         self._has_news |= self._line.file(gang.key, order_key(gang, assessment) if waits else None)
 
     def drop(self, key: GroupKey) -> None:
