@@ -33,7 +33,7 @@ APP_P = (Requirement("app", "In", ("p",)),)
 CLASSES = {"low": 10, "mid": 50, "high": 100}
 MOST_GROUPS = 7
 NOT_READY = Taint("node.kubernetes.io/not-ready", "NoSchedule")
-LONG_S = 25.0
+LONG_S = 9.0
 """After so many seconds without a change enough is reserved."""
 OF_RESERVATIONS = (Reason.RESERVED_LATER, Reason.RESERVATION_MOVED)
 
@@ -87,16 +87,17 @@ class ContentionWalk(Walk):
     def bound(self, name: str) -> int:
         return sum(bool(each.node) and not each.terminating for each in self.of(name))
 
+    def needed(self, name: str) -> int:
+        """How many bound members make the group whole."""
+        gang, least = self.harness.machine.gangs.get(GroupKey("default", name)), self.least[name]
+        # A quorum that was being bound when its minimum was raised is whole with the former one (rule 9).
+        return min(least, gang.record.satisfied.total) if gang is not None and gang.record.scheduled_at else least
+
     def step(self) -> None:
         before = self.harness.now
         super().step()
         if self.harness.now >= before + LONG_S:
             self.check_places()
-        for name, least in self.least.items():
-            if self.bound(name) >= least:
-                self.were_whole.add(name)
-            elif not self.bound(name):
-                self.were_whole.discard(name)
 
     # What happens
 
@@ -254,6 +255,18 @@ class ContentionWalk(Walk):
     # What is judged
 
     def judge(self) -> None:
+        self.note_whole()
+        self.check_marks()
+
+    def note_whole(self) -> None:
+        """A group that was whole in a run may be bound in part later on, until no member is left (rules 1 and 3)."""
+        for name in self.least:
+            if self.bound(name) >= self.needed(name):
+                self.were_whole.add(name)
+            elif all(each.terminating for each in self.of(name)):
+                self.were_whole.discard(name)
+
+    def check_marks(self) -> None:
         """A group is marked once for a plan, and only if the budgets allow that all of it leave."""
         harness, machine = self.harness, self.harness.machine
         for holder, plan in machine.plans.items():
@@ -368,11 +381,8 @@ def walk_and_rest(seed: int) -> None:
     assert [key for key, plan in plans.items() if plan.start is None] == []
     assert walk.harness.machine.cluster.ledger.reserved.keys() <= plans.keys()
     for name in walk.ours():
-        least = walk.least[name]
         bound, kept = walk.bound(name), record(walk.harness, name)
-        # A quorum that was being bound when its minimum was raised is whole with the former one (rule 9).
-        needed = min(least, kept.satisfied.total) if kept.scheduled_at else least
-        assert name in walk.were_whole or not 0 < bound < needed, f"{name} is bound in part"
-        if bound >= least:
+        assert name in walk.were_whole or not 0 < bound < walk.needed(name), f"{name} is bound in part"
+        if bound >= walk.least[name]:
             assert kept.phase in (Phase.SCHEDULED, Phase.RUNNING)
             assert not kept.preempted_at

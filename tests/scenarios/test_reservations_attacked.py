@@ -35,6 +35,15 @@ def overstaying(**pods_with: Any) -> Harness:
     return harness
 
 
+def overstaying_alone(size: int) -> Harness:
+    """A group of this size waits for two of one member each, which overstay; a budget allows that one leaves."""
+    harness = cluster(DisruptionBudget("default", "all", (), allowed=1), nodes=1, cpu=2)
+    for name in ("one", "two"):
+        harness.settle(*gang(name, 1, expected_s=100.0, pods_with={"owner": SET, "ready": True}))
+    starve(harness, *gang("g", size))
+    return harness
+
+
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader has the whole time to complete a part")
 def test_a_holder_whose_own_evictions_are_refused_keeps_its_places():
     """Regression: it lost them with each try to evict, four times a minute, and two Events and writes told it; and a
@@ -104,6 +113,26 @@ class TestWhoCannotBeCalledIn:
         harness.put_budget(DisruptionBudget("default", "all", (), allowed=9))
         harness.wait(60)
         assert evicted(harness) == ["word-0", "word-1", "word-2"]
+
+    @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader takes them at their word once more")
+    def test_several_of_whom_a_budget_allows_only_some_are_waited_for(self):
+        """Regression: every five minutes they were taken at their word again, and two Events said what came of it."""
+        harness = overstaying_alone(2)
+        harness.wait(1800)
+        assert harness.evicted == []
+        assert len(harness.events(Reason.RESERVATION_MOVED)) == 1
+        harness.put_budget(DisruptionBudget("default", "all", (), allowed=2))
+        harness.wait(60)
+        assert evicted(harness) == ["one-0", "two-0"]
+
+    def test_as_many_leave_as_a_budget_allows_if_that_is_enough(self):
+        """Regression: nobody did, because more ended at the same time than had to leave."""
+        harness = overstaying_alone(1)
+        harness.wait(900)
+        harness.end_terminating()
+        harness.wait(5)
+        assert len(harness.evicted) == 1
+        assert is_whole(harness, "g", 1)
 
     @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader knows of no refusal")
     def test_one_whose_evictions_were_refused_is_asked_again_after_some_minutes(self):
@@ -231,3 +260,20 @@ def test_room_that_another_scheduler_takes_is_not_said_to_be_a_groups():
     finish(harness, "default/p0")
     harness.wait(60, pod("other", group="", scheduler="default-scheduler", node="n0", deadline_s=3000))
     assert "another scheduler" in harness.events("ReservationMoved")[-1].note
+
+
+def test_the_rest_of_a_quorum_whose_other_bindings_are_under_way_is_not_all_that_is_reserved():
+    """Regression: once these were withdrawn the group waited as a whole, and a place for one of two stayed reserved.
+
+    A binding is not answered when the node of another one, which is refused so far, is cordoned.
+    """
+    harness = cluster(*(runs(f"p{at}", at, 600) for at in range(3)), nodes=3)
+    starve(harness, *gang("g", 2))
+    harness.withhold = lambda effect: effect.name == "g-0"
+    harness.refuse_bind = lambda effect: BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "no")
+    finish(harness, "default/p0", "default/p1")
+    # It is looked at again.
+    harness.wait(15)
+    harness.add(node(harness.machine.cluster.node_of("uid-default/g-1"), cpu=1, unschedulable=True))
+    harness.wait(15)
+    assert (start(harness, "g"), len(places(harness, "g"))) == (600, 2)

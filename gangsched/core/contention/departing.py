@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
 
 from gangsched.core.cluster.claims import Claim
@@ -17,10 +17,10 @@ _AT_ONCE = 200
 
 
 class Departing:
-    """The `ends` of these claims, by UID, as far as they are known."""
+    """When these claims end, as far as that is known."""
 
     def __init__(self, claims: Iterable[Claim], end_of: Callable[[Claim], End]) -> None:
-        self.ends: dict[str, End] = {}
+        self._ends: dict[str, End] = {}
         self._found: list[Departure] = []
         self._left: Iterator[Claim] = iter([*claims])
         self._end_of = end_of
@@ -32,7 +32,16 @@ class Departing:
             if not several:
                 return ranked(self._found)
             for claim in several:
-                end = self.ends[claim.pod.uid] = self._end_of(claim)
+                end = self._ends[claim.pod.uid] = self._end_of(claim)
                 self._found.append(Departure(end.promised, claim))
             budget.charge(_END * len(several))
         return None
+
+    def ends_of(self, several: Iterable[Departure]) -> dict[str, End]:
+        """When these end, by UID."""
+        return {each.claim.pod.uid: self._ends[each.claim.pod.uid] for each in several}
+
+    def distrust(self, uids: Collection[str]) -> None:
+        """These, by UID, are not taken at their word: nothing but a limit ends them."""
+        self._ends |= {uid: End(end.certain, end.certain) for uid, end in self._ends.items() if uid in uids}
+        self._found = [Departure(self._ends[each.claim.pod.uid].promised, each.claim) for each in self._found]

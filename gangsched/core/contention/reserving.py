@@ -39,8 +39,9 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.ask import Ask
 from gangsched.core.planning.budget import Budget
-from gangsched.core.planning.earliest import Earliest, Later
+from gangsched.core.planning.earliest import Earliest
 from gangsched.core.planning.filling import classify
+from gangsched.core.planning.trial import Placement
 from gangsched.core.queueing.order import order_key
 
 LOOKED_AT_S = 10.0
@@ -122,8 +123,8 @@ class Reserving:
             return
         refusal = gang.wait.refusal if gang.wait.parked and assessment.want.quorum is not None else None
         waits = refusal is not None and not (refusal.never or refusal.paused or refusal.start)
-        # While others of its members are being bound, a plan would end as started at once, or be for a part only.
-        waits &= not gang.plain and bool(gang.operations.complete_since) and not gang.operations.has_unconfirmed()
+        # While others of its members are being bound it asks only for the rest.
+        waits &= not (gang.plain or gang.operations.has_unconfirmed()) and bool(gang.operations.complete_since)
         self._has_news |= self._line.file(gang.key, order_key(gang, assessment) if waits else None)
 
     def drop(self, key: GroupKey) -> None:
@@ -285,12 +286,17 @@ class Reserving:
         found = None
         if running.search is not None and budget:
             found = running.search.go_on(self._asking.snapshot(gang, {}, budget, now))
+        leaving = running.departing.ends_of(found.leaving) if found is not None else {}
+        if many := self._ends.too_many(leaving, now):
+            # Each may be evicted, but not all of them.
+            running.departing.distrust(many)
+            running.search = found = None
         if found is None:
             self.unfinished = True
             return
         self._running.pop(gang.key, None)
         if found.placement is not None:
-            self._use(gang, found.placement.assignments, found, running.departing.ends, now)
+            self._use(gang, found.placement, leaving, found.start, now)
         could, lost, until = found.placement is not None, self._plans.lost(gang), self._plans.pace.passed_until()
         self._await(until)
         self._looked[gang.key] = _Looked(now, self._state, until, gang.wait.asked, could, lost)
@@ -307,17 +313,12 @@ class Reserving:
         departing = Departing(claims, partial(self._ends.of, now=now, passed=self._plans.pace.passed(now)))
         return _Running(gang.wait.asked, self._cluster.node_changes, departing)
 
-    def _use(
-        self, gang: Gang, places: Sequence[tuple[Pod, str]], found: Later, ends: Mapping[str, End], now: float
-    ) -> None:
+    def _use(self, gang: Gang, placed: Placement, leaving: Mapping[str, End], at: float, now: float) -> None:
         """Reserve what was found, unless the group fits already, or starts no later with what it has."""
-        plan = gang.operations.plan
-        if not found.leaving:
+        plan, start = gang.operations.plan, at if at < UNKNOWN else NEVER
+        if not leaving:
             gang.wait.try_again()
             self._members.dirty.note(gang.key)
-            return
-        start = found.start if found.start < UNKNOWN else NEVER
-        if plan is not None and plan.start is not None and start >= plan.start - _EARLIER_S:
-            return
-        leaving = {uid: ends[uid] for uid in (each.claim.pod.uid for each in found.leaving)}
-        self._plans.open(gang, self._plans.opening.reserving(gang, places, leaving, start, now), now)
+        elif plan is None or plan.start is None or start < plan.start - _EARLIER_S:
+            plan = self._plans.opening.reserving(gang, placed.assignments, leaving, start, now)
+            self._plans.open(gang, plan, now)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Claim
@@ -40,9 +41,28 @@ class TrustedEnds:
         if trusted and passed:
             trusted = name_of(pod) not in passed and (gang is None or str(gang.key) not in passed)
         end = end_of(pod, gang, members.foreign, now, ours=trusted)
-        if end.promised < end.certain and end.promised <= now + pod.lifetime.grace_s and self._is_protected(pod, gang):
+        if _is_overdue(pod, end, now) and self._is_protected(pod, gang):
             return End(end.certain, end.certain)
         return end
+
+    def too_many(self, ends: Mapping[str, End], now: float) -> set[str]:
+        """Of pods with these ends, by UID, those that are overdue and that budgets protect beside the ones before them.
+
+        A gang counts as a whole.
+        """
+        pods, drawn, found = self._cluster.pods, Counter[str](), set[str]()
+        overdue = [pods[uid] for uid, end in ends.items() if uid in pods and _is_overdue(pods[uid], end, now)]
+        for uids in dict.fromkeys(map(self._leave_together, overdue)):
+            more = drawn + drawn_by(self._cluster, uids)
+            if self._exceeds(more):
+                found |= uids
+            else:
+                drawn = more
+        return found
+
+    def _leave_together(self, pod: Pod) -> frozenset[str]:
+        gang = self._members.gang_of(pod.uid)
+        return frozenset((pod.uid, *(each.uid for each in (gang.bound() if gang is not None else ()))))
 
     def _is_protected(self, pod: Pod, gang: Gang | None) -> bool:
         """Whether disruption budgets do not allow at present that all are evicted who would leave with it."""
@@ -58,5 +78,13 @@ class TrustedEnds:
         return self._protected[gang.key]
 
     def _are_protected(self, uids: Iterable[str]) -> bool:
+        return self._exceeds(drawn_by(self._cluster, uids))
+
+    def _exceeds(self, drawn: Counter[str]) -> bool:
         allowed = self._cluster.budgets.allowed
-        return any(number > allowed.get(name, 0) for name, number in drawn_by(self._cluster, uids).items())
+        return any(number > allowed.get(name, 0) for name, number in drawn.items())
+
+
+def _is_overdue(pod: Pod, end: End, now: float) -> bool:
+    """Whether nothing but its word ends the pod, and it should have ended by now."""
+    return end.promised < end.certain and end.promised <= now + pod.lifetime.grace_s
