@@ -171,8 +171,9 @@ class Machine:
         """Tell groups whose reservations were moved, and those that use reserved nodes until then."""
         state, known = self._state, self.assessments
         for key, ending in state.plans.news.take_moved():
-            if key in known:
-                effects += gang_events.on_moved(self.gangs[key], known[key], ending)
+            # Who had not ended by the former start may have by this one.
+            self._upkeep.try_again(state.queue.seeing(key))
+            effects += gang_events.on_moved(self.gangs[key], known[key], ending) if key in known else ()
         for key in state.reserving.take_backfilled():
             if key in known:
                 effects += gang_events.on_backfilled(self.gangs[key], known[key])

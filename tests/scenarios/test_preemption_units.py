@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
+from gangsched.core.contention.units import UNDECLARED_S
 from gangsched.core.objects.declaration import Declaration, GroupKey, Role, Topology
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import ForeignGroup
@@ -246,16 +248,29 @@ def test_who_takes_back_a_declaration_leaves_as_a_whole_all_the_same(undeclare: 
     harness = cluster(node(cpu=4), *gang("low", 4, least=2))
     harness.wait(40)
     undeclare(harness)
-    harness.wait(5)
+    harness.wait(UNDECLARED_S + 1)
     assert victims(harness, *holder(1)) == names("low", range(4))
     end(harness)
     assert is_whole(harness, "high", 1)
+
+
+@pytest.mark.parametrize("gap_s", [0.0, 30.0])
+def test_nobody_leaves_while_its_podgroup_is_replaced(gap_s: float):
+    """Regression: its pods counted by their own priority as soon as the PodGroup was gone, as in a replace --force."""
+    harness = cluster(node(cpu=4), *gang("run", 4, priority_class="high"))
+    harness.wait(60, *gang("mid", 4, priority_class="mid"))
+    spec = harness.group("default/run").spec
+    harness.delete_group("default/run")
+    harness.wait(gap_s)
+    harness.wait(90, replace(group("run", uid="again", created=float(int(harness.now))), spec=spec))
+    assert evicted(harness) == []
 
 
 @pytest.mark.without("all", why="asserts an Event, which may be lost with its leader")
 def test_pods_of_a_deleted_group_are_told_why_they_leave():
     harness = cluster(node(cpu=4), *gang("low", 4))
     harness.delete_group("default/low")
+    harness.wait(UNDECLARED_S + 1)
     victims(harness, *holder(1))
     assert [(event.kind, event.name) for event in harness.events("Preempted")] == [("Pod", "low-0")]
 

@@ -76,6 +76,20 @@ def test_who_ends_in_time_is_not_held_up_by_one_like_it_ahead_of_it_that_does_no
     assert is_whole(harness, "short", 1)
 
 
+def test_who_ends_in_time_once_a_start_has_moved_is_not_held_up_by_one_like_it_that_does_not():
+    harness = cluster(*(runs(f"p{at}", at, ends_in) for at, ends_in in enumerate((100, 200, 300, 5000))), preempts=False)
+    starve(harness, *gang("g", 3))
+    harness.wait(5, *gang("long", 1), *gang("short", 1, pods_with={"deadline_s": 600}))
+    harness.delete("default/p1")
+    harness.delete_node("n1")
+    harness.wait(20)
+    assert start(harness, "g") == 5000
+    finish(harness, "default/p0")
+    harness.wait(5)
+    assert not is_whole(harness, "long", 1)
+    assert is_whole(harness, "short", 1)
+
+
 def test_room_that_more_leave_for_a_holder_is_used_at_once():
     harness = cluster(runs("ends", 0, 300), runs("stays", 0), nodes=1, cpu=3, preempts=False)
     starve(harness, *gang("g", 2))

@@ -28,6 +28,8 @@ from gangsched.core.planning.unit_table import Unit
 
 CRITICAL = 2_000_000_000
 """Pods of at least this priority are system-critical in Kubernetes: they are never evicted."""
+UNDECLARED_S = 60.0
+"""A gang is protected for so many seconds once its PodGroup is missing, because that may be replaced just now."""
 MOST_PROTECTED_S = 3600.0
 """Longest time in seconds for which a group is protected after it was scheduled."""
 
@@ -88,6 +90,8 @@ class Shares:
         level = assessment.terms.priority
         since = gang.record.scheduled_at or min(each.pod.bound_at for each in claims)
         protected = self._protected(since, gang.record.preemptions - bool(gang.record.preempted_at))
+        if gang.operations.undeclared_since:
+            protected = max(protected, gang.operations.undeclared_since + UNDECLARED_S)
         kept, surplus = divided(gang, assessment.terms, claims)
         units, victims, obstacles, names = list[Unit](), list[Victim](), Counter[Obstacle](), list[str]()
         for claim in surplus:

@@ -101,6 +101,8 @@ class Operations(Struct):
     """All members were lost and are there again: the quorum is planned before others (`membership.restarts`)."""
     contradicted: bool = False
     """Members declare the gang differently (contract rule 15), so that nothing more is sent (`gang.reconcile`)."""
+    undeclared_since: float = 0.0
+    """Since when the gang's PodGroup has been missing; 0.0 if it is not."""
 
     def wait_for(self, plan: Plan | None) -> None:
         """This plan is open for the gang; None if none is any more."""
@@ -125,6 +127,10 @@ class Operations(Struct):
     def note_complete(self, since: float) -> None:
         """Note since when the gang has been complete; 0.0 if it is not."""
         self.complete_since = since
+
+    def note_undeclared(self, now: float) -> None:
+        """The gang's PodGroup is missing now; 0.0 if it is not."""
+        self.undeclared_since = now and (self.undeclared_since or now)
 
     def note_shortness(self, since: float) -> None:
         """Note since when a scheduled gang has been below its minimum; 0.0 if it is not."""

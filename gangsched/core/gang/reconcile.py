@@ -76,7 +76,9 @@ def reconcile(
             given_up=wave is not None and wave.given_up,
         )
         terms = lowered_to(terms, wave, runs.counting(gang)) if wave is not None else terms
-    gang.operations.contradicted = terms.hindrance is not None and terms.hindrance.reason is Reason.CONTRADICTION
+    hindrance = terms.hindrance.reason if terms.hindrance is not None else None
+    gang.operations.contradicted = hindrance is Reason.CONTRADICTION
+    gang.operations.note_undeclared(now if hindrance is Reason.POD_GROUP_NOT_FOUND else 0.0)
     effects += placeholders.settle(gang, cluster, terms)
     gang.roster.keep(gang.observed.pods)
     return _advanced(Turn(gang, cluster, terms, policy=policy, now=now, live=live)), effects

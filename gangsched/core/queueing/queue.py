@@ -194,6 +194,10 @@ class Queue:
             if bucket.asked in self._open and bucket.waiting[0][1] == key:
                 self._round.add(_first_of(bucket))
 
+    def seeing(self, holder: GroupKey) -> list[GroupKey]:
+        """The parked gangs that were refused as ones for which what is reserved for this group counts."""
+        return self._refused.seeing(holder)
+
     def stands(self, candidate: Candidate) -> bool:
         """Whether the gang still waits where it did when it became a candidate."""
         rank, parked = self._lines.rank(candidate.key), candidate.key not in self._since
