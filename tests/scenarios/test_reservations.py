@@ -77,7 +77,9 @@ def test_who_ends_in_time_is_not_held_up_by_one_like_it_ahead_of_it_that_does_no
 
 
 def test_who_ends_in_time_once_a_start_has_moved_is_not_held_up_by_one_like_it_that_does_not():
-    harness = cluster(*(runs(f"p{at}", at, ends_in) for at, ends_in in enumerate((100, 200, 300, 5000))), preempts=False)
+    harness = cluster(
+        *(runs(f"p{at}", at, ends_in) for at, ends_in in enumerate((100, 200, 300, 5000))), preempts=False
+    )
     starve(harness, *gang("g", 3))
     harness.wait(5, *gang("long", 1), *gang("short", 1, pods_with={"deadline_s": 600}))
     harness.delete("default/p1")

@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
 
-from gangsched.core.cluster.claims import Viewer
 from gangsched.core.cluster.relief import Relief
 from gangsched.core.constraints.tally import asked_by
 from gangsched.core.gang.gang import Gang
@@ -119,13 +118,6 @@ class Parked:
     def buckets_of(self, key: GroupKey) -> list[Bucket]:
         """The buckets in which the gang waits."""
         return [self.buckets[asked] for asked in self._asked_by[key][1]] if key in self._asked_by else []
-
-    def seeing(self, holder: GroupKey) -> list[GroupKey]:
-        """The gangs that were refused as ones for which what is reserved for this group, for later, counts."""
-        several = ((bucket.asked[-1], bucket.waiting) for bucket in self.buckets.values())
-        return [
-            key for who, waiting in several if isinstance(who, Viewer) and holder in who.later for _, key in waiting
-        ]
 
     def _forget_if_empty(self, asked: Hashable) -> None:
         bucket = self.buckets.get(asked)

@@ -23,6 +23,7 @@ from itertools import takewhile
 from typing import Protocol
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.cluster.claims import Viewer
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
 from gangsched.core.inventory.capacity import Capacity
@@ -195,8 +196,9 @@ class Queue:
                 self._round.add(_first_of(bucket))
 
     def seeing(self, holder: GroupKey) -> list[GroupKey]:
-        """The parked gangs that were refused as ones for which what is reserved for this group counts."""
-        return self._refused.seeing(holder)
+        """The parked gangs that were refused as ones for which what is reserved for this group, for later, counts."""
+        several = ((bucket.asked[-1], bucket.waiting) for bucket in self._refused.buckets.values())
+        return [key for who, they in several if isinstance(who, Viewer) and holder in who.later for _, key in they]
 
     def stands(self, candidate: Candidate) -> bool:
         """Whether the gang still waits where it did when it became a candidate."""
