@@ -235,6 +235,20 @@ def test_what_is_reserved_follows_a_changed_spec(change: dict[str, Any], reserve
     assert (start(harness, "g"), places(harness, "g")) == (1800, reserved)
 
 
+@pytest.mark.parametrize("leads", [True, False])
+def test_nothing_stays_reserved_for_a_group_that_can_never_fit_any_more(*, leads: bool):
+    """Regression: if its minimum was raised while nobody led, the places of the former one stayed reserved."""
+    harness = cluster(*FULL[:2], nodes=2)
+    starve(harness, *gang("g", 2, pods_with={"host_ports": [80]}))
+    assert places(harness, "g") == ["n0", "n1"]
+    harness.change_spec("default/g", min_member=3)
+    harness.add(pod("g-2", group="g", host_ports=[80]))
+    if not leads:
+        harness.restart()
+    harness.wait(15)
+    assert (harness.condition("default/g").reason, places(harness, "g")) == ("NeverFits", [])
+
+
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader does not know a promise that is deleted")
 def test_who_deletes_a_promise_is_called_in_all_the_same():
     """Regression: a group that used reserved nodes stayed there for ever once its PodGroup was deleted."""

@@ -69,8 +69,8 @@ def _is_gone(look: Look) -> bool:
 
 
 def _has_changed(look: Look) -> bool:
-    asked = look.gang.wait.asked
-    if look.stay or not look.plan.allowed:
+    asked, refusal = look.gang.wait.asked, look.gang.wait.refusal
+    if look.stay or not look.plan.allowed or (refusal is not None and refusal.never):
         return True
     return not look.plan.former and asked is not look.plan.asked and asked != look.plan.asked
 
