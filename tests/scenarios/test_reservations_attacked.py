@@ -66,6 +66,19 @@ def test_a_holder_whose_own_evictions_are_refused_keeps_its_places():
     assert (reserved, start(harness, "g"), told) == (2000.0, 2000.0, [])
 
 
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader has the whole time to complete a part")
+def test_a_holder_does_not_wait_for_its_own_members_to_end():
+    """Regression: once its own promise was over, its reservation expired and was made again every 90 seconds."""
+    harness = cluster(DisruptionBudget("default", "all", (), allowed=0), nodes=3)
+    harness.refuse_bind = lambda effect: (
+        BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "no") if effect.name == "g-2" else None
+    )
+    harness.wait(5, *gang("g", 3, expected_s=300.0, pods_with={"owner": SET, "ready": True}))
+    harness.run_pods()
+    harness.wait(100, runs("other", 2))
+    assert places(harness, "g") == ["n2"]
+
+
 @pytest.mark.without("all", why="bindings without an answer are read back by a new leader")
 def test_a_quorum_that_loses_a_node_while_it_is_bound_reserves_places_for_all():
     """Regression: one place was reserved for the member that had lost its node, and none for the others."""

@@ -240,8 +240,9 @@ class Reserving:
         if plan.lost_at < NEVER:
             # Whether it can is known once the node is back.
             return
-        there = [claim for node in plan.nodes for claim in self._cluster.on_node.get(node, {}).values()]
-        ends = self._ends.of_all((claim for claim in there if claim.pod.uid not in plan.ends), now)
+        there = (claim for node in plan.nodes for claim in self._cluster.on_node.get(node, {}).values())
+        known = plan.ends.keys() | gang.observed.pods.keys()
+        ends = self._ends.of_all((claim for claim in there if claim.pod.uid not in known), now)
         if plan.former and plan.start == NEVER:
             self._add(gang, plan, enough(self._cluster, plan, ends))
         elif plan.start is not None:
@@ -304,6 +305,7 @@ class Reserving:
     def _begun(self, gang: Gang, ask: Ask, pool: Mask, now: float) -> _Running:
         """A search among all whose end may help, in the order in which they are waited for."""
         promised, rows = self._asking.promised_to_others(self._asking.viewer(gang, now)), self._cluster.capacity.rows
+        promised |= gang.observed.pods.keys()  # a run does not wait for its own end
         everywhere = any(pod.shape.depends_on_pods for pod in ask.members)
         claims = (
             claim
