@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 _CORE = "gangsched.core."
-_HELPERS = {"uncount"}
-"""Functions that change their first argument for whoever calls them."""
+_HELPERS = f"{_CORE}objects.indexes"
+"""A module of functions that change their first argument for whoever calls them."""
 _CHANGING = {
     dict: ("__setitem__", "__delitem__", "__ior__", "pop", "popitem", "clear", "update", "setdefault"),
     list: (
@@ -86,7 +86,7 @@ def _following(base: type, names: tuple[str, ...], changed: dict[str, set[str]])
 def _who() -> str:
     """The module of the core that runs; empty if none does."""
     frame = sys._getframe(2)  # noqa: SLF001 - documented as the way to look at the caller
-    while frame is not None and (not frame.f_globals["__name__"].startswith(_CORE) or frame.f_code.co_name in _HELPERS):
+    while frame is not None and (not (name := frame.f_globals["__name__"]).startswith(_CORE) or name == _HELPERS):
         frame = frame.f_back  # type: ignore[assignment]
     return str(frame.f_globals["__name__"]).removeprefix(_CORE) if frame is not None else ""
 
