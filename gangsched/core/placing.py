@@ -276,14 +276,15 @@ class Placing:
     def _place(self, ask: Ask) -> Placement | Refusal | Unfinished:
         """Place, or return the refusal of an equal ask if nothing was placed in this cycle since."""
         snapshot = self.snapshot
-        known = self._refused.get(self._kind(ask)) if self._refused else None
-        if known is not None:
-            return known
+        kind = self._kind(ask) if self._refused else None
+        if kind in self._refused:
+            return self._refused[kind]
         found = place(snapshot, ask, self._state.recent_requests)
         if isinstance(found, Refusal):
             self._queue.note(found, snapshot)
             found = self._kept_off(ask, found)
-            if (kind := self._kind(ask)) is not None:
+            kind = kind or self._kind(ask)
+            if kind is not None:
                 self._refused[kind] = found
         return found
 

@@ -153,39 +153,41 @@ class Reserving:
 
     def _go_on(self, budget: Budget, now: float, contain: Callable[[GroupKey, Exception], object]) -> None:
         taken: Mask = ~self._cluster.nodes_by_row.there(np.arange(len(self._cluster.capacity.names)))
+        everywhere = bool(taken.all())
         for key in self._line.first(MOST_IN_LINE):
             gang = self._members.gangs[key]
             # What it asks for may be another thing than was found.
             self._has_news |= bool(gang.inbox)
-            if gang.inbox or self.unfinished or (taken.all() and gang.operations.plan is None):
+            if gang.inbox or self.unfinished or (everywhere and gang.operations.plan is None):
                 continue
             try:
-                self._look_at(gang, taken, budget, now)
+                if (kept := self._look_at(gang, taken, budget, now)) is not None:
+                    taken |= kept
+                    everywhere = bool(taken.all())
             except Exception as error:  # noqa: BLE001 - a defect may raise anything
                 self.drop(key)
                 contain(key, error)
 
-    def _look_at(self, gang: Gang, taken: Mask, budget: Budget, now: float) -> None:
-        """Find out whether the group reserves places and which ones; note the nodes that it keeps others from."""
+    def _look_at(self, gang: Gang, taken: Mask, budget: Budget, now: float) -> Mask | None:
+        """Find out whether the group reserves places and which ones. Returns the nodes that it keeps others from."""
         key, plan = gang.key, gang.operations.plan
         if plan is not None and plan.start is None:
-            return
+            return None
         since = gang.operations.complete_since + self._age_s
         if plan is None and now < since and not self._has_lost(gang):
             self._await(since)
-            return
+            return None
         if not budget:
             self.unfinished = True
-            return
+            return None
         ask, known = self._asking.of(gang, self._assessments[key]), self._pools.get(key)
         if ask is None:
             # While its evictions have no answer it wants nothing, and if they are refused the same as before.
-            taken |= known[2] if known and plan is not None and known[1] == self._cluster.node_changes else False
-            return
+            return known[2] if known and plan is not None and known[1] == self._cluster.node_changes else None
         pool = self._pool(gang, ask, budget, now)
         if not self._age_s or bool((pool & taken).any()):
             self._plans.give_up(gang, YIELDED, now)
-            return
+            return None
         due = self._is_due(gang, now)
         if due and plan is not None:
             self._renew(gang, plan, ask, budget, now)
@@ -194,8 +196,7 @@ class Reserving:
         elif due:
             self._search(gang, ask, pool, budget, now)
         looked = self._looked.get(key)
-        if gang.operations.plan is not None or looked is None or looked.could:
-            taken |= pool
+        return pool if gang.operations.plan is not None or looked is None or looked.could else None
 
     def _await(self, at: float) -> None:
         self._due = min(self._due, at)
@@ -322,5 +323,4 @@ class Reserving:
             gang.wait.try_again()
             self._members.dirty.note(gang.key)
         elif plan is None or plan.start is None or start < plan.start - _EARLIER_S:
-            plan = self._plans.opening.reserving(gang, placed.assignments, leaving, start, now)
-            self._plans.open(gang, plan, now)
+            self._plans.open(gang, self._plans.opening.reserving(gang, placed.assignments, leaving, start, now), now)

@@ -64,8 +64,8 @@ class Guests:
             if row is not None:
                 self._nominated[uid] = self._taken(wanted[uid].pod, np.array([row]), self._bounded(wanted[uid].pod))
                 self._change(self._nominated[uid], 1, self._plans)
-        reserved = ledger.reserved.items() if viewer is not None else ()
-        holders = {key for key, each in reserved if viewer is not None and viewer.sees(key, each.start)}
+        reserved = ledger.reserved.items()
+        holders = set() if viewer is None else {key for key, each in reserved if viewer.sees(key, each.start)}
         if holders or self._withheld:
             now = {each: withheld(self._cluster, ledger.reserved[each], gone) for each in holders}
             before, self._withheld = self._withheld, now
