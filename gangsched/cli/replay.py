@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 _STDIN = "-"
 _PODS = 110
 """The kubelet's default for the number of pods on a node (`maxPods`)."""
+_COUNT = re.compile(r"0*[1-9][0-9]{0,4}")
+"""A number from 1 to 99,999."""
 
 
 def add_parser(commands: Commands) -> None:
@@ -244,11 +247,15 @@ def _nodes(files: Sequence[str], described: Sequence[str]) -> Sequence[Node]:
 def _described(text: str, prefix: str) -> Iterator[Node]:
     from gangsched.core.objects.node import Node  # noqa: PLC0415 - see the package
     from gangsched.core.objects.quantity import InvalidQuantity, amount  # noqa: PLC0415
+    from gangsched.core.objects.wording import shortened  # noqa: PLC0415
 
     count, _, resources = text.partition(":")
     pairs = [pair.partition("=") for pair in resources.split(",")]
-    if not count.isdecimal() or not int(count) or any(not name or not value for name, _, value in pairs):
-        raise UsageError(f"--nodes {text!r} has not the form N:RESOURCES: write, for example, 100:cpu=64,memory=512Gi")
+    if not _COUNT.fullmatch(count) or any(not name or not value for name, _, value in pairs):
+        raise UsageError(
+            f"--nodes {shortened(text, 100)!r} has not the form N:RESOURCES with N up to 99999: write, for example, "
+            "100:cpu=64,memory=512Gi"
+        )
     try:
         amounts = {name: amount(name, value) for name, _, value in pairs}
     except InvalidQuantity as error:

@@ -178,8 +178,11 @@ def test_progress_is_shown_on_a_terminal_and_gone_at_the_end(trace, capsys, monk
         ([], "there are no nodes: name files with Node manifests, or use --nodes, such as --nodes 10:cpu=8"),
         (
             ["--nodes", "x:cpu=1"],
-            "--nodes 'x:cpu=1' has not the form N:RESOURCES: write, for example, 100:cpu=64,memory",
+            "--nodes 'x:cpu=1' has not the form N:RESOURCES with N up to 99999: write, for example, 100:cpu=64,memory",
         ),
+        (["--nodes", "0:cpu=1"], "--nodes '0:cpu=1' has not the form N:RESOURCES"),
+        (["--nodes", "100000:cpu=1"], "--nodes '100000:cpu=1' has not the form N:RESOURCES with N up to 99999"),
+        (["--nodes", f"{'9' * 5000}:cpu=1"], f"--nodes '{'9' * 99}…' has not the form N:RESOURCES"),
         (["--nodes", "²:cpu=1"], "--nodes '²:cpu=1' has not the form N:RESOURCES"),
         (["--nodes", "1:cpu=one"], "--nodes '1:cpu=one': 'one' is not a quantity"),
         (["--nodes", "1:cpu=1", "--strategy", "Packed"], "there is no strategy Packed: choose from Pack, Spread"),
