@@ -32,7 +32,7 @@ MOST_BROWSERS = 16
 _HOSTS = ("127.0.0.1", "localhost")
 _TYPES = {"css": "text/css", "js": "text/javascript"}
 _STATIC = files("gangsched.page").joinpath("static")
-_FILES = {each.name for each in _STATIC.iterdir()} - {"index.html"}
+_FILES = {file.name for file in _STATIC.iterdir()} - {"index.html"}
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
