@@ -93,7 +93,7 @@ def from_status(group: Group) -> Diagnosis:
     """The diagnosis from the status that the operator last wrote."""
     status = group.status
     told = status.telling
-    raised = [each.message for each in status.conditions if each.reason == Reason.MINIMUM_RAISED]
+    raised = [condition.message for condition in status.conditions if condition.reason == Reason.MINIMUM_RAISED]
     return Diagnosis(
         key=group.key,
         phase=status.phase,

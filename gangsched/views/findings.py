@@ -120,8 +120,8 @@ class Findings:
             finding = replace(finding, phase=phase_of(gang, assessment).value)
         unread = unread_member(gang)
         if unread is not None and finding.reason not in UNREAD:
-            said = unread.condition_message.removeprefix(f"{assessment.terms.keys.noun} {key.name}: ")
-            return replace(finding, phase=Phase.PENDING.value, reason=unread.condition_reason, message=said)
+            message = unread.condition_message.removeprefix(f"{assessment.terms.keys.noun} {key.name}: ")
+            return replace(finding, phase=Phase.PENDING.value, reason=unread.condition_reason, message=message)
         if is_sent(gang):
             status = group.status if group is not None else None
             told = status.telling if status is not None else None
