@@ -244,24 +244,24 @@ async def _list_namespaces(session: ApiSession, only: str) -> Event:
         with suppress(ApiError):
             return await list_of(session, NAMESPACES)
         return NAMESPACES.replaced(())
-    answer = await session.request("GET", f"{NAMESPACES.path}/{quoted(only)}")
-    if not answer.ok:
+    response = await session.request("GET", f"{NAMESPACES.path}/{quoted(only)}")
+    if not response.ok:
         return NAMESPACES.replaced(())
     with readable("A namespace"):
-        return NAMESPACES.replaced((NAMESPACES.read(msgspec.Raw(answer.body))[1],))
+        return NAMESPACES.replaced((NAMESPACES.read(msgspec.Raw(response.body))[1],))
 
 
 async def _read_group(session: ApiSession, key: GroupKey | None) -> Group | None:
     if key is None:
         return None
-    answer = await session.request("GET", f"{within(PATH, key.namespace)}/{quoted(key.name)}")
-    if answer.status == HTTPStatus.NOT_FOUND:
+    response = await session.request("GET", f"{within(PATH, key.namespace)}/{quoted(key.name)}")
+    if response.status == HTTPStatus.NOT_FOUND:
         # For a missing object the server sends a Status, for an unknown path a plain line.
-        if answer.error().reason == "NotFound":
+        if response.error().reason == "NotFound":
             return None
         raise CrdMissing(NO_CRD)
     with readable(f"PodGroup {key}"):
-        return group_from_object(_OBJECT.decode(answer.checked().body))
+        return group_from_object(_OBJECT.decode(response.checked().body))
 
 
 def _needed(listed: Event, schedulers: Collection[str]) -> set[str]:

@@ -100,11 +100,11 @@ async def read_leaders(session: ApiSession) -> Leaders:
     # Leases of older versions lack the label and are found by the default name.
     selectors = ({"labelSelector": f"{LABEL}={VALUE}"}, {"fieldSelector": f"metadata.name={_NAME}"})
     path = f"/apis/{API_VERSION}/leases"
-    for answer in await asyncio.gather(*(session.request("GET", path, params=params) for params in selectors)):
+    for response in await asyncio.gather(*(session.request("GET", path, params=params) for params in selectors)):
         try:
             with readable("The Leases"):
-                leases |= {str(lease.metadata): lease for lease in _LEASES.decode(answer.checked().body).items or ()}
-            now = max(now, _time_of(answer))
+                leases |= {str(lease.metadata): lease for lease in _LEASES.decode(response.checked().body).items or ()}
+            now = max(now, _time_of(response))
         except ApiError as error:
             reason = f"Whether an operator leads cannot be seen, because the API server says: {error.message}"
             return Leaders((reason,), None)
@@ -156,10 +156,10 @@ def _may_collide(leaders: Sequence[Leader]) -> bool:
     return False
 
 
-def _time_of(answer: Response) -> float:
+def _time_of(response: Response) -> float:
     """When the API server has answered, by its own clock: that of the caller's machine may be minutes off."""
     try:
-        return parsedate_to_datetime(answer.headers.get("Date", "")).timestamp()
+        return parsedate_to_datetime(response.headers.get("Date", "")).timestamp()
     except ValueError:
         return time.time()
 
