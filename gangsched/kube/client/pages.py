@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from gangsched.kube import wire
 from gangsched.kube.client.errors import UNREADABLE, Expired, readable
-from gangsched.kube.client.resource import LIST_TIMEOUT_S, PAGE, Value
+from gangsched.kube.client.resource import LIST_TIMEOUT_S, PAGE, Resource, Value
 from gangsched.kube.client.session import ApiSession, Response
 
 LARGE_PAGE = 5_000
@@ -121,12 +121,12 @@ async def unexpired(read: Callable[[], Awaitable[Result]]) -> Result:
     return await read()
 
 
-async def converted(page: wire.Page, read: Callable[[msgspec.Raw], Value]) -> list[Value]:
-    """The page's objects as values. Others run, and answers arrive, between some of them."""
+async def converted(page: wire.Page, resource: Resource[Value]) -> list[Value]:
+    """The page's objects as values of the resource. Others run, and answers arrive, between some of them."""
     values: list[Value] = []
     items = page.items or ()
     for start in range(0, len(items), _BATCH):
-        values += map(read, items[start : start + _BATCH])
+        values += [resource.read(item)[1] for item in items[start : start + _BATCH]]
         await asyncio.sleep(0)
     return values
 
