@@ -215,7 +215,7 @@ class _Shell:
             "engine": self._engine.run(),
             "loop lag": measure_loop_lag(self._metrics.loop_lagged),
             **dict(self._watches.tasks()),
-            **{f"watch of {each.resource.name}": watch_adding(each) for each in self._adding},
+            **{f"watch of {reflector.resource.name}": watch_adding(reflector) for reflector in self._adding},
             "workloads": read_again(self._admission, self._workloads),
             "terms": self._serve(),
         }

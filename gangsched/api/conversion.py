@@ -35,11 +35,11 @@ KEEP = "gangsched.io/keep"
 _SHOWN_ERRORS = 3
 
 
-def group_from_object(obj: Mapping[str, object]) -> Group:
+def group_from_object(body: Mapping[str, object]) -> Group:
     """Return the group that the object describes. An unreadable object has a `Group.error`."""
-    metadata = _mapping(obj.get("metadata"))
+    metadata = _mapping(body.get("metadata"))
     name = _text(metadata.get("name"))
-    spec, error = _spec(obj.get("spec"), name)
+    spec, error = _spec(body.get("spec"), name)
     generation = metadata.get("generation")
     return Group(
         key=GroupKey(_text(metadata.get("namespace")), name),
@@ -49,7 +49,7 @@ def group_from_object(obj: Mapping[str, object]) -> Group:
         # A manifest that was never applied counts as older than all others.
         created=parse_if_set(_text(metadata.get("creationTimestamp"))),
         spec=spec,
-        status=status_from_object(_mapping(obj.get("status"))),
+        status=status_from_object(_mapping(body.get("status"))),
         error=error,
         made=_mapping(metadata.get("labels")).get(MADE_LABEL) == MADE_BY,
         scheduler=_text(_mapping(metadata.get("annotations")).get(SCHEDULER)),

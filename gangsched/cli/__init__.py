@@ -46,7 +46,7 @@ def make_parser(*, plugin: bool = False) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
-    for name in (each for each in COMMANDS if not (plugin and each in _OPERATORS)):
+    for name in (name for name in COMMANDS if not (plugin and name in _OPERATORS)):
         add_parser: Callable[[Commands], None] = import_module(f"{__name__}.{_MODULES.get(name, name)}").add_parser
         add_parser(commands)
         command = commands.choices[name]

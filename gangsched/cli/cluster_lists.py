@@ -47,7 +47,7 @@ async def values_of(pages: Awaitable[Sequence[wire.Page]], resource: Resource[Va
 
 async def _values(page: wire.Page, resource: Resource[Value]) -> list[Value]:
     with readable(f"One of the {resource.name}"):
-        return await converted(page, lambda item: resource.read(item)[1])
+        return await converted(page, resource)
 
 
 async def list_served(session: ApiSession, resource: Resource[Any]) -> Event:

@@ -129,6 +129,6 @@ async def _listed(arguments: argparse.Namespace, *, namespaced: bool) -> list[st
             namespace = namespace_of(arguments, session)
             of_all = not namespace
             path = within(PATH, namespace)
-        answer = await session.request("GET", path, params={"limit": _MOST}, timeout_s=_WITHIN_S)
-        metas = [item["metadata"] for item in json.loads(answer.checked().body)["items"]]
+        response = await session.request("GET", path, params={"limit": _MOST}, timeout_s=_WITHIN_S)
+        metas = [item["metadata"] for item in json.loads(response.checked().body)["items"]]
     return [f"{meta['namespace']}/{meta['name']}" if of_all else meta["name"] for meta in metas]

@@ -69,7 +69,7 @@ def rules(
     leader = serving[0] if serving else None
     if leader is None or leader.published is None:
         # One that does not publish all of its settings may serve it.
-        known = leaders.all and all(each.published and not each.published.too_large for each in leaders.all)
+        known = leaders.all and all(operator.published and not operator.published.too_large for operator in leaders.all)
         where = f" in namespace {namespace}" if namespace else ""
         return Rules(load(flags=flags), [_UNSERVED.format(" or ".join(names), where)] if names and known else [])
     changes: dict[str, object] = {"namespace": ""}

@@ -79,10 +79,10 @@ async def _show(arguments: argparse.Namespace, session: ApiSession) -> int:
     from gangsched.cli.watch_option import follow  # noqa: PLC0415 - see the package
 
     key = named(arguments, arguments.group, session)
-    found, events = await _read(arguments, session, key)
-    if found.why_unknown and not events:
-        raise Unanswered(found.why_unknown)
-    if found.members is None:
+    membership, events = await _read(arguments, session, key)
+    if membership.why_unknown and not events:
+        raise Unanswered(membership.why_unknown)
+    if membership.members is None:
         note(arguments, "only Events of the PodGroup, because you may not list its members: request to list pods")
     if arguments.watch:
         first = iter([events])
@@ -105,13 +105,13 @@ async def _show(arguments: argparse.Namespace, session: ApiSession) -> int:
     return 0
 
 
-async def _read(arguments: argparse.Namespace, session: ApiSession, key: GroupKey) -> tuple[_Found, list[Event]]:
+async def _read(arguments: argparse.Namespace, session: ApiSession, key: GroupKey) -> tuple[_Membership, list[Event]]:
     with Progress("reading Events"):
-        found = await _find(arguments, session, key)
-        return found, await _events(session, key, found.members or ())
+        membership = await _find_members(arguments, session, key)
+        return membership, await _events(session, key, membership.members or ())
 
 
-class _Found(NamedTuple):
+class _Membership(NamedTuple):
     """The names of the pods that belong to the group now; None if the caller may not see them.
 
     `why_unknown` says that there is no such group; empty if there is one, or if that cannot be seen.
@@ -121,7 +121,7 @@ class _Found(NamedTuple):
     why_unknown: str = ""
 
 
-async def _find(arguments: argparse.Namespace, session: ApiSession, key: GroupKey) -> _Found:
+async def _find_members(arguments: argparse.Namespace, session: ApiSession, key: GroupKey) -> _Membership:
     from gangsched.cli.deciding_settings import rules  # noqa: PLC0415
     from gangsched.cli.group_reader import read_gangs, read_members  # noqa: PLC0415
     from gangsched.cli.leaders import read_leaders  # noqa: PLC0415 - see the package
@@ -135,17 +135,17 @@ async def _find(arguments: argparse.Namespace, session: ApiSession, key: GroupKe
         if leaders.tell(settings, key.namespace):
             names = await read_members(session, key, settings.scheduler_names)
             if names is not None:
-                return _Found(names)
+                return _Membership(names)
         reading = await read_gangs(session, key.namespace, settings)
     except ApiError as error:
         if error.status != HTTPStatus.FORBIDDEN:
             raise
-        return _Found(None)
+        return _Membership(None)
     visible = rows(reading, policy=settings.policy(), now=time.time())
     row = next((row for row in visible if row.key[:2] == key[:2]), None)
     is_known = row is not None or is_there(key, reading, settings.scheduler_names)
     missing = "" if is_known else why_unknown(key, reading, settings.scheduler_names)
-    return _Found(None if reading.forbidden else row.pods if row is not None else (), missing)
+    return _Membership(None if reading.forbidden else row.pods if row is not None else (), missing)
 
 
 async def _events(session: ApiSession, key: GroupKey, members: Collection[str]) -> list[Event]:

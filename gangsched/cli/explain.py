@@ -82,14 +82,14 @@ def add_parser(commands: Commands) -> None:
 def _execute(arguments: argparse.Namespace) -> int:
     from gangsched.cli.group_reader import LISTED  # noqa: PLC0415 - see the package
 
-    everything = f"list {', '.join(LISTED)} in all namespaces"
+    listing = f"list {', '.join(LISTED)} in all namespaces"
     if arguments.group is None:
-        return run(arguments, _answer(arguments), right=f"the right to {everything}")
+        return run(arguments, _answer(arguments), right=f"the right to {listing}")
     namespace = arguments.group.rpartition("/")[0] or arguments.namespace
     place = f"namespace {namespace}" if namespace else "the group's namespace"
     right = (
         f"the right to get podgroups.gangsched.io in {place}, which shows the group's status, and for a full answer to "
-        f"{everything}"
+        f"{listing}"
     )
     return run(arguments, _answer(arguments), right=right)
 
@@ -130,11 +130,11 @@ async def _look_at_all(arguments: argparse.Namespace, session: ApiSession) -> li
         progress.say("deciding")
         only = namespace_of(arguments, session)
         machine = explain_all.copied(reading.events, policy=policy, now=time.time())
-        findings = [each for each in explain_all.waiting(machine) if only in ("", each.key.namespace)]
+        findings = [finding for finding in explain_all.waiting(machine) if only in ("", finding.key.namespace)]
         others = explain_all.elsewhere(reading.events, machine, only)
     if arguments.output in (JSON, YAML):
-        found = explain_all.as_json(findings, others, leaders, decided.notes)
-        text = structured(arguments.output, found, many=arguments.watch)
+        document = explain_all.as_json(findings, others, leaders, decided.notes)
+        text = structured(arguments.output, document, many=arguments.watch)
     elif arguments.output == NAME:
         text = "\n".join(f"{finding.resource}/{finding.key.name}" for finding in findings)
     else:

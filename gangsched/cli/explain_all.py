@@ -29,7 +29,7 @@ def copied(events: Sequence[Event], *, policy: Policy, now: float) -> Machine:
 def waiting(machine: Machine) -> Iterator[Finding]:
     """The groups that wait or lack nodes for needed members, and plain pods without a node, in scheduling order."""
     findings = Findings(machine)
-    for finding in sorted(map(findings.on_copy, machine.gangs), key=lambda each: each.order):
+    for finding in sorted(map(findings.on_copy, machine.gangs), key=lambda finding: finding.order):
         bound = sum(bool(pod.node) for pod in machine.gangs[finding.key].live())
         lacks = bound < finding.minimum and finding.phase not in (*FINISHED, Phase.SUSPENDED)
         if not bound if finding.plain else lacks or finding.phase in WAITING:
@@ -38,14 +38,14 @@ def waiting(machine: Machine) -> Iterator[Finding]:
 
 def elsewhere(events: Sequence[Event], machine: Machine, namespace: str = "") -> dict[str, list[str]]:
     """The waiting PodGroups of other schedulerNames, by these, in this namespace, or in all if it is empty."""
-    found: defaultdict[str, list[str]] = defaultdict(list)
+    names: defaultdict[str, list[str]] = defaultdict(list)
     for group in (group for event in events if isinstance(event, GroupsReplaced) for group in event.groups):
         waits = group.status.phase in WAITING and namespace in ("", group.key.namespace)
         if waits and group.key not in machine.gangs:
             other = machine.elsewhere(group.key.namespace, group.key.name)
             if other is not None:
-                found[other.owner].append(str(group.key))
-    return {scheduler: sorted(found[scheduler]) for scheduler in sorted(found)}
+                names[other.owner].append(str(group.key))
+    return {scheduler: sorted(names[scheduler]) for scheduler in sorted(names)}
 
 
 def _of_others(scheduler: str, groups: Sequence[str]) -> str:

@@ -103,38 +103,38 @@ def lines(
 def _starts(starts: ExpectedStart, namespace: str) -> str:
     """Between when it will start, on what that relies, or why it is not known."""
     why = why_unknown(starts, namespace)
-    said = f"not before {format_time(starts.earliest, to_the_second=True)}" if starts.earliest else ""
+    window = f"not before {format_time(starts.earliest, to_the_second=True)}" if starts.earliest else ""
     if starts.latest:
         by = f"by {format_time(starts.latest, to_the_second=True)}"
-        said = f"{said} and {by}" if said else f"{by} at the latest"
-    if not said:
+        window = f"{window} and {by}" if window else f"{by} at the latest"
+    if not window:
         return f"unknown: {why}"
-    return f"{said}, {_BASES[starts.basis]}{f'; by when is unknown: {why}' if why else ''}"
+    return f"{window}, {_BASES[starts.basis]}{f'; by when is unknown: {why}' if why else ''}"
 
 
-def _preemption(found: Prospect) -> str:
+def _preemption(prospect: Prospect) -> str:
     """The open plan, or who leaves next, or why nobody does."""
-    if found.plan is not None:
-        plan = found.plan
+    if prospect.plan is not None:
+        plan = prospect.plan
         since = f" since {format_time(plan.since, to_the_second=True)}" if plan.since else ""
         until = format_time(plan.expires, to_the_second=True)
         leave = _leaving(plan.pods, plan.groups)
         return f"{leave}{since}; the plan is given up if they are still there at {until}"
-    if found.bar is not None:
-        return f"nobody, because {_BARS[found.bar]}"
-    due = f", not before {format_time(found.due, to_the_second=True)}" if found.due else ""
-    if found.pods:
-        return f"{_leaving(found.pods, found.groups)} next{due}"
-    if found.fits:
+    if prospect.bar is not None:
+        return f"nobody, because {_BARS[prospect.bar]}"
+    due = f", not before {format_time(prospect.due, to_the_second=True)}" if prospect.due else ""
+    if prospect.pods:
+        return f"{_leaving(prospect.pods, prospect.groups)} next{due}"
+    if prospect.fits:
         return "nobody, because it fits once the pods that terminate are gone"
-    said = [f"{number_of(number, 'pod')} {_OBSTACLES[why]}" for why, number in found.obstacles.items()]
-    if found.protected_until:
-        said.append(f"the first protection ends at {format_time(found.protected_until, to_the_second=True)}")
-    if found.exhausted:
-        said.append("there may be a way, which was not found within the limit of the search")
-    if not said:
-        said.append("it would not fit even if all pods of lower priority left")
-    return f"nobody{due}: {'; '.join(said)}"
+    reasons = [f"{number_of(number, 'pod')} {_OBSTACLES[why]}" for why, number in prospect.obstacles.items()]
+    if prospect.protected_until:
+        reasons.append(f"the first protection ends at {format_time(prospect.protected_until, to_the_second=True)}")
+    if prospect.exhausted:
+        reasons.append("there may be a way, which was not found within the limit of the search")
+    if not reasons:
+        reasons.append("it would not fit even if all pods of lower priority left")
+    return f"nobody{due}: {'; '.join(reasons)}"
 
 
 def _leaving(pods: int, groups: int) -> str:
@@ -159,7 +159,7 @@ def _shortfall_rows(shortfall: Shortfall) -> Iterator[tuple[str, str]]:
     first, *others = shortfall.gaps
     if shortfall.lacks:
         yield "lacks", f"{amounts(shortfall.lacks)} more than is free on the nodes that accept its members"
-    elif any(each.reason == NodeReason.INSUFFICIENT for each in first.obstacles):
+    elif any(obstacle.reason == NodeReason.INSUFFICIENT for obstacle in first.obstacles):
         yield "lacks", "nothing in total: the free resources are on too many nodes in too small pieces, or not usable"
     else:
         yield "lacks", "nothing in total"

@@ -115,7 +115,7 @@ async def read(
     foreign = [groups(dialect, kind) for dialect, kind in DEFAULT.kinds.items()]
     if settings.preemption.enabled:
         foreign.insert(0, WATCHED_BUDGETS)
-    group, *found = await side_by_side(
+    group, *lists = await side_by_side(
         _read_group(session, key),
         *(list_served(session, resource) for resource in DECIDING if resource is not PODS),
         *(list_foreign(session, subject) for subject in foreign),
@@ -124,7 +124,7 @@ async def read(
     )
     group = unless_error(group)
     try:
-        *events, listed = map(unless_error, found)
+        *events, listed = map(unless_error, lists)
         needed = _needed(listed, settings.scheduler_names)
         admission, unread = Admission().reader(), list[str]()
         workloads = await _list_workloads(session, kinds, needed, admission)
@@ -162,9 +162,9 @@ async def read_gangs(
     """
     kinds, schedulers = chosen(settings), settings.scheduler_names
     resource = pods(DEFAULT, kinds)
-    asked = untold.pages if untold is not None else None
+    untold_pages = untold.pages if untold is not None else None
     pods_read, namespaces, *foreign, own = await side_by_side(
-        list_of(session, resource, namespace) if asked is None else values_of(asked, resource),
+        list_of(session, resource, namespace) if untold_pages is None else values_of(untold_pages, resource),
         _list_namespaces(session, namespace),
         *(list_foreign(session, groups(dialect, kind), namespace) for dialect, kind in DEFAULT.kinds.items()),
         # Last, because those that are there are converted while the others are on their way.
@@ -174,8 +174,8 @@ async def read_gangs(
     own = unless_error(own)
     try:
         pods_read = unless_error(pods_read)
-        written = ((each.key, each.status) for each in own.groups)
-        if asked is not None and untold is not None and untold.names != told(written, schedulers):
+        written = ((group.key, group.status) for group in own.groups)
+        if untold_pages is not None and untold is not None and untold.names != told(written, schedulers):
             # A status that cannot be read says nothing.
             pods_read = await list_of(session, resource, namespace)
     except ApiError as error:
@@ -228,8 +228,8 @@ async def read_members(session: ApiSession, key: GroupKey, schedulers: Collectio
     if not is_label_value(key.name):
         return None
     selector = f"{GROUP_LABEL}={key.name}"
-    found = await side_by_side(_read_group(session, key), list_of(session, PODS, key.namespace, selector))
-    group, listed = map(unless_error, found)
+    lists = await side_by_side(_read_group(session, key), list_of(session, PODS, key.namespace, selector))
+    group, listed = map(unless_error, lists)
     if group is None or not is_told(group.status, schedulers) or len(listed.pods) < group.status.members:
         return None
     return [pod.name for pod in listed.pods]
@@ -244,24 +244,24 @@ async def _list_namespaces(session: ApiSession, only: str) -> Event:
         with suppress(ApiError):
             return await list_of(session, NAMESPACES)
         return NAMESPACES.replaced(())
-    answer = await session.request("GET", f"{NAMESPACES.path}/{quoted(only)}")
-    if not answer.ok:
+    response = await session.request("GET", f"{NAMESPACES.path}/{quoted(only)}")
+    if not response.ok:
         return NAMESPACES.replaced(())
     with readable("A namespace"):
-        return NAMESPACES.replaced((NAMESPACES.read(msgspec.Raw(answer.body))[1],))
+        return NAMESPACES.replaced((NAMESPACES.read(msgspec.Raw(response.body))[1],))
 
 
 async def _read_group(session: ApiSession, key: GroupKey | None) -> Group | None:
     if key is None:
         return None
-    answer = await session.request("GET", f"{within(PATH, key.namespace)}/{quoted(key.name)}")
-    if answer.status == HTTPStatus.NOT_FOUND:
+    response = await session.request("GET", f"{within(PATH, key.namespace)}/{quoted(key.name)}")
+    if response.status == HTTPStatus.NOT_FOUND:
         # For a missing object the server sends a Status, for an unknown path a plain line.
-        if answer.error().reason == "NotFound":
+        if response.error().reason == "NotFound":
             return None
         raise CrdMissing(NO_CRD)
     with readable(f"PodGroup {key}"):
-        return group_from_object(_OBJECT.decode(answer.checked().body))
+        return group_from_object(_OBJECT.decode(response.checked().body))
 
 
 def _needed(listed: Event, schedulers: Collection[str]) -> set[str]:
@@ -273,8 +273,8 @@ def _needed(listed: Event, schedulers: Collection[str]) -> set[str]:
 async def _admission(session: ApiSession) -> tuple[Reader, list[str]]:
     """What the API server adds to pods of templates, and a sentence for each kind of it that cannot be read."""
     admission, unread = Admission(), list[str]()
-    found = await side_by_side(*(list_of(session, resource) for resource in ADDING))
-    for resource, event in zip(ADDING, found, strict=True):
+    lists = await side_by_side(*(list_of(session, resource) for resource in ADDING))
+    for resource, event in zip(ADDING, lists, strict=True):
         if isinstance(event, KubeError):
             unread.append(
                 f"{resource.name} cannot be listed ({event}), so what they add to pods that a controller creates later "
@@ -292,9 +292,9 @@ async def _list_workloads(
     events: list[Event] = []
     above: set[str] = set()
     for names in needed, above:
-        several = [each for each in kinds.kinds.values() if each.row.name in names]
-        found = await side_by_side(*(list_foreign(session, objects(kind, admission), namespace) for kind in several))
-        for event in map(unless_error, found):
+        subjects = [objects(kind, admission) for kind in kinds.kinds.values() if kind.row.name in names]
+        lists = await side_by_side(*(list_foreign(session, subject, namespace) for subject in subjects))
+        for event in map(unless_error, lists):
             foreign_groups = event.groups if isinstance(event, ForeignGroupsReplaced) else ()
             facts = [group.workload for group in foreign_groups if group.workload is not None]
             above.update(fact.top.kind for fact in facts if fact.top is not None)

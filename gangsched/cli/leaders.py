@@ -38,13 +38,13 @@ class _LeaseMetadata(Struct, frozen=True):
         return f"{self.namespace}/{self.name}"
 
 
-class _Item(Struct):
+class _Lease(Struct):
     metadata: _LeaseMetadata
     spec: LeaseSpec | None = None
 
 
 class _Leases(Struct):
-    items: list[_Item] | None = None
+    items: list[_Lease] | None = None
 
 
 _LEASES = msgspec.json.Decoder(_Leases)
@@ -85,8 +85,8 @@ class Leaders:
 
     def tell(self, settings: Settings, namespace: str) -> bool:
         """Whether one leads that writes the statuses of all PodGroups in the namespace, or in all if it is empty."""
-        served = (each for each in self.all if each.serves(settings.scheduler_names, namespace))
-        return any(each.published and each.published.settings.namespace in ("", namespace) for each in served)
+        serving = (leader for leader in self.all if leader.serves(settings.scheduler_names, namespace))
+        return any(leader.published and leader.published.settings.namespace in ("", namespace) for leader in serving)
 
 
 async def read_leaders(session: ApiSession) -> Leaders:
@@ -95,16 +95,16 @@ async def read_leaders(session: ApiSession) -> Leaders:
     Raises:
         ApiUnreachable: the API server did not answer.
     """
-    leases: dict[str, _Item] = {}
+    leases: dict[str, _Lease] = {}
     now = 0.0
     # Leases of older versions lack the label and are found by the default name.
     selectors = ({"labelSelector": f"{LABEL}={VALUE}"}, {"fieldSelector": f"metadata.name={_NAME}"})
     path = f"/apis/{API_VERSION}/leases"
-    for answer in await asyncio.gather(*(session.request("GET", path, params=params) for params in selectors)):
+    for response in await asyncio.gather(*(session.request("GET", path, params=params) for params in selectors)):
         try:
             with readable("The Leases"):
-                leases |= {str(item.metadata): item for item in _LEASES.decode(answer.checked().body).items or ()}
-            now = max(now, _time_of(answer))
+                leases |= {str(lease.metadata): lease for lease in _LEASES.decode(response.checked().body).items or ()}
+            now = max(now, _time_of(response))
         except ApiError as error:
             reason = f"Whether an operator leads cannot be seen, because the API server says: {error.message}"
             return Leaders((reason,), None)
@@ -114,22 +114,22 @@ async def read_leaders(session: ApiSession) -> Leaders:
             "runs with --no-leader-elect."
         )
         return Leaders((sentence,), leads=False)
-    states = [(leases[lease], _is_held(leases[lease].spec or LeaseSpec(), now)) for lease in sorted(leases)]
-    leaders = [_leader(item) for item, yes in states if yes]
+    states = [(leases[name], _is_held(leases[name].spec or LeaseSpec(), now)) for name in sorted(leases)]
+    leaders = [_leader(lease) for lease, held in states if held]
     number = len(leaders)
     # A Lease that is no longer held matters only if no other is held.
-    shown = [(item, yes) for item, yes in states if yes or not number]
-    sentences = [_sentence(item, held=yes) for item, yes in islice(shown, _MOST_TOLD)]
+    shown = [(lease, held) for lease, held in states if held or not number]
+    sentences = [_sentence(lease, held=held) for lease, held in islice(shown, _MOST_TOLD)]
     if len(shown) > _MOST_TOLD:
         sentences.append(f"{len(shown) - _MOST_TOLD} more Leases claim to be gangsched's: delete those of no operator.")
-    former = [] if number else [_leader(item) for item, _ in states]
+    former = [] if number else [_leader(lease) for lease, _ in states]
     return Leaders((*sentences, *([_SEVERAL] if _may_collide(leaders) else [])), number > 0, leaders, former)
 
 
-def _leader(item: _Item) -> Leader:
-    text = (item.metadata.annotations or {}).get(SETTINGS)
-    created = parse_time(item.metadata.created) if item.metadata.created else float("inf")
-    return Leader(str(item.metadata), read(text) if text is not None else None, created)
+def _leader(lease: _Lease) -> Leader:
+    text = (lease.metadata.annotations or {}).get(SETTINGS)
+    created = parse_time(lease.metadata.created) if lease.metadata.created else float("inf")
+    return Leader(str(lease.metadata), read(text) if text is not None else None, created)
 
 
 def _may_collide(leaders: Sequence[Leader]) -> bool:
@@ -156,10 +156,10 @@ def _may_collide(leaders: Sequence[Leader]) -> bool:
     return False
 
 
-def _time_of(answer: Response) -> float:
+def _time_of(response: Response) -> float:
     """When the API server has answered, by its own clock: that of the caller's machine may be minutes off."""
     try:
-        return parsedate_to_datetime(answer.headers.get("Date", "")).timestamp()
+        return parsedate_to_datetime(response.headers.get("Date", "")).timestamp()
     except ValueError:
         return time.time()
 
@@ -174,12 +174,12 @@ def _is_held(spec: LeaseSpec, now: float) -> bool:
     return now < renewed + (spec.lease_duration_seconds or 0)
 
 
-def _sentence(item: _Item, *, held: bool) -> str:
-    spec, lease = item.spec or LeaseSpec(), str(item.metadata)
+def _sentence(lease: _Lease, *, held: bool) -> str:
+    spec = lease.spec or LeaseSpec()
     if held:
-        return f"An operator leads: {spec.holder_identity} holds the Lease {lease}."
+        return f"An operator leads: {spec.holder_identity} holds the Lease {lease.metadata}."
     since = f" since {spec.renew_time}" if spec.renew_time else ""
     return (
-        f"No operator leads: the Lease {lease} has had no holder{since}; look at the operator's pods and their logs, "
-        "or install gangsched again if it was uninstalled."
+        f"No operator leads: the Lease {lease.metadata} has had no holder{since}; look at the operator's pods and "
+        "their logs, or install gangsched again if it was uninstalled."
     )

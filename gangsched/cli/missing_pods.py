@@ -38,7 +38,7 @@ _NAMED = 3
 _MOST = "500"
 """Maximum number of objects of each kind, and of Events of each reason, that are read."""
 
-Found = TypeVar("Found")
+Decoded = TypeVar("Decoded")
 Body = Mapping[str, Any]
 
 
@@ -46,8 +46,8 @@ class _List(Struct):
     items: list[Raw] | None = None
 
 
-class _Item(Struct):
-    """An object of any kind: only of the metadata it is known what they are like."""
+class _Creator(Struct):
+    """An object of any kind that may create pods: only of the metadata it is known what they are like."""
 
     metadata: wire.Meta
     spec: Any = None
@@ -70,7 +70,7 @@ class _Events(Struct):
 
 
 _LIST = msgspec.json.Decoder(_List)
-_ITEM = msgspec.json.Decoder(_Item)
+_CREATOR = msgspec.json.Decoder(_Creator)
 _EVENT_LIST = msgspec.json.Decoder(_Events)
 
 
@@ -164,41 +164,41 @@ def _listing(kind: Kind[Any]) -> tuple[str, Sequence[str]]:
 
 def _owners(listed: Mapping[str, Sequence[Raw]], group: str, kinds: Mapping[str, Kind[Any]]) -> Iterator[PodMaker]:
     """The objects that name the group, and the objects that these control."""
-    entries = [(kind, raw, _ITEM.decode(raw)) for kind, raws in listed.items() for raw in raws]
+    entries = [(kind, raw, _CREATOR.decode(raw)) for kind, raws in listed.items() for raw in raws]
     owner_uids: set[str] = set()
-    parts = {item.metadata.uid or "": _controller(item.metadata) for _, _, item in entries}
-    for kind, raw, item in entries:
-        owner = _owner(kind, raw, item, group, kinds.get(kind))
+    parts = {creator.metadata.uid or "": _controller(creator.metadata) for _, _, creator in entries}
+    for kind, raw, creator in entries:
+        owner = _owner(kind, raw, creator, group, kinds.get(kind))
         if owner is not None:
-            owner_uids.add(item.metadata.uid or "")
-            yield replace(owner, whole=parts[item.metadata.uid or ""] not in parts)
-    for kind, _, item in entries:
-        uid = item.metadata.uid or ""
+            owner_uids.add(creator.metadata.uid or "")
+            yield replace(owner, whole=parts[creator.metadata.uid or ""] not in parts)
+    for kind, _, creator in entries:
+        uid = creator.metadata.uid or ""
         if uid not in owner_uids and parts[uid] in owner_uids:
-            name = item.metadata.name or ""
-            yield PodMaker(kind=kind, name=name, on_itself=False, in_template=False, failure=_failed(item))
+            name = creator.metadata.name or ""
+            yield PodMaker(kind=kind, name=name, on_itself=False, in_template=False, failure=_failed(creator))
 
 
-def _owner(kind: str, raw: Raw, item: _Item, group: str, workload: Kind[Any] | None) -> PodMaker | None:
-    spec = _body(item.spec)
+def _owner(kind: str, raw: Raw, creator: _Creator, group: str, workload: Kind[Any] | None) -> PodMaker | None:
+    spec = _body(creator.spec)
     templates = dict(_templates(spec, "spec"))
-    on_itself = (item.metadata.labels or {}).get(GROUP_LABEL) == group
+    on_itself = (creator.metadata.labels or {}).get(GROUP_LABEL) == group
     in_template = any(_label(template) == group for template in templates.values())
-    declares = workload is not None and _declares(workload, item.metadata.name or "", group)
+    declares = workload is not None and _declares(workload, creator.metadata.name or "", group)
     if not (on_itself or in_template or declares):
         return None
     facts = None if workload is None else workload.read(raw)[1].workload
     return PodMaker(
         kind=kind,
-        name=item.metadata.name or "",
+        name=creator.metadata.name or "",
         on_itself=on_itself,
         in_template=in_template or declares,
         template=next(iter(templates), "spec.template"),
         suspended=_suspended(spec),
-        ended=_ended(item) if facts is not None and facts.idle in (COMPLETED, ENDED) else "",
+        ended=_ended(creator) if facts is not None and facts.idle in (COMPLETED, ENDED) else "",
         in_turn=facts.remedy if facts is not None else "",
         pods=_pods(facts, spec),
-        failure=_failed(item),
+        failure=_failed(creator),
     )
 
 
@@ -232,9 +232,9 @@ def _suspended(spec: Body) -> str:
     return "spec.runPolicy.suspend" if _body(spec.get("runPolicy")).get("suspend") is True else ""
 
 
-def _ended(item: _Item) -> str:
+def _ended(creator: _Creator) -> str:
     why = next(
-        (condition for condition in _conditions(item) if condition.status == "True" and condition.type == "Failed"),
+        (condition for condition in _conditions(creator) if condition.status == "True" and condition.type == "Failed"),
         None,
     )
     if why is None:
@@ -242,18 +242,18 @@ def _ended(item: _Item) -> str:
     return f"has failed ({printable(': '.join(filter(None, (why.reason, why.message))), limit=200)})"
 
 
-def _failed(item: _Item) -> str:
+def _failed(creator: _Creator) -> str:
     """Why the object could not create a pod, by its own condition; empty if no condition says so."""
-    failures = (
-        condition for condition in _conditions(item) if (condition.type, condition.status) == ("ReplicaFailure", "True")
-    )
-    return next((printable(condition.message or "", limit=300) for condition in failures), "")
+    for condition in _conditions(creator):
+        if (condition.type, condition.status) == ("ReplicaFailure", "True"):
+            return printable(condition.message or "", limit=300)
+    return ""
 
 
-def _conditions(item: _Item) -> Sequence[wire.Condition]:
+def _conditions(creator: _Creator) -> Sequence[wire.Condition]:
     """The object's conditions; none if they have a form of their own."""
     try:
-        return msgspec.convert(_body(item.status).get("conditions") or [], list[wire.Condition])
+        return msgspec.convert(_body(creator.status).get("conditions") or [], list[wire.Condition])
     except msgspec.ValidationError:
         return []
 
@@ -282,8 +282,8 @@ def _made_at(event: _Event) -> float:
 
 
 async def _read(
-    session: ApiSession, path: str, decoder: msgspec.json.Decoder[Found], params: Mapping[str, str]
-) -> Found | None:
+    session: ApiSession, path: str, decoder: msgspec.json.Decoder[Decoded], params: Mapping[str, str]
+) -> Decoded | None:
     try:
         return decoder.decode((await session.request("GET", path, params=params)).checked().body)
     except (KubeError, *UNREADABLE):

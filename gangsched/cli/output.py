@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
-from gangsched.core.objects.wording import printable
+from gangsched.core.objects.wording import printable, shortened
 
 JSON, YAML, WIDE, NAME = "json", "yaml", "wide", "name"
 NARROWEST, USUAL, WIDEST = 60, 80, 120
@@ -108,15 +108,11 @@ def table(
         sizes[sizes.index(max(sizes))] -= 1
     room = max(width - sum(sizes) - between, 1)
     for number, row in enumerate(cells if headed else cells[1:]):
-        padded = [_cut(cell, size).ljust(size) for cell, size in zip(row, sizes, strict=False)]
+        padded = [shortened(cell, size).ljust(size) for cell, size in zip(row, sizes, strict=False)]
         if phase is not None and (number or not headed):
             word = padded[phase].rstrip()
             padded[phase] = painted(word, row[phase]) + padded[phase][len(word) :]
-        yield "   ".join([*padded, _cut(row[last], room)]).rstrip()
-
-
-def _cut(text: str, size: int) -> str:
-    return text if len(text) <= size else f"{text[: size - 1]}…"
+        yield "   ".join([*padded, shortened(row[last], room)]).rstrip()
 
 
 def wrapped(text: str, width: int, *, head: str) -> list[str]:

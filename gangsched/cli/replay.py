@@ -226,9 +226,9 @@ def _read(arguments: argparse.Namespace) -> Trace:
         raise TraceError([f"{shown}: cannot be read ({error.strerror}): name a file with a trace"]) from None
     except UnicodeDecodeError:
         raise TraceError([f"{shown}: is not UTF-8 text: name a file with a trace"]) from None
-    found = hashlib.sha256(content).hexdigest()
-    if arguments.sha256 is not None and found != arguments.sha256.lower():
-        raise TraceError([f"{shown}: its SHA-256 is {found}, not {arguments.sha256}: get the original again"])
+    digest = hashlib.sha256(content).hexdigest()
+    if arguments.sha256 is not None and digest != arguments.sha256.lower():
+        raise TraceError([f"{shown}: its SHA-256 is {digest}, not {arguments.sha256}: get the original again"])
     return read(text, shown, arguments.form or form_of(arguments.trace))
 
 

@@ -203,7 +203,7 @@ def text_of(outcome: Outcome, width: int) -> Iterator[str]:
 def _sentences(decision: Decision) -> Iterator[str]:
     yield from (decision.finding.message, *decision.finding.besides)
     if decision.victims:
-        yield f"For it leave: {', '.join(each.described for each in decision.victims)}."
+        yield f"For it leave: {', '.join(victim.described for victim in decision.victims)}."
 
 
 def _row(decision: Decision) -> tuple[str, ...]:
@@ -229,7 +229,7 @@ def _summary(outcome: Outcome) -> str:
     if waiting:
         sentence += f"; not bound: {', '.join(map(_waiting, waiting))}"
     if pods:
-        names = first_named([str(each.key) for each in pods], _NAMED)
+        names = first_named([str(pod.key) for pod in pods], _NAMED)
         sentence += f"; {number_of(len(pods), 'pod')} without a group not bound: {names}"
     if outcome.elsewhere:
         sentence += f"; left out, of another schedulerName: {first_named(list(map(str, outcome.elsewhere)), _NAMED)}"
@@ -241,7 +241,7 @@ def _split(outcome: Outcome) -> tuple[list[Finding], list[Finding]]:
     from gangsched.core.objects.record import Phase  # noqa: PLC0415 - see the package
 
     # Members that are done count, and of a group that nobody declares any more no minimum is known.
-    complete = [each for each in outcome.groups if each.phase in (Phase.SCHEDULED, Phase.RUNNING, Phase.SUCCEEDED)]
+    complete = [group for group in outcome.groups if group.phase in (Phase.SCHEDULED, Phase.RUNNING, Phase.SUCCEEDED)]
     return complete, [group for group in outcome.groups if group not in complete]
 
 
@@ -252,7 +252,7 @@ def _waiting(group: Finding) -> str:
 
 
 def _as_object(outcome: Outcome) -> dict[str, object]:
-    pods = [{"namespace": each.key.namespace, "name": each.key.name} for each in outcome.waiting_pods]
+    pods = [{"namespace": pod.key.namespace, "name": pod.key.name} for pod in outcome.waiting_pods]
     return {"groups": _groups_json(outcome.groups), "waitingPods": pods, "events": _events_json(outcome.decisions)}
 
 

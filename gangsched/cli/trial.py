@@ -147,16 +147,16 @@ async def _run(arguments: argparse.Namespace, guide: Guide) -> int:
     )
 
 
-def _is_missing(found: Response, guide: Guide) -> bool:
+def _is_missing(response: Response, guide: Guide) -> bool:
     """Whether the CRD is missing.
 
     Raises:
         Unanswered: another trial has installed it, or it is being deleted.
         ApiError: it cannot be read.
     """
-    if found.status == HTTPStatus.NOT_FOUND:
+    if response.status == HTTPStatus.NOT_FOUND:
         return True
-    meta = _metadata(found)
+    meta = _metadata(response)
     if meta.get("deletionTimestamp"):
         raise Unanswered("the CRD of PodGroups is being deleted: try again once it is gone")
     if _TRIAL in meta.get("annotations", {}):
@@ -186,9 +186,9 @@ async def _served(session: ApiSession) -> None:
     from gangsched.api.podgroup_names import PATH  # noqa: PLC0415 - see the package
 
     deadline = time.monotonic() + _SERVED_WITHIN_S
-    while not (found := await session.request("GET", f"{PATH}?limit=1")).ok:
-        if found.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS):
-            found.checked()
+    while not (response := await session.request("GET", f"{PATH}?limit=1")).ok:
+        if response.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS):
+            response.checked()
         if time.monotonic() > deadline:
             raise Unanswered(f"the API server does not serve PodGroups {_SERVED_WITHIN_S:.0f} s after their CRD came")
         await asyncio.sleep(0.1)
@@ -212,16 +212,16 @@ class Trial:
 
         from gangsched.api.custom_resource import crd  # noqa: PLC0415
 
-        made = crd()
-        made["metadata"] = {**made["metadata"], "annotations": {_TRIAL: self._name}}
+        manifest = crd()
+        manifest["metadata"] = {**manifest["metadata"], "annotations": {_TRIAL: self._name}}
         path = f"{_CRDS}?fieldManager={SCHEDULER}"
-        (await self._session.request("POST", path, body=msgspec.json.encode(made))).checked()
+        (await self._session.request("POST", path, body=msgspec.json.encode(manifest))).checked()
 
     async def remove(self) -> bool:
         """Delete it, whatever signal arrives meanwhile, unless others use it by now. Returns whether that is done."""
         loop = asyncio.get_running_loop()
-        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(each, _ignore)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, _ignore)
         try:
             return await asyncio.wait_for(self._remove(), _REMOVED_WITHIN_S)
         except TimeoutError:
@@ -233,10 +233,10 @@ class Trial:
         from gangsched.kube.client.errors import KubeError  # noqa: PLC0415
 
         try:
-            found = await self._session.request("GET", _CRD)
-            if found.status == HTTPStatus.NOT_FOUND:
+            response = await self._session.request("GET", _CRD)
+            if response.status == HTTPStatus.NOT_FOUND:
                 return True
-            meta = _metadata(found)
+            meta = _metadata(response)
             if meta.get("annotations", {}).get(_TRIAL) != self._name:
                 return True
             if await self._is_used(meta):
@@ -269,19 +269,19 @@ class Trial:
         from gangsched.kube.client.pages import objects, pages  # noqa: PLC0415 - see the package
         from gangsched.kube.reading.watched_resources import GROUPS  # noqa: PLC0415
 
-        if {each.get("manager") for each in meta.get("managedFields", ())} - {SCHEDULER, "kube-apiserver"}:
+        if {entry.get("manager") for entry in meta.get("managedFields", ())} - {SCHEDULER, "kube-apiserver"}:
             return True
         async for page in pages(self._session, GROUPS.path, GROUPS.name):
-            statuses = (each.get("status") or {} for each in objects(page, GROUPS.name))
-            if any(each.get("scheduler") not in (None, SCHEDULER) for each in statuses):
+            statuses = (group.get("status") or {} for group in objects(page, GROUPS.name))
+            if any(status.get("scheduler") not in (None, SCHEDULER) for status in statuses):
                 return True
         return False
 
 
-def _metadata(found: Response) -> dict[str, Any]:
+def _metadata(response: Response) -> dict[str, Any]:
     import msgspec  # noqa: PLC0415 - see the package
 
-    meta: dict[str, Any] = msgspec.json.decode(found.checked().body)["metadata"]
+    meta: dict[str, Any] = msgspec.json.decode(response.checked().body)["metadata"]
     return meta
 
 
@@ -293,8 +293,8 @@ class Guide:
     """Says what to do next, with the flags of this cluster."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
-        given = [(name, vars(arguments)[name]) for name in ("kubeconfig", "context")]
-        self._flags = "".join(f" --{name}={shlex.quote(value)}" for name, value in given if value)
+        flags = [(name, vars(arguments)[name]) for name in ("kubeconfig", "context")]
+        self._flags = "".join(f" --{name}={shlex.quote(value)}" for name, value in flags if value)
         files = os.environ.get("KUBECONFIG")
         self._files = f"export KUBECONFIG={shlex.quote(files)}" if files and not arguments.kubeconfig else ""
         self._began = False

@@ -14,8 +14,8 @@ def is_there(key: GroupKey, reading: Reading, ours: Collection[str]) -> bool:
     """Whether an object declares the group, or a pod of the schedulers `ours` has or names this name."""
     for event in reading.events:
         match event:
-            case GroupsReplaced(several) | ForeignGroupsReplaced(_, several):
-                if any(group.key[:2] == key[:2] for group in several):
+            case GroupsReplaced(groups) | ForeignGroupsReplaced(_, groups):
+                if any(group.key[:2] == key[:2] for group in groups):
                     return True
             case PodsReplaced(pods):
                 own = (pod for pod in pods if pod.namespace == key.namespace and pod.scheduler in ours)

@@ -84,7 +84,7 @@ def told(groups: Iterable[tuple[GroupKey, _Status | GroupStatus]], schedulers: C
 def ask_untold(session: ApiSession, groups: Sequence[wire.Page], namespace: str, schedulers: Collection[str]) -> Untold:
     """Ask for the pods of the namespace, or of all if it is empty, of which the statuses in these pages do not tell."""
     names = told(_written(groups), schedulers)
-    length = sum(len(name) + 1 for several in names.values() for name in several)
+    length = sum(len(name) + 1 for groups in names.values() for name in groups)
     if len(names) > _MOST_NAMESPACES or length > _MOST_NAMES:
         return Untold(names, None)
     return Untold(names, asyncio.ensure_future(_untold(session, names, namespace, schedulers)))
@@ -101,20 +101,19 @@ async def _untold(session: ApiSession, names: Names, namespace: str, schedulers:
     reads: list[Awaitable[list[wire.Page]]] = []
     for ours in (f"spec.schedulerName={scheduler}" for scheduler in schedulers):
         reads += [
-            _pods(session, space, f"{GROUP_LABEL} notin ({','.join(several)})", ours)
-            for space, several in names.items()
+            _pods(session, space, f"{GROUP_LABEL} notin ({','.join(groups)})", ours) for space, groups in names.items()
         ]
         if not namespace:
             reads.append(_pods(session, fields=",".join([ours, *(f"metadata.namespace!={space}" for space in names)])))
         elif not names:
             reads.append(_pods(session, namespace, fields=ours))
-    found: list[wire.Page] = []
+    pages: list[wire.Page] = []
     for result in await side_by_side(*reads):
         if isinstance(result, ApiError) and result.status in _TOO_LONG:
             # What is between us and the API server accepts no long request.
             return await _pods(session, namespace)
-        found += unless_error(result)
-    return found
+        pages += unless_error(result)
+    return pages
 
 
 async def _pods(session: ApiSession, namespace: str = "", selector: str = "", fields: str = "") -> list[wire.Page]:

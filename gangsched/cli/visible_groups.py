@@ -16,12 +16,12 @@ def rows(reading: Reading, *, policy: Policy, now: float) -> list[GroupRow]:
     """The gangs that `cli.group_reader.read_gangs` has read, the longest-waiting first; no pods without a group."""
     listed = _listed(reading)
     if reading.forbidden:
-        found = [*map(of_declared, listed)]
+        visible = [*map(of_declared, listed)]
     elif reading.told:
-        found = _told(reading.events, listed, policy, now)
+        visible = _told(reading.events, listed, policy, now)
     else:
-        found = _decided(reading.events, policy, now)
-    return sorted(found, key=lambda row: row.order)
+        visible = _decided(reading.events, policy, now)
+    return sorted(visible, key=lambda row: row.order)
 
 
 def elsewhere(reading: Reading, shown: Sequence[GroupRow]) -> str:
@@ -34,11 +34,11 @@ def elsewhere(reading: Reading, shown: Sequence[GroupRow]) -> str:
     ]
     if not names:
         return ""
-    several = sorted({*names})
+    schedulers = sorted({*names})
     own = f"{len(names)} PodGroup{' belongs' if len(names) == 1 else 's belong'} to the schedulerName"
-    if len(several) == 1:
-        return f"{own} {several[0]}: --scheduler-name {several[0]} lists {'it' if len(names) == 1 else 'them'}."
-    return f"{own}s {', '.join(several)}: --scheduler-name NAME lists those of one."
+    if len(schedulers) == 1:
+        return f"{own} {schedulers[0]}: --scheduler-name {schedulers[0]} lists {'it' if len(names) == 1 else 'them'}."
+    return f"{own}s {', '.join(schedulers)}: --scheduler-name NAME lists those of one."
 
 
 def _listed(reading: Reading) -> list[Group]:
@@ -49,15 +49,15 @@ def _told(events: Sequence[Event], listed: Sequence[Group], policy: Policy, now:
     """PodGroups by their statuses, if they have one. The others are few: what else was read is about them."""
     told = {group.key: of_declared(group) for group in listed if is_told(group.status, policy.scheduler_names)}
     untold = tuple(group for group in listed if group.key not in told)
-    seen = [GroupsReplaced(untold) if isinstance(event, GroupsReplaced) else event for event in events]
-    others = _decided(seen, policy, now) if any(map(_has_gangs, seen)) else []
+    untold_events = [GroupsReplaced(untold) if isinstance(event, GroupsReplaced) else event for event in events]
+    others = _decided(untold_events, policy, now) if any(map(_has_gangs, untold_events)) else []
     return [*told.values(), *(row for row in others if row.key not in told)]
 
 
 def _has_gangs(event: Event) -> bool:
     match event:
-        case GroupsReplaced(several) | ForeignGroupsReplaced(_, several) | PodsReplaced(several):
-            return bool(several)
+        case GroupsReplaced(objects) | ForeignGroupsReplaced(_, objects) | PodsReplaced(objects):
+            return bool(objects)
     return False
 
 

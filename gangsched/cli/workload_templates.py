@@ -57,8 +57,8 @@ async def origins(session: ApiSession, namespace: str, group: str) -> list[str]:
     for version in DIALECTS[NATIVE].resources[0].versions:
         path = f"/apis/scheduling.k8s.io/{version}/namespaces/{quoted(namespace)}/workloads"
         try:
-            answer = await session.request("GET", path, params={"limit": _MOST})
-            workloads = _LIST.decode(answer.checked().body).items or []
+            response = await session.request("GET", path, params={"limit": _MOST})
+            workloads = _LIST.decode(response.checked().body).items or []
         except (KubeError, *UNREADABLE):
             continue
         return list(_origins(workloads, group))

@@ -372,7 +372,7 @@ def _fault(fault: ErrorDetails) -> str:
 def _keys(path: Sequence[str | int]) -> str:
     """The keys of the part at this path; all top-level keys for an empty path."""
     part: type[SettingsPart] = Settings
-    for key in (item for item in path if isinstance(item, str)):
+    for key in (key for key in path if isinstance(key, str)):
         hints = (field.annotation for name, field in part.model_fields.items() if key == (field.alias or name))
         part = part_of(next(hints)) or part
     return ", ".join(sorted(field.alias or name for name, field in part.model_fields.items()))

@@ -32,7 +32,7 @@ MOST_BROWSERS = 16
 _HOSTS = ("127.0.0.1", "localhost")
 _TYPES = {"css": "text/css", "js": "text/javascript"}
 _STATIC = files("gangsched.page").joinpath("static")
-_FILES = {each.name for each in _STATIC.iterdir()} - {"index.html"}
+_FILES = {file.name for file in _STATIC.iterdir()} - {"index.html"}
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -100,15 +100,15 @@ class Page:
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
-            answer = self._refusal(request) or await handler(request)
+            response = self._refusal(request) or await handler(request)
         except web.HTTPException as error:
-            answer = _text(error.status, f"{error.reason}\n")
+            response = _text(error.status, f"{error.reason}\n")
         except Exception:  # noqa: BLE001 - a request may end no more than its own answer
             _log.exception("an answer of the page failed, which is a bug")
-            answer = _text(500, "The request failed, which is a bug: see the log.\n")
-        if not answer.prepared:
-            answer.headers.update(_HEADERS)
-        return answer
+            response = _text(500, "The request failed, which is a bug: see the log.\n")
+        if not response.prepared:
+            response.headers.update(_HEADERS)
+        return response
 
     def _refusal(self, request: web.Request) -> web.Response | None:
         """The refusal of the request, or the exchange of its token for a cookie; None if the request may proceed."""
@@ -138,9 +138,9 @@ class Page:
         if self._renewed is not None:
             self.token = secrets.token_urlsafe(32)
             self._renewed(self.token)
-        answer = web.Response(status=303, headers={"Location": "/"})
-        answer.set_cookie(_cookie(request), session, httponly=True, samesite="Strict", path="/")
-        return answer
+        response = web.Response(status=303, headers={"Location": "/"})
+        response.set_cookie(_cookie(request), session, httponly=True, samesite="Strict", path="/")
+        return response
 
     async def _index(self, _: web.Request) -> web.Response:
         return web.Response(text=_read("index.html"), content_type="text/html")
@@ -155,20 +155,20 @@ class Page:
         """The board as server-sent events. An event `alive` has the time; it comes first, and after SILENT_S."""
         if self._streams >= MOST_BROWSERS:
             return _text(503, f"{MOST_BROWSERS} pages are open: close one and try again.\n")
-        answer = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
+        response = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
         self._streams += 1
         try:
-            await answer.prepare(request)
-            await answer.write(self._alive())
+            await response.prepare(request)
+            await response.write(self._alive())
             async with aclosing(self._board.follow(silent_s=SILENT_S)) as lines:
                 async for line in lines:
-                    await answer.write(b"data: %b\n\n" % line if line else self._alive())
+                    await response.write(b"data: %b\n\n" % line if line else self._alive())
         except ConnectionResetError:
             # The browser has disconnected, as it may at any time.
             pass
         finally:
             self._streams -= 1
-        return answer
+        return response
 
     def _alive(self) -> bytes:
         """An event that tells a browser that the page lives, and the time, from which its own clock may differ."""

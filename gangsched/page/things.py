@@ -40,5 +40,5 @@ def node(usage: Usage) -> Thing:
 
 def head(totals: Totals | None, *, hidden: str = "", trouble: str = "") -> bytes:
     """The content of the page's head: `hidden` says why there are no nodes, `trouble` why the page may be stale."""
-    found = {} if totals is None else {"summary": totals.summary, "totals": totals_as_object(totals)}
-    return _JSON.encode({**found, "hidden": hidden or None, "trouble": trouble or None})
+    figures = {} if totals is None else {"summary": totals.summary, "totals": totals_as_object(totals)}
+    return _JSON.encode({**figures, "hidden": hidden or None, "trouble": trouble or None})

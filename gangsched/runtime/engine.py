@@ -261,7 +261,7 @@ class Engine:
             else:
                 self._metrics.group_failed(fault.step)
                 sentence = "the logic of a group failed, which is a bug: the group is parked, other groups continue"
-                story = "; ".join(f"{at:.3f} {what}" for at, what in fault.story)
+                story = "; ".join(f"{at:.3f} {step}" for at, step in fault.story)
                 about = {"group": fault.gang, "step": fault.step.value, "parked_s": fault.parked_s, "story": story}
             _log.error(sentence, extra=about, exc_info=fault.error)
 

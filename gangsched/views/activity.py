@@ -59,7 +59,7 @@ def recorded(row: GroupRow) -> Sequence[Step]:
     """What it did before anyone looked, as far as its present run shows."""
     steps: list[Step] = []
     for moment in row.moments:
-        found = _BY_STAGE.get(moment.stage)
-        if found is not None and found not in (step[0] for step in steps):
-            steps.append((found, moment.at))
+        begun = _BY_STAGE.get(moment.stage)
+        if begun is not None and begun not in (step[0] for step in steps):
+            steps.append((begun, moment.at))
     return steps

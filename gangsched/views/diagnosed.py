@@ -92,13 +92,13 @@ class Diagnosis:
 def from_status(group: Group) -> Diagnosis:
     """The diagnosis from the status that the operator last wrote."""
     status = group.status
-    told = status.telling
-    raised = [each.message for each in status.conditions if each.reason == Reason.MINIMUM_RAISED]
+    telling = status.telling
+    raised = [condition.message for condition in status.conditions if condition.reason == Reason.MINIMUM_RAISED]
     return Diagnosis(
         key=group.key,
         phase=status.phase,
-        reason=told.reason if told else "",
-        message=told.message if told else "It has no status yet: check that the operator runs.",
+        reason=telling.reason if telling else "",
+        message=telling.message if telling else "It has no status yet: check that the operator runs.",
         minimum=group.spec.minimum if group.spec else 0,
         members=status.members,
         bound=status.bound,
@@ -107,7 +107,7 @@ def from_status(group: Group) -> Diagnosis:
         demand=status.demand,
         helps=status.helps,
         starts=status.expected,
-        since=told.since if told else 0.0,
+        since=telling.since if telling else 0.0,
         fitting=status.fitting,
     )
 

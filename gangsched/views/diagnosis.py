@@ -103,7 +103,7 @@ class _Examination:
 
     def diagnose(self) -> Diagnosis:
         finding, terms = self._findings.on_copy(self._gang.key), self._assessment.terms
-        told = Diagnosis(
+        diagnosis = Diagnosis(
             key=finding.key,
             phase=finding.phase,
             reason=finding.reason,
@@ -115,16 +115,16 @@ class _Examination:
             source=finding.source,
         )
         if finding.reason in UNREAD:
-            return told
+            return diagnosis
         if is_sent(self._gang):
             look = (_UNBOUND,) if finding.message == FITS else ()
-            return dataclasses.replace(told, besides=finding.besides, helps=look)
+            return dataclasses.replace(diagnosis, besides=finding.besides, helps=look)
         refusal = self._gang.wait.refusal
         shortfall = None if refusal is None else self._shortfall(refusal)
         helps = self._completing() if refusal is None or shortfall is None else self._helping(refusal, shortfall)
         starts = self._machine.forecasting.all(self._machine.called) if shortfall is not None else {}
         return dataclasses.replace(
-            told,
+            diagnosis,
             besides=finding.besides,
             shortfall=shortfall,
             helps=tuple(helps),

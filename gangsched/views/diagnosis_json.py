@@ -54,18 +54,18 @@ def as_object(
     }
 
 
-def _preemption_json(found: Prospect) -> dict[str, object]:
-    plan = found.plan
+def _preemption_json(prospect: Prospect) -> dict[str, object]:
+    plan = prospect.plan
     opened = None if plan is None else {"pods": plan.pods, "groups": plan.groups, "since": format_if_set(plan.since)}
     return {
         "plan": None if plan is None or opened is None else {**opened, "expires": format_if_set(plan.expires)},
-        "never": found.bar,
-        "notBefore": format_if_set(found.due),
-        "wouldLeave": {"pods": found.pods, "groups": found.groups},
-        "fitsWithoutTerminating": found.fits,
-        "obstacles": {why.value: number for why, number in found.obstacles.items()},
-        "protectedUntil": format_if_set(found.protected_until),
-        "searchExhausted": found.exhausted,
+        "never": prospect.bar,
+        "notBefore": format_if_set(prospect.due),
+        "wouldLeave": {"pods": prospect.pods, "groups": prospect.groups},
+        "fitsWithoutTerminating": prospect.fits,
+        "obstacles": {why.value: number for why, number in prospect.obstacles.items()},
+        "protectedUntil": format_if_set(prospect.protected_until),
+        "searchExhausted": prospect.exhausted,
     }
 
 

@@ -120,17 +120,17 @@ class Findings:
             finding = replace(finding, phase=phase_of(gang, assessment).value)
         unread = unread_member(gang)
         if unread is not None and finding.reason not in UNREAD:
-            said = unread.condition_message.removeprefix(f"{assessment.terms.keys.noun} {key.name}: ")
-            return replace(finding, phase=Phase.PENDING.value, reason=unread.condition_reason, message=said)
+            message = unread.condition_message.removeprefix(f"{assessment.terms.keys.noun} {key.name}: ")
+            return replace(finding, phase=Phase.PENDING.value, reason=unread.condition_reason, message=message)
         if is_sent(gang):
             status = group.status if group is not None else None
-            told = status.telling if status is not None else None
+            telling = status.telling if status is not None else None
             phase = finding.phase if finding.phase == Phase.DEGRADED else Phase.QUEUED.value
             return replace(
                 finding,
                 phase=status.phase if status is not None and status.phase else phase,
-                reason=told.reason if told is not None else "",
-                message=told.message if told is not None and told.reason in _OPERATORS_OWN else FITS,
+                reason=telling.reason if telling is not None else "",
+                message=telling.message if telling is not None and telling.reason in _OPERATORS_OWN else FITS,
             )
         if finding.phase == Phase.DEGRADED or gang.operations.partial_since:
             return _degraded(finding, gang)
@@ -160,9 +160,9 @@ def is_sent(gang: Gang) -> bool:
 def _degraded(finding: Finding, gang: Gang) -> Finding:
     """With what keeps the group Degraded, if it is: as the operator says it where the copy cannot know."""
     status = gang.observed.group.status if gang.observed.group is not None else None
-    told = status.telling if status is not None else None
-    if status is not None and told is not None and told.type == "Degraded" and told.reason in _OPERATORS_OWN:
-        return replace(finding, phase=status.phase, reason=told.reason, message=told.message)
+    telling = status.telling if status is not None else None
+    if status is not None and telling is not None and telling.type == "Degraded" and telling.reason in _OPERATORS_OWN:
+        return replace(finding, phase=status.phase, reason=telling.reason, message=telling.message)
     # Nothing records the phase of a gang without a PodGroup.
     unrecorded = finding.phase == Phase.DEGRADED and finding.reason == Reason.SCHEDULED
     return replace(finding, reason=Reason.MEMBERS_MISSING.value) if unrecorded else finding

@@ -98,7 +98,7 @@ class GroupRow:
     @property
     def pods(self) -> Sequence[str]:
         """The names of its members."""
-        return [each.name for each in self.roster]
+        return [member.name for member in self.roster]
 
     @property
     def resource(self) -> str:

@@ -91,8 +91,8 @@ def _reserved(plan: Plan) -> ReservedLater:
 
 def _declared(group: Group, gang: Gang, minimum: int) -> GroupRow:
     """A gang with a PodGroup: what its status says, with the members that exist."""
-    said, live = of_declared(group), gang.live()
-    return replace(said, members=len(live), minimum=minimum or said.minimum, bound=sum(bool(pod.node) for pod in live))
+    row, live = of_declared(group), gang.live()
+    return replace(row, members=len(live), minimum=minimum or row.minimum, bound=sum(bool(pod.node) for pod in live))
 
 
 def _undeclared(gang: Gang, assessment: Assessment) -> GroupRow:

@@ -116,7 +116,7 @@ class Usage:
     @property
     def scarcest(self) -> str:
         """The resource that limits what else fits: the fullest extended one, such as a GPU, else the fullest."""
-        names = [name for name in self.allocatable if is_special(name)] or [n for n in self.allocatable if n != PODS]
+        names = {name for name in self.allocatable if is_special(name)} or self.allocatable.keys() - {PODS}
         return max(names, key=lambda name: (self.share(name), name), default=_CPU)
 
     def share(self, resource: str) -> float:
@@ -183,8 +183,8 @@ def usage(node: Node, claims: Iterable[Claim], reserved: Sequence[Held], machine
 
 def topology(node: Node) -> Mapping[str, str]:
     """The labels that say where the node is or of which kind, by key; deprecated ones are left out."""
-    found = ((key, value) for key, value in node.labels if _FORMER not in key and _PLACE.search(key))
-    return dict(list(found)[:MOST_LABELS])
+    labels = ((key, value) for key, value in node.labels if _FORMER not in key and _PLACE.search(key))
+    return dict(list(labels)[:MOST_LABELS])
 
 
 def as_object(usage: Usage) -> dict[str, object]:

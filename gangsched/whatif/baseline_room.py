@@ -49,12 +49,12 @@ class Room:
 
     def needs(self, parts: Sequence[TraceRole]) -> tuple[Need, ...]:
         """What the parts of a gang request."""
-        found = []
+        needs = []
         for part in parts:
             requests = {name: size for name, size in (*part.requests, (PODS, 1)) if size}
             columns = np.array([self._column[name] for name in requests])
-            found.append(Need(part.members, columns, np.array(list(requests.values()), dtype=np.int64)))
-        return tuple(found)
+            needs.append(Need(part.members, columns, np.array(list(requests.values()), dtype=np.int64)))
+        return tuple(needs)
 
     def place(self, needs: Sequence[Need], free: Amount) -> list[Share] | None:
         """Where all members fit in these free amounts; None if they do not."""

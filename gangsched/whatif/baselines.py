@@ -149,7 +149,7 @@ class Easy(Fifo):
             self._reserve(self._head)
             again = True
         waiting = set(self.cluster.waiting)
-        self._backfill(self.cluster.waiting[1:] if again else [each for each in arrived if each in waiting])
+        self._backfill(self.cluster.waiting[1:] if again else [gang for gang in arrived if gang in waiting])
 
     def now_fitting(self, number: int) -> list[Share] | None:
         """Where the gang fits now; the first one fits where it has its reservation, once that room is free."""

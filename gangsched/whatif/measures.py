@@ -142,17 +142,17 @@ def _is_late(played: Played) -> bool:
 
 def _by_size(replay: Replay, last: float) -> dict[str, SizeClass]:
     """The size classes that have gangs, from the smallest on; `last` is when the last gang arrived."""
-    found: dict[str, list[Played]] = {name: [] for _, name in SIZES}
+    by_size: dict[str, list[Played]] = {name: [] for _, name in SIZES}
     for played in replay.gangs:
         size = played.gang.total(GPU) or played.gang.members
-        found[next(name for most, name in SIZES if size <= most)].append(played)
+        by_size[next(name for most, name in SIZES if size <= most)].append(played)
     return {
         name: SizeClass(
             gangs=len(gangs),
             waiting=sum(played.bound_s is None or played.bound_s > last for played in gangs),
             wait_s=_percentiles(played.waited_s for played in gangs),
         )
-        for name, gangs in found.items()
+        for name, gangs in by_size.items()
         if gangs
     }
 
@@ -169,8 +169,8 @@ def _lost(replay: Replay) -> float:
     return lost_s / (lost_s + done_s) if lost_s else 0.0
 
 
-def _percentiles(found: Iterable[float | None]) -> dict[str, float]:
-    values = sorted(value for value in found if value is not None)
+def _percentiles(numbers: Iterable[float | None]) -> dict[str, float]:
+    values = sorted(value for value in numbers if value is not None)
     if not values:
         return dict.fromkeys(("mean", "p50", "p95", "p99", "max"), 0.0)
     percentiles = {f"p{share}": values[math.ceil(share / 100 * len(values)) - 1] for share in (50, 95, 99)}
@@ -224,8 +224,8 @@ class _Tally:
     def mean_idle(self, end: float) -> dict[str, float]:
         """The exact mean share that is kept free until then for those who have places reserved for later."""
         area, idle = np.zeros(len(self._column)), self._replay.idle
-        for this, after in zip(idle, (*(each.at_s for each in idle[1:]), end), strict=False):
-            area += max(0.0, min(after, end) - this.at_s) * self._vector(tuple(this.amounts.items()))
+        for period, until in zip(idle, (*(later.at_s for later in idle[1:]), end), strict=False):
+            area += max(0.0, min(until, end) - period.at_s) * self._vector(tuple(period.amounts.items()))
         return self._shares(area / end if end else area)
 
     def samples(self, end: float) -> Iterator[Sample]:

@@ -179,7 +179,7 @@ class _Simulation:
                 # The answer would not hold, and nobody watches a log.
                 raise fault.error
         last = Findings(self._machine).all()
-        groups = [self._preempted.get(each.key, each) for each in last if not each.plain]
+        groups = [self._preempted.get(finding.key, finding) for finding in last if not finding.plain]
         keys = {group.key for group in self._groups}
         keys |= {GroupKey(pod.namespace, pod.declaration.group) for pod in self._pods.values() if pod.declaration}
         candidates = ((key, self._machine.elsewhere(key.namespace, key.name)) for key in sorted(keys))
@@ -188,7 +188,7 @@ class _Simulation:
         return Outcome(
             decisions=self._decisions,
             groups=groups,
-            waiting_pods=[each for each in last if each.plain],
+            waiting_pods=[finding for finding in last if finding.plain],
             elsewhere=elsewhere,
             group_of=group_of,
             told=self._told,
@@ -209,9 +209,9 @@ class _Simulation:
 
     def _known(self) -> Iterator[float]:
         """When plans are given up and groups time out for the first time, in epoch seconds."""
-        gangs = self._machine.gangs
+        assessments = self._machine.assessments
         times = [plan.expires for plan in self._machine.plans.values()]
-        times += [each.due for key, each in self._machine.assessments.items() if not gangs[key].record.timeouts]
+        times += [assessments[key].due for key, gang in self._machine.gangs.items() if not gang.record.timeouts]
         return (at for at in times if at > self._now)
 
     def _go_on_until(self, at: float) -> None:
@@ -220,7 +220,7 @@ class _Simulation:
 
     def _longest_wait_s(self) -> float:
         assessments = self._machine.assessments.values()
-        times = (each.terms.max_schedule_time_s + each.terms.jitter_s for each in assessments)
+        times = (assessment.terms.max_schedule_time_s + assessment.terms.jitter_s for assessment in assessments)
         return max(filter(isfinite, times), default=self._policy.default_max_schedule_time_s if assessments else 0.0)
 
     def _settle(self) -> None:
@@ -298,7 +298,7 @@ class _Simulation:
         claims = self._devices.get(DeviceKind.CLAIM, {})
         for key, claim in list(claims.items()):
             if isinstance(claim, ResourceClaim) and uid in claim.reserved:
-                users = tuple(each for each in claim.reserved if each != uid)
+                users = tuple(user for user in claim.reserved if user != uid)
                 claims[key] = replace(claim, reserved=users, allocation=claim.allocation if users else None)
                 self._inbox.append(DeviceObjectSeen(DeviceKind.CLAIM, claims[key]))
 
@@ -362,26 +362,26 @@ class _Simulation:
         Who begins to leave, and for which group, is recorded in any case.
         """
         alone, self._bound_alone = self._bound_alone, []
-        leaving = self._departures.take()
+        departures = self._departures.take()
         findings = Findings(self._machine)
-        victims = {each.group for each in leaving}
-        left = [(self._left(each, findings), each) for each in leaving]
-        keys = dict.fromkeys((*touched, *(each.holder.key for each in leaving)))
-        found = [findings.of(key) for key in keys if key in self._machine.gangs and key not in victims]
-        news = [*left, *((finding, None) for finding in (*found, *alone))]
-        for finding, departure in sorted(news, key=lambda each: each[0].order):
-            self._record(finding, departure, [each for each in leaving if each.holder.key == finding.key])
+        groups = {departure.group for departure in departures}
+        left = [(self._left(departure, findings), departure) for departure in departures]
+        keys = dict.fromkeys((*touched, *(departure.holder.key for departure in departures)))
+        others = [findings.of(key) for key in keys if key in self._machine.gangs and key not in groups]
+        news = [*left, *((finding, None) for finding in (*others, *alone))]
+        for finding, departure in sorted(news, key=lambda pair: pair[0].order):
+            self._record(finding, departure, [victim for victim in departures if victim.holder.key == finding.key])
 
     def _left(self, leaving: Leaving, findings: Findings) -> Finding:
         """The finding for a group of which members begin to leave, or for a pod without a group that does."""
         before = leaving.finding
         now = findings.of(leaving.group) if leaving.group in self._machine.gangs else None
         gone = dataclasses.replace(before, phase=Phase.PENDING, members=0, placements={})
-        told = dataclasses.replace(now or gone, reason=Reason.PREEMPTED, message=leaving.sentence, besides=())
+        finding = dataclasses.replace(now or gone, reason=Reason.PREEMPTED, message=leaving.sentence, besides=())
         if leaving.whole:
             # Nothing creates its members again.
-            self._preempted[leaving.group] = told
-        return told
+            self._preempted[leaving.group] = finding
+        return finding
 
     def _record(self, finding: Finding, departure: Leaving | None, victims: Sequence[Leaving]) -> None:
         namespace = finding.key.namespace

@@ -85,8 +85,8 @@ def tried(manifests: bytes, events: Sequence[Any], settings: Any, now: float) ->
         return {"error": child.NOT_TEXT}
     except ManifestError as error:
         return _error(error.problems)
-    if told := new.refused or (new.idle if not new.pods else []):
-        return _error(told)
+    if problems := new.refused or (new.idle if not new.pods else []):
+        return _error(problems)
     began, today, policy = time.process_time(), time.time(), settings.policy()
     outcome = simulate(applied(new, before), policy, today=today)
     took_s = time.process_time() - began
@@ -114,8 +114,8 @@ def _own_results(outcome: Outcome, new: World) -> tuple[set[GroupKey], list[dict
     """The groups of the manifests, and the result of each of them and of each pod without a group."""
     uids = {pod.uid for pod in new.pods}
     mine = {outcome.group_of[uid] for uid in uids if uid in outcome.group_of} | {group.key for group in new.groups}
-    decisions = (each for each in outcome.decisions if each.finding.key in mine or each.finding.key.pod_uid in uids)
-    return mine, _results_by_group(decisions)
+    own = (decision for decision in outcome.decisions if (key := decision.finding.key) in mine or key.pod_uid in uids)
+    return mine, _results_by_group(own)
 
 
 def _summed(results: Sequence[Mapping[str, Any]]) -> dict[str, object]:
@@ -138,8 +138,8 @@ def helping(namespace: str, name: str, events: Sequence[Any], settings: Any, now
     diagnosis = from_cluster([*events, Synced()], GroupKey(namespace, name), policy=settings.policy(), now=now)
     if diagnosis is None:
         return {"error": child.NO_GROUP}
-    found = as_object(diagnosis)
-    return {name: found[name] for name in ("helps", "besides", "shortfall", "expectedStart")}
+    document = as_object(diagnosis)
+    return {field: document[field] for field in ("helps", "besides", "shortfall", "expectedStart")}
 
 
 def _results_by_group(decisions: Iterable[Decision]) -> list[dict[str, Any]]:
@@ -171,9 +171,9 @@ def _leaving(decisions: Iterable[Decision], mine: Collection[GroupKey]) -> dict[
 
     No group is named, because they may be of other namespaces.
     """
-    found = [each.leaving for each in decisions if each.leaving is not None and each.leaving.holder.key in mine]
-    groups = {each.group for each in found if not each.group.pod_uid}
-    nodes = Counter(node for each in found for node in each.pods.values())
+    departures = [leaving for decision in decisions if (leaving := decision.leaving) and leaving.holder.key in mine]
+    groups = {departure.group for departure in departures if not departure.group.pod_uid}
+    nodes = Counter(node for departure in departures for node in departure.pods.values())
     return {"pods": nodes.total(), "groups": len(groups), "nodes": dict(sorted(nodes.items()))}
 
 

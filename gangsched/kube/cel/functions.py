@@ -218,7 +218,7 @@ def _with_optional(
     result: cel.Type, parameters: tuple[cel.Type, ...], impl: Callable[..., object]
 ) -> tuple[Overload, ...]:
     """The function of these types, and without the last of them."""
-    return tuple(Overload(result, each, impl, member=True) for each in (parameters[:-1], parameters))
+    return tuple(Overload(result, types, impl, member=True) for types in (parameters[:-1], parameters))
 
 
 FUNCTIONS: dict[str, tuple[Overload, ...]] = {

@@ -42,9 +42,9 @@ async def listed_versions(session: ApiSession) -> frozenset[str]:
     Raises:
         ApiError, ApiUnreachable, Garbled: there was no complete answer.
     """
-    answer = await session.request("GET", "/apis", essential=False)
+    response = await session.request("GET", "/apis", essential=False)
     with readable("The list of API groups"):
-        groups = _GROUPS.decode(answer.checked().body)
+        groups = _GROUPS.decode(response.checked().body)
     return frozenset(version.group_version for group in groups.groups or () for version in group.versions or ())
 
 

@@ -80,8 +80,8 @@ class LeaseClient:
 
     async def get(self, *, timeout_s: float) -> Lease | None:
         """The Lease as it is now; None if it does not exist."""
-        answer = await self.session.request("GET", self._path, timeout_s=timeout_s, essential=self.essential)
-        return None if answer.status == HTTPStatus.NOT_FOUND else _lease(answer)
+        response = await self.session.request("GET", self._path, timeout_s=timeout_s, essential=self.essential)
+        return None if response.status == HTTPStatus.NOT_FOUND else _lease(response)
 
     async def create(self, spec: LeaseSpec, *, timeout_s: float) -> Lease:
         """Create the Lease; 409 if it exists already."""
@@ -124,7 +124,7 @@ class LeaseClient:
         )
 
 
-def _lease(answer: Response) -> Lease:
+def _lease(response: Response) -> Lease:
     with readable("A Lease"):
-        lease = _OBJECT.decode(answer.checked().body)
+        lease = _OBJECT.decode(response.checked().body)
     return Lease(lease.metadata.resource_version, lease.spec or LeaseSpec())

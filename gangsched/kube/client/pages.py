@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from gangsched.kube import wire
 from gangsched.kube.client.errors import UNREADABLE, Expired, readable
-from gangsched.kube.client.resource import LIST_TIMEOUT_S, PAGE, Value
+from gangsched.kube.client.resource import LIST_TIMEOUT_S, PAGE, Resource, Value
 from gangsched.kube.client.session import ApiSession, Response
 
 LARGE_PAGE = 5_000
@@ -69,15 +69,15 @@ async def pages(
 
     async def read() -> wire.Page:
         while True:
-            answer = await session.request("GET", path, params=params, timeout_s=LIST_TIMEOUT_S, essential=essential)
-            if answer.status != HTTPStatus.GONE:
+            response = await session.request("GET", path, params=params, timeout_s=LIST_TIMEOUT_S, essential=essential)
+            if response.status != HTTPStatus.GONE:
                 break
-            renewed = _renewed(answer) if resumes else ""
+            renewed = _renewed(response) if resumes else ""
             if renewed in ("", params.get("continue")):
-                raise Expired(str(answer.error()))
+                raise Expired(str(response.error()))
             params["continue"] = renewed
         with readable(f"A list of {name}"):
-            return _PAGE.decode(answer.checked().body)
+            return _PAGE.decode(response.checked().body)
 
     following: asyncio.Task[wire.Page] | None = None
     try:
@@ -121,12 +121,12 @@ async def unexpired(read: Callable[[], Awaitable[Result]]) -> Result:
     return await read()
 
 
-async def converted(page: wire.Page, read: Callable[[msgspec.Raw], Value]) -> list[Value]:
-    """The page's objects as values. Others run, and answers arrive, between some of them."""
+async def converted(page: wire.Page, resource: Resource[Value]) -> list[Value]:
+    """The page's objects as values of the resource. Others run, and answers arrive, between some of them."""
     values: list[Value] = []
     items = page.items or ()
     for start in range(0, len(items), _BATCH):
-        values += map(read, items[start : start + _BATCH])
+        values += [resource.read(item)[1] for item in items[start : start + _BATCH]]
         await asyncio.sleep(0)
     return values
 
@@ -143,9 +143,9 @@ def objects(page: wire.Page, name: str) -> Iterator[dict[str, Any]]:
             yield {**head, **_OBJECT.decode(item)}
 
 
-def _renewed(answer: Response) -> str:
+def _renewed(response: Response) -> str:
     """The token that continues an expired list; empty if there is none."""
     try:
-        return msgspec.json.decode(answer.body, type=_ExpiredStatus).metadata.following
+        return msgspec.json.decode(response.body, type=_ExpiredStatus).metadata.following
     except UNREADABLE:
         return ""

@@ -228,7 +228,7 @@ class Reflector(Generic[Value]):
             self._session, resource.path, resource.name, selector=resource.selector, essential=not resource.optional
         ):
             with readable(f"A list of {resource.name}"):
-                values += await converted(page, lambda item: resource.read(item)[1])
+                values += await converted(page, resource)
             self._heard()
             self._recovered()
             version = page.metadata.resource_version or ""

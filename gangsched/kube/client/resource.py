@@ -53,7 +53,7 @@ def reading(form: type[Sent], value: Callable[[Sent], Value]) -> Callable[[Raw],
     decoder = msgspec.json.Decoder(form)
 
     def read(raw: Raw) -> tuple[str | None, Value]:
-        item = decoder.decode(raw)
-        return item.metadata.resource_version, value(item)
+        sent = decoder.decode(raw)
+        return sent.metadata.resource_version, value(sent)
 
     return read

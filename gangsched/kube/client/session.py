@@ -191,8 +191,8 @@ class ApiSession:
         async def answered() -> Response:
             async with self._client.request(
                 method, url, params=params, data=body, headers=headers, timeout=timeout, allow_redirects=False
-            ) as answer:
-                return Response(answer.status, answer.headers, await answer.read())
+            ) as response:
+                return Response(response.status, response.headers, await response.read())
 
         try:
             response = await answered()
@@ -222,7 +222,7 @@ class ApiSession:
         try:
             # aiohttp has no time limit for the renewal of credentials.
             async with asyncio.timeout(silent_s):
-                answer = await self._client.get(
+                response = await self._client.get(
                     self._url(path),
                     params=params,
                     timeout=timeout,
@@ -232,11 +232,11 @@ class ApiSession:
         except _UNANSWERED as error:
             raise self._unanswered("GET", path, error) from error
         try:
-            self.contact.count("GET", path, answer.status, watch=True)
+            self.contact.count("GET", path, response.status, watch=True)
             refusal = None
-            if answer.status != HTTPStatus.OK:
-                refusal = _api_error(answer.status, answer.headers, await self._rest(answer, silent_s))
-            if answer.status == HTTPStatus.UNAUTHORIZED:
+            if response.status != HTTPStatus.OK:
+                refusal = _api_error(response.status, response.headers, await self._rest(response, silent_s))
+            if response.status == HTTPStatus.UNAUTHORIZED:
                 # Whoever follows this answer asks for another one.
                 await self._has_others(number)
             if essential:
@@ -245,10 +245,10 @@ class ApiSession:
                 self.contact.reached()
             if refusal is not None:
                 raise refusal
-            async with aclosing(self._pieces(answer, silent_s)) as pieces:
+            async with aclosing(self._pieces(response, silent_s)) as pieces:
                 yield pieces
         finally:
-            answer.close()
+            response.close()
 
     async def warm(self, connections: int) -> None:
         """Open this many connections in advance, so that concurrent requests need not wait for them.
@@ -284,7 +284,7 @@ class ApiSession:
         self._credentials()
         return True
 
-    async def _pieces(self, answer: aiohttp.ClientResponse, silent_s: float) -> AsyncGenerator[bytes, None]:
+    async def _pieces(self, response: aiohttp.ClientResponse, silent_s: float) -> AsyncGenerator[bytes, None]:
         """The answer's pieces, with our own time limit: aiohttp (seen with 3.14) loses its own at a broken chunk.
 
         One timer checks the time of the last piece. A time limit for each piece would cost as much as reading it.
@@ -301,11 +301,11 @@ class ApiSession:
                 timer = loop.call_later(left_s, look)
                 return
             silent = True
-            answer.close()
+            response.close()
 
         timer = loop.call_later(silent_s, look)
         try:
-            while piece := await answer.content.readany():
+            while piece := await response.content.readany():
                 heard = loop.time()
                 yield piece
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -313,10 +313,10 @@ class ApiSession:
         finally:
             timer.cancel()
 
-    async def _rest(self, answer: aiohttp.ClientResponse, silent_s: float) -> bytes:
+    async def _rest(self, response: aiohttp.ClientResponse, silent_s: float) -> bytes:
         try:
             async with asyncio.timeout(silent_s):
-                return await answer.read()
+                return await response.read()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise self._unreachable(error) from error
 

@@ -89,8 +89,8 @@ def _mark(source: object, target: object, path: list[str], usual: tuple[object, 
     if not _is_unusual(value, usual) or not isinstance(target, dict):
         return
     if path[0].endswith("[]"):
-        for item, other in zip(_listed(value), _listed(target.get(name)), strict=False):
-            _mark(item, other, rest, usual)
+        for source_item, target_item in zip(_listed(value), _listed(target.get(name)), strict=False):
+            _mark(source_item, target_item, rest, usual)
     elif rest:
         _mark(value, target.setdefault(name, {}), rest, usual)
     else:

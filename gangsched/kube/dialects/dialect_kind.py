@@ -81,15 +81,15 @@ class Kind(Generic[Spec]):
         Raises:
             msgspec.DecodeError: it is not a Kubernetes object.
         """
-        item = _OBJECT.decode(raw)
-        meta = item.metadata
+        decoded = _OBJECT.decode(raw)
+        meta = decoded.metadata
         spec, error, ignored, parent, templated = None, "", tuple[str, ...](), "", False
         try:
-            foreign_spec = msgspec.json.decode(item.spec, type=self.spec)
+            foreign_spec = msgspec.json.decode(decoded.spec, type=self.spec)
             parent, templated = printable(self.parent(foreign_spec), limit=_LONGEST_TEXT), self.templated(foreign_spec)
             terms = self.terms(foreign_spec, meta)
             _check_texts(terms)
-            spec, ignored = terms, (*self._ignored(item), *self.also_ignored(foreign_spec, meta))
+            spec, ignored = terms, (*self._ignored(decoded), *self.also_ignored(foreign_spec, meta))
         except (msgspec.DecodeError, RecursionError) as fault:
             error = f"spec cannot be read ({printable(str(fault), limit=200)}): correct it"
         except ValueError as fault:
@@ -113,17 +113,17 @@ class Kind(Generic[Spec]):
             return None
         return self.phase(raw, version)
 
-    def _ignored(self, item: _Object) -> tuple[str, ...]:
+    def _ignored(self, decoded: _Object) -> tuple[str, ...]:
         """The fields and keys that the object sets and that are not honoured."""
         if not any(field.use is Use.TOLD for field in self.fields):
             return ()
-        texts = (item.metadata.annotations or {}, item.metadata.labels or {})
+        texts = (decoded.metadata.annotations or {}, decoded.metadata.labels or {})
         used = {
             field.name: texts[field.name.label][field.name.name]
             for field in self.fields
             if isinstance(field.name, Key) and field.name.name in texts[field.name.label]
         }
-        return (*ignored_fields(self.fields, msgspec.json.decode(item.spec)), *ignored_texts(self.fields, used))
+        return (*ignored_fields(self.fields, msgspec.json.decode(decoded.spec)), *ignored_texts(self.fields, used))
 
 
 def _made_for(owners: Sequence[wire.Owner], *, templated: bool) -> str:

@@ -78,10 +78,10 @@ def condition_type(version: str) -> str:
 def read_condition(raw: Raw | bytes, version: str, *, writable: bool) -> SeenCondition | None:
     """The condition of the object, which gangsched may write or not; None if its status cannot be read."""
     try:
-        item = _CONDITIONED.decode(raw)
-        changed = item.metadata.changed
-        conditions = (item.status.conditions if item.status is not None else None) or ()
+        group = _CONDITIONED.decode(raw)
+        changed = group.metadata.changed
+        conditions = (group.status.conditions if group.status is not None else None) or ()
         state = next((entry.read for entry in conditions if entry.type == condition_type(version)), None)
     except (msgspec.DecodeError, RecursionError, ValueError):
         return None
-    return SeenCondition(state, version, item.metadata.generation, changed, writable)
+    return SeenCondition(state, version, group.metadata.generation, changed, writable)

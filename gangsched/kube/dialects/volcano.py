@@ -155,11 +155,11 @@ _PHASED = msgspec.json.Decoder(_Phased)
 def _phase(raw: Raw | bytes, _: str) -> SeenPhase | None:
     """The phase of the object and whether gangsched alone has written it; None if that cannot be read."""
     try:
-        item = _PHASED.decode(raw)
+        group = _PHASED.decode(raw)
     except (msgspec.DecodeError, RecursionError):
         return None
-    owners = [entry for entry in item.metadata.managed_fields or () if entry.has_phase]
-    text = item.status.phase or "" if item.status is not None else ""
+    owners = [entry for entry in group.metadata.managed_fields or () if entry.has_phase]
+    text = group.status.phase or "" if group.status is not None else ""
     return SeenPhase(text, ours=bool(owners) and all(entry.ours for entry in owners))
 
 

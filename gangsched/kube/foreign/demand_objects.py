@@ -85,12 +85,12 @@ def _unit_to_object(unit: DemandUnit, namespace: str) -> dict[str, Any]:
 
 
 def _read(raw: Raw) -> tuple[str | None, SeenDemand]:
-    item = _OBJECT.decode(raw)
-    meta = item.metadata
+    demand = _OBJECT.decode(raw)
+    meta = demand.metadata
     key = _key(meta)
     owner = next(iter(meta.owner_references or ()), None) or wire.Owner()
     try:
-        pool = _pool(_SPEC.decode(item.spec), key.namespace)
+        pool = _pool(_SPEC.decode(demand.spec), key.namespace)
     except (msgspec.DecodeError, RecursionError, InvalidQuantity):
         pool = _UNREADABLE
     return meta.resource_version, SeenDemand(meta.uid or "", DemandObject(key, owner.name, owner.uid, pool))

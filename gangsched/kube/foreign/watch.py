@@ -137,13 +137,13 @@ async def served_version(session: ApiSession, kind: CustomResource) -> str:
         ApiError, ApiUnreachable, Garbled: there was no complete answer.
     """
     for version in kind.versions:
-        answer = await session.request("GET", f"/apis/{kind.group}/{version}", essential=False)
-        if answer.status == HTTPStatus.NOT_FOUND:
+        response = await session.request("GET", f"/apis/{kind.group}/{version}", essential=False)
+        if response.status == HTTPStatus.NOT_FOUND:
             continue
-        if answer.status == HTTPStatus.FORBIDDEN:
-            raise AccessDenied(str(answer.error()))
+        if response.status == HTTPStatus.FORBIDDEN:
+            raise AccessDenied(str(response.error()))
         try:
-            resources = _RESOURCES.decode(answer.checked().body)
+            resources = _RESOURCES.decode(response.checked().body)
         except UNREADABLE as error:
             raise Garbled(f"The resources of {kind.group}/{version} cannot be read: {error}") from error
         if kind.plural in {resource.name for resource in resources.resources or ()}:

@@ -16,7 +16,7 @@ async def is_missing(session: ApiSession, name: str) -> bool:
     """Whether there is no such namespace; False also if the API server does not answer."""
     params = {"fieldSelector": f"metadata.name={name}", "limit": "1"}
     try:
-        answer = await session.request("GET", NAMESPACES.path, params=params)
-        return not _PAGE.decode(answer.checked().body).items
+        response = await session.request("GET", NAMESPACES.path, params=params)
+        return not _PAGE.decode(response.checked().body).items
     except (KubeError, *UNREADABLE):
         return False

@@ -82,8 +82,8 @@ def _stored(
     )
 
 
-def _priority_class(found: wire.PriorityClass) -> tuple[str, PriorityClass]:
-    return found.metadata.name or "", PriorityClass(found.value, preempts=found.preemption_policy != "Never")
+def _priority_class(sent: wire.PriorityClass) -> tuple[str, PriorityClass]:
+    return sent.metadata.name or "", PriorityClass(sent.value, preempts=sent.preemption_policy != "Never")
 
 
 def _read_group(raw: Raw) -> tuple[str | None, Group]:

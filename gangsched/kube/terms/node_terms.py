@@ -18,15 +18,16 @@ def node_terms(selector: wire.NodeSelector | None) -> tuple[NodeTerm, ...] | Non
     return None if selector is None else tuple(map(node_term, selector.node_selector_terms or ()))
 
 
-def requirements(items: Iterable[wire.Requirement] | None) -> tuple[Requirement, ...]:
+def requirements(expressions: Iterable[wire.Requirement] | None) -> tuple[Requirement, ...]:
     """The requirements, in order."""
     return tuple(
-        Requirement(key=item.key, operator=item.operator, values=tuple(item.values or ())) for item in items or ()
+        Requirement(key=expression.key, operator=expression.operator, values=tuple(expression.values or ()))
+        for expression in expressions or ()
     )
 
 
-def toleration(item: wire.Toleration) -> Toleration:
+def toleration(sent: wire.Toleration) -> Toleration:
     """A toleration of taints, of a node or of a device."""
     return Toleration(
-        key=item.key or "", operator=item.operator or "", value=item.value or "", effect=item.effect or ""
+        key=sent.key or "", operator=sent.operator or "", value=sent.value or "", effect=sent.effect or ""
     )

@@ -40,26 +40,26 @@ NO_DEFAULTS = ContainerDefaults({}, {})
 
 def container_defaults(limit_range: LimitRange) -> ContainerDefaults:
     """The defaults of a LimitRange."""
-    found = NO_DEFAULTS
+    defaults = NO_DEFAULTS
     for item in limit_range.spec.limits or () if limit_range.spec is not None else ():
         if item.type == CONTAINER:
-            found = found.with_item(
+            defaults = defaults.with_item(
                 default=item.default or {},
                 default_request=item.default_request or {},
                 most=item.max or {},
                 least=item.min or {},
             )
-    return found
+    return defaults
 
 
-def filled(own: Amounts, several: Iterable[Amounts]) -> dict[str, Any]:
+def filled(own: Amounts, defaults: Iterable[Amounts]) -> dict[str, Any]:
     """The requests or the limits of a container with what it lacks.
 
     If several LimitRanges of a namespace have a default, the API server takes any of them. The largest counts here.
     """
     most: dict[str, Any] = {}
-    for defaults in several:
-        for name, amount in defaults.items():
+    for amounts in defaults:
+        for name, amount in amounts.items():
             if name not in most or unrounded(name, amount) > unrounded(name, most[name]):
                 most[name] = amount
     return {**most, **own}

@@ -47,8 +47,8 @@ def kind(setting: Custom) -> Kind[_Custom]:
             else result
         )
 
-    def desired(item: _Custom) -> Desired:
-        spec = {"spec": msgspec.json.decode(item.spec)}
+    def desired(workload: _Custom) -> Desired:
+        spec = {"spec": msgspec.json.decode(workload.spec)}
         counts = dict(_roles(spec, roles)) if roles is not None else {}
         size = sum(counts.values()) if roles is not None else _number(spec, setting.replicas or "", "")
         return Desired(size=size, pods=size, roles=counts, idle="" if size else "has no replicas")
@@ -86,21 +86,21 @@ def _roles(spec: object, roles: Roles) -> Iterator[tuple[str, int]]:
     Raises:
         ValueError: they cannot be read; a sentence for a person.
     """
-    items = _value_at(spec, roles.path, "")
-    if not isinstance(items, list):
+    entries = _value_at(spec, roles.path, "")
+    if not isinstance(entries, list):
         raise ValueError(f"{roles.path} is no list: {_correct('roles.path')}.")  # noqa: TRY004 - a fault of the object
-    if len(items) > MOST_ROLES:
-        raise ValueError(f"{roles.path} has {len(items)} items: write at most {MOST_ROLES}.")
+    if len(entries) > MOST_ROLES:
+        raise ValueError(f"{roles.path} has {len(entries)} items: write at most {MOST_ROLES}.")
     seen: set[str] = set()
-    for number, item in enumerate(items):
+    for number, entry in enumerate(entries):
         prefix = f"{roles.path}[{number}]."
-        name = _value_at(item, roles.name, prefix)
+        name = _value_at(entry, roles.name, prefix)
         if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_ROLE or name in seen:
             raise ValueError(
                 f"{prefix}{roles.name} is {quoted(str(name))}: write a name of its own, of at most 63 characters."
             )
         seen.add(name)
-        yield name, _number(item, roles.replicas, prefix)
+        yield name, _number(entry, roles.replicas, prefix)
 
 
 def _number(value: object, path: str, prefix: str) -> int:

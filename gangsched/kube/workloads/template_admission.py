@@ -27,7 +27,7 @@ class _Change(Event, frozen=True):
     """
 
     kind: str
-    found: Mapping[tuple[str, str], Any]
+    objects: Mapping[tuple[str, str], Any]
     complete: bool = False
 
 
@@ -59,7 +59,7 @@ class Admission:
         if change.complete:
             self._listed.add(change.kind)
             news = {scope: {} for scope in self._objects if scope[0] == change.kind}
-        for (namespace, name), value in change.found.items():
+        for (namespace, name), value in change.objects.items():
             scope = (change.kind, namespace or name)
             objects = news.setdefault(scope, dict(self._objects.get(scope, {})))
             objects.pop(name, None)
@@ -109,10 +109,10 @@ class Reader:
         classes = self._of(RUNTIME_CLASSES, name) if name else None
         if not name or classes is None:
             return spec
-        found = classes.get(name)
-        if found is None:
+        runtime_class = classes.get(name)
+        if runtime_class is None:
             raise ValueError(f"names the RuntimeClass {name}, which does not exist")
-        applied: wire.PodSpec = found.applied(spec)
+        applied: wire.PodSpec = runtime_class.applied(spec)
         return applied
 
     def _of(self, resource: Resource[Any], scope: str) -> Mapping[str, Any] | None:
@@ -126,7 +126,7 @@ def _adding(path: str, form: type[Sent], value: Callable[[Sent], Any]) -> Resour
     return Resource[Any](
         name=kind,
         path=path,
-        read=reading(form, lambda item: (_key(item.metadata), value(item))),
+        read=reading(form, lambda sent: (_key(sent.metadata), value(sent))),
         form=form,
         seen=lambda item: _Change(kind, dict([item])),
         gone=lambda meta: _Change(kind, {_key(meta): None}),
@@ -139,7 +139,7 @@ def _key(meta: wire.Meta) -> tuple[str, str]:
     return meta.namespace or "", meta.name or ""
 
 
-LIMIT_RANGES = _adding("/api/v1/limitranges", LimitRange, lambda found: container_defaults(found).requests)
+LIMIT_RANGES = _adding("/api/v1/limitranges", LimitRange, lambda limit_range: container_defaults(limit_range).requests)
 RUNTIME_CLASSES = _adding("/apis/node.k8s.io/v1/runtimeclasses", RuntimeClass, InClass.of)
 ADDING = LIMIT_RANGES, RUNTIME_CLASSES
 """The kinds whose objects add to pods, for watches whose events `Admission` takes."""

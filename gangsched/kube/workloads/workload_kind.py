@@ -171,10 +171,10 @@ class Kind(Generic[Form]):
         """
         desired, error, ignored = _UNKNOWN, "", tuple[str, ...]()
         try:
-            item = self._decoder.decode(raw)
-            meta = item.metadata
-            desired = self.desired(item)
-            ignored = tuple(unheeded(item))
+            workload = self._decoder.decode(raw)
+            meta = workload.metadata
+            desired = self.desired(workload)
+            ignored = tuple(unheeded(workload))
         except msgspec.ValidationError as fault:
             meta = _BARE.decode(raw).metadata
             error = f"it cannot be read ({printable(str(fault), limit=200)}): correct it."
@@ -254,7 +254,7 @@ class Kind(Generic[Form]):
 
 def _owner(meta: wire.Meta) -> str:
     """The UID of the object that owns this one, its controller first; empty if none does."""
-    owners = sorted(meta.owner_references or (), key=lambda each: not each.controller)
+    owners = sorted(meta.owner_references or (), key=lambda owner: not owner.controller)
     return owners[0].uid if owners else ""
 
 

@@ -37,17 +37,17 @@ An API server that has just started denies everything for some seconds.
 
 async def watch_adding(reflector: Reflector[Any]) -> None:
     """Watch a kind whose objects add to pods. While that is impossible, workloads are read without it."""
-    wait_s, told = _DENIED_S, ""
+    wait_s, logged = _DENIED_S, ""
     while True:
         try:
             await reflector.run()
         except (AccessDenied, NotServed) as error:
-            if wait_s > _DENIED_S and told != str(error):
-                told = str(error)
+            if wait_s > _DENIED_S and logged != str(error):
+                logged = str(error)
                 _log.warning(
                     "places that are held for later pods do not count what this adds to pods: give gangsched's account "
                     "the verbs list and watch on it in a ClusterRole",
-                    extra={"resource": reflector.resource.name, "error": told},
+                    extra={"resource": reflector.resource.name, "error": logged},
                 )
             reflector.synced.set()
             await asyncio.sleep(wait_s)

@@ -29,12 +29,12 @@ async def bind(session: ApiSession, effect: BindPod) -> WriteResult:
     }
     path = f"{pod_path(effect.namespace, effect.name)}/binding"
     try:
-        answer = await write(session, "POST", path, body)
+        response = await write(session, "POST", path, body)
     except KubeError as unanswered:
         return await _look_up(session, effect, message=str(unanswered))
-    if answer.ok:
+    if response.ok:
         return _answer(PodBound(uid=effect.uid, node=effect.node))
-    error = answer.error()
+    error = response.error()
     if error.status == HTTPStatus.CONFLICT or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return await _look_up(session, effect, message=str(error), retry_after_s=error.retry_after_s)
     if error.status == HTTPStatus.NOT_FOUND:

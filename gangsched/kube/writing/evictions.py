@@ -52,23 +52,23 @@ async def evict(session: ApiSession, effect: EvictPod) -> WriteResult:
     }
     path = f"{pod_path(effect.namespace, effect.name)}/eviction"
     try:
-        answer = await write(session, "POST", path, body)
+        response = await write(session, "POST", path, body)
     except KubeError as unanswered:
         return await _unless_gone(session, effect, _refused(effect, Spared.UNAVAILABLE, str(unanswered)))
-    if answer.ok or answer.status == HTTPStatus.NOT_FOUND:
+    if response.ok or response.status == HTTPStatus.NOT_FOUND:
         return _evicted(effect)
-    error = answer.error()
-    refusal = _sorted(effect, answer, error)
+    error = response.error()
+    refusal = _sorted(effect, response, error)
     server_failed = error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
     if server_failed or error.status == HTTPStatus.CONFLICT or refusal.why is Spared.BUDGET:
         return await _unless_gone(session, effect, refusal)
     return refused(refusal)
 
 
-def _sorted(effect: EvictPod, answer: Response, error: ApiError) -> EvictionRefused:
+def _sorted(effect: EvictPod, response: Response, error: ApiError) -> EvictionRefused:
     if error.status == HTTPStatus.TOO_MANY_REQUESTS:
         # Throttling has the same status; only the causes distinguish a budget from it.
-        budgets = _budgets(answer.body)
+        budgets = _budgets(response.body)
         if budgets:
             return _refused(effect, Spared.BUDGET, budgets, retry_after_s=error.retry_after_s)
     lasting = error.status == HTTPStatus.INTERNAL_SERVER_ERROR and _SEVERAL_BUDGETS in error.message

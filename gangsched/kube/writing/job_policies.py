@@ -58,12 +58,12 @@ async def look_up_owner(session: ApiSession, effect: LookUpOwner) -> WriteResult
     name = printable(f"{effect.namespace}/{effect.name}", limit=320)
     path = f"/apis/batch/v1/namespaces/{quoted(effect.namespace)}/jobs/{quoted(effect.name)}"
     try:
-        answer = await session.request("GET", path, timeout_s=_TIMEOUT_S)
+        response = await session.request("GET", path, timeout_s=_TIMEOUT_S)
     except KubeError as unanswered:
         return failed(unanswered)
-    if answer.ok:
-        return _seen(effect, _why_not(name, effect.uid, answer.body))
-    error = answer.error()
+    if response.ok:
+        return _seen(effect, _why_not(name, effect.uid, response.body))
+    error = response.error()
     if error.status == HTTPStatus.NOT_FOUND:
         why = _gone(name)
     elif error.status == HTTPStatus.FORBIDDEN:

@@ -36,17 +36,17 @@ async def prebind(session: ApiSession, effect: Prebind) -> WriteResult:
     """Write the pre-binding. `STALE` if something else is written there, which the watch will show."""
     prebinding = effect.what
     if isinstance(prebinding, SelectNode):
-        done = await _change(session, prebinding, partial(_selecting, prebinding=prebinding, pod_uid=effect.uid))
+        write = await _change(session, prebinding, partial(_selecting, prebinding=prebinding, pod_uid=effect.uid))
     elif isinstance(prebinding, ClaimVolume):
-        done = await _change(session, prebinding, partial(_claiming, prebinding=prebinding))
+        write = await _change(session, prebinding, partial(_claiming, prebinding=prebinding))
     elif isinstance(prebinding, UseDevices):
-        done = await _using(session, prebinding)
+        write = await _using(session, prebinding)
     else:
         raise TypeError(f"{type(prebinding).__name__} cannot be written")
-    if done.done:
-        return done
-    message = done.message or f"{about(prebinding)} is no longer as expected"
-    return done._replace(event=PrebindRefused(effect.uid, prebinding, message, done.retry_after_s), message=message)
+    if write.done:
+        return write
+    message = write.message or f"{about(prebinding)} is no longer as expected"
+    return write._replace(event=PrebindRefused(effect.uid, prebinding, message, write.retry_after_s), message=message)
 
 
 async def undo_prebinding(session: ApiSession, effect: UndoPrebinding) -> WriteResult:
@@ -59,10 +59,10 @@ async def undo_prebinding(session: ApiSession, effect: UndoPrebinding) -> WriteR
     if isinstance(prebinding, UseDevices):
         if prebinding.making is not None:
             return await _unmaking(session, prebinding)
-        done = await _change(session, prebinding, partial(claiming.leaving, use=prebinding), "/status")
-        if done.done:
-            done = await _change(session, prebinding, partial(claiming.unmarking, use=prebinding))
-        return done
+        write = await _change(session, prebinding, partial(claiming.leaving, use=prebinding), "/status")
+        if write.done:
+            write = await _change(session, prebinding, partial(claiming.unmarking, use=prebinding))
+        return write
     raise TypeError(f"{type(prebinding).__name__} cannot be undone")
 
 
@@ -78,17 +78,17 @@ async def _using(session: ApiSession, use: UseDevices) -> WriteResult:
     With `making`, create the claim first, and name it in its pod's status before its own status is written.
     """
     if use.making is not None:
-        uid, done = await _making(session, use, use.making)
-        if not done.done:
-            return done
+        uid, write = await _making(session, use, use.making)
+        if not write.done:
+            return write
         use = msgspec.structs.replace(use, uid=uid)
-    done = await _change(session, use, partial(claiming.marking, use=use))
-    if done.done and use.making is not None:
+    write = await _change(session, use, partial(claiming.marking, use=use))
+    if write.done and use.making is not None:
         body = claiming.naming(use, use.making)
-        done = await _send(session, "PATCH", _pod_status_path(use), body)
-    if done.done:
-        done = await _change(session, use, partial(claiming.using, use=use), "/status")
-    return done
+        write = await _send(session, "PATCH", _pod_status_path(use), body)
+    if write.done:
+        write = await _change(session, use, partial(claiming.using, use=use), "/status")
+    return write
 
 
 async def _making(session: ApiSession, use: UseDevices, making: Making) -> tuple[str, WriteResult]:
@@ -100,13 +100,13 @@ async def _making(session: ApiSession, use: UseDevices, making: Making) -> tuple
         uid = claiming.created_uid(claim, use)
         return {} if uid else None
 
-    done = await _change(session, use, look)
-    if done.result is Outcome.GONE:
+    write = await _change(session, use, look)
+    if write.result is Outcome.GONE:
         path, body = claiming.claims_path(use), claiming.claim(use, making)
-        done = await _send(session, "POST", path, body)
-        if done.done:
-            done = await _change(session, use, look)
-    return uid, done
+        write = await _send(session, "POST", path, body)
+        if write.done:
+            write = await _change(session, use, look)
+    return uid, write
 
 
 async def _unmaking(session: ApiSession, use: UseDevices) -> WriteResult:
@@ -129,9 +129,9 @@ async def _send(session: ApiSession, method: str, path: str, body: Json) -> Writ
 async def _change(session: ApiSession, prebinding: Prebinding, change: Change, subresource: str = "") -> WriteResult:
     """Read the object and patch it. Retry after a conflict, as between members that share a claim."""
     for _ in range(_MOST_READS):
-        answer = await _change_once(session, prebinding, change, subresource)
-        if answer is not None:
-            return answer
+        write = await _change_once(session, prebinding, change, subresource)
+        if write is not None:
+            return write
     return WriteResult(Outcome.UNAVAILABLE, message=f"other writers keep changing {about(prebinding)}")
 
 

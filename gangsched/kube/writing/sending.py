@@ -55,11 +55,11 @@ async def read_pod(session: ApiSession, namespace: str, name: str) -> wire.Pod |
     Raises:
         ApiError, ApiUnreachable, Garbled: it could not be read.
     """
-    answer = await session.request("GET", pod_path(namespace, name), timeout_s=TIMEOUT_S)
-    if answer.status == HTTPStatus.NOT_FOUND:
+    response = await session.request("GET", pod_path(namespace, name), timeout_s=TIMEOUT_S)
+    if response.status == HTTPStatus.NOT_FOUND:
         return None
     with readable(f"Pod {namespace}/{name}"):
-        return decode_pod(answer.checked().body)
+        return decode_pod(response.checked().body)
 
 
 async def send(
@@ -73,10 +73,10 @@ async def send(
 ) -> Response | KubeError:
     """Send one write, as `write` does. A failure is returned."""
     try:
-        answer = await write(session, method, path, body, content_type=content_type, manager=manager)
+        response = await write(session, method, path, body, content_type=content_type, manager=manager)
     except KubeError as error:
         return error
-    return answer if answer.ok else answer.error()
+    return response if response.ok else response.error()
 
 
 def conflicts(answer: Response | KubeError) -> bool:

@@ -42,6 +42,6 @@ def _number(text: str, pair: str) -> tuple[str, float]:
         number = math.nan
     most = _NUMBERS.get(key, (0.0, 0.0))[1]
     if not 0 < number <= most or (key == "seed" and number % 1):
-        allowed = ", ".join(f"{each}=N up to {limit:g}" for each, (_, limit) in _NUMBERS.items())
+        allowed = ", ".join(f"{name}=N up to {limit:g}" for name, (_, limit) in _NUMBERS.items())
         raise TraceError([f"{text}: {pair!r} is unknown or out of range: write {allowed}, and whole seeds above 0"])
     return key, number

@@ -66,9 +66,9 @@ def stream(target: Target) -> Trace:
 
 def _gang(name: str, target: Target, arrival_s: float, gpus: int, run_s: float) -> Gang:
     """Members are as large as nodes allow, at most 8 GPUs; the last is smaller if they do not share evenly."""
-    each = min(gpus, target.node_gpus, 8)
-    full, rest = divmod(gpus, each)
-    parts = [TraceRole(full, ((GPU, each),), "full" if rest else "")]
+    member_gpus = min(gpus, target.node_gpus, 8)
+    full, rest = divmod(gpus, member_gpus)
+    parts = [TraceRole(full, ((GPU, member_gpus),), "full" if rest else "")]
     parts += [TraceRole(1, ((GPU, rest),), "rest")] if rest else []
     return Gang(name=name, arrival_s=arrival_s, run_s=run_s, parts=tuple(parts))
 

@@ -72,8 +72,8 @@ def from_philly(text: str, source: str) -> Trace:
             else:
                 gangs.append(gang)
     problems.end()
-    what = "jobs that were never placed or have not ended, or without a submit time, are left out"
-    return Trace(gangs, remark(source, left_out, what))
+    clause = "jobs that were never placed or have not ended, or without a submit time, are left out"
+    return Trace(gangs, remark(source, left_out, clause))
 
 
 def _parts(servers: list[_Server]) -> tuple[TraceRole, ...]:

@@ -36,8 +36,8 @@ def from_swf(text: str, source: str) -> Trace:
             else:
                 gangs.append(gang)
     problems.end()
-    what = "jobs without a submit time, a run time or processors, and parts of jobs, are left out"
-    return Trace(gangs, remark(source, left_out, what))
+    clause = "jobs without a submit time, a run time or processors, and parts of jobs, are left out"
+    return Trace(gangs, remark(source, left_out, clause))
 
 
 def _gang(words: list[str]) -> Gang | None:

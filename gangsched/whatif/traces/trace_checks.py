@@ -112,10 +112,10 @@ def moment(text: str, name: str) -> float:
         ValueError: it is no date and time.
     """
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(f"{name} is {text!r}: write a date and time, such as 2020-06-09 18:41:01") from None
-    return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()
+    return time.replace(tzinfo=time.tzinfo or UTC).timestamp()
 
 
 def table(text: str, source: str, needed: Sequence[str]) -> Iterator[tuple[str, Mapping[str, str]]]:
@@ -144,6 +144,6 @@ def complete(row: Mapping[str, str]) -> Mapping[str, str]:
     return row
 
 
-def remark(source: str, number: int, what: str) -> list[str]:
+def remark(source: str, number: int, clause: str) -> list[str]:
     """A remark that says how many of the source are meant, none if there are none."""
-    return [f"{source}: {number} {what}"] if number else []
+    return [f"{source}: {number} {clause}"] if number else []

@@ -28,8 +28,8 @@ def check(spec: Mapping[str, Any], written: Mapping[str, Any], givers: Sequence[
         NotAdmittedError: the API server would refuse it.
     """
     own = set(_contradictions(written))
-    given = f", with the defaults of LimitRange {' and '.join(givers)}" if givers else ""
-    faults = [f"{why}{'' if why in own else given}: change one of them" for why in _contradictions(spec)]
+    origin = f", with the defaults of LimitRange {' and '.join(givers)}" if givers else ""
+    faults = [f"{why}{'' if why in own else origin}: change one of them" for why in _contradictions(spec)]
     faults += [*_unknown_resources(spec), *_limits_that_lack(spec), *_unknown_operators(spec)]
     if faults:
         raise NotAdmittedError(faults)
@@ -41,11 +41,11 @@ def check_labels(body: Mapping[str, Any]) -> None:
     Raises:
         NotAdmittedError: the API server would refuse it.
     """
-    labels = (mapping(template, "metadata", "labels") for template in _templates(body))
+    labels = chain.from_iterable(mapping(template, "metadata", "labels").items() for template in _templates(body))
     faults = [
         f"the label {key} has the value {value!r}: write at most 63 letters, digits, '-', '_' and '.', with a "
         "letter or digit at both ends"
-        for key, value in chain.from_iterable(each.items() for each in labels)
+        for key, value in labels
         if isinstance(value, str) and not is_label_value(value)
     ]
     if faults:

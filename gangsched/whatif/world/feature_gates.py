@@ -34,17 +34,17 @@ def off(text: str) -> frozenset[str]:
     Raises:
         ValueError: a gate is not known, has no truth value, or needs one that is off.
     """
-    said: dict[str, bool] = {}
+    gates: dict[str, bool] = {}
     for entry in text.split(","):
         name, _, value = entry.strip().partition("=")
         if name not in KNOWN:
             raise ValueError(f"{name!r} is no feature gate that can be chosen here: write {', '.join(KNOWN)}")
         if value.lower() not in _VALUES:
             raise ValueError(f"{entry.strip()!r} is not clear: write {name}=true or {name}=false")
-        said[name] = _VALUES[value.lower()]
-    if said.get(_GENERIC, True):
-        return frozenset(name for name, on in said.items() if not on)
-    if needing := [name for name, on in said.items() if on]:
+        gates[name] = _VALUES[value.lower()]
+    if gates.get(_GENERIC, True):
+        return frozenset(name for name, on in gates.items() if not on)
+    if needing := [name for name, on in gates.items() if on]:
         raise ValueError(f"{needing[0]} needs {_GENERIC}: turn both on or both off")
     return frozenset(KNOWN)
 
@@ -77,5 +77,5 @@ def _kept(value: object, fields: Sequence[_Field]) -> object:
     """The value without these fields, at any depth: workloads have pod templates, and some have templates of Jobs."""
     if isinstance(value, Mapping):
         dropped = {name for name, beside in fields if beside in value}
-        return {name: _kept(each, fields) for name, each in value.items() if name not in dropped}
-    return [_kept(each, fields) for each in value] if isinstance(value, list) else value
+        return {name: _kept(inner, fields) for name, inner in value.items() if name not in dropped}
+    return [_kept(inner, fields) for inner in value] if isinstance(value, list) else value

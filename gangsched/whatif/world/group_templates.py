@@ -110,10 +110,10 @@ def from_templates(
         if leaf.above:
             title = str(leaf.template["name"])
             below.setdefault((str(workload), title), []).append(name)
-    for (workload_title, title), several in below.items():
-        if len(several) > 1:
+    for (workload_title, title), parts in below.items():
+        if len(parts) > 1:
             doubts.append(
-                f"{workload_title}: PodGroups {' and '.join(several)} come from its template {title}, which is below a "
+                f"{workload_title}: PodGroups {' and '.join(parts)} come from its template {title}, which is below a "
                 "composite one, and are taken to be parts of one CompositePodGroup: add the manifests of the PodGroups"
             )
     return list(groups.values()), doubts

@@ -39,7 +39,7 @@ def job_set(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
     last, held = "", set[str]()
     for place, replicated in enumerate(jobs):
         after = last if in_order or replicated.get("dependsOn") else ""
-        awaited = {(str(each.get("name")), each.get("status")) for each in mappings(replicated.get("dependsOn"))}
+        awaited = {(str(job.get("name")), job.get("status")) for job in mappings(replicated.get("dependsOn"))}
         once_ended = any(
             name in held or (status == "Complete" and not _is_complete(workload, name)) for name, status in awaited
         )
@@ -55,9 +55,9 @@ def job_set(workload: Manifest, existing: Existing) -> Iterator[MadePod]:
 
 def _is_complete(workload: Manifest, name: str) -> bool:
     """Whether all Jobs of this replicated Job have succeeded, by the JobSet's status."""
-    jobs = {_name(each): each.get("replicas", 1) for each in mappings(workload.spec.get("replicatedJobs"))}
-    said = mappings(workload.status.get("replicatedJobsStatus"))
-    return any(_name(each) == name and each.get("succeeded") == jobs.get(name) for each in said)
+    jobs = {_name(job): job.get("replicas", 1) for job in mappings(workload.spec.get("replicatedJobs"))}
+    statuses = mappings(workload.status.get("replicatedJobsStatus"))
+    return any(_name(status) == name and status.get("succeeded") == jobs.get(name) for status in statuses)
 
 
 def _name(replicated: Part) -> str:

@@ -117,11 +117,11 @@ def _refuse(reasons: Iterable[str]) -> None:
         raise NotAdmittedError(refusals)
 
 
-def _filled(container: Mapping[str, Any], several: Sequence[ContainerDefaults]) -> Spec:
+def _filled(container: Mapping[str, Any], defaults: Sequence[ContainerDefaults]) -> Spec:
     """The container with the requests and limits that it lacks."""
     resources = mapping(container.get("resources"))
-    requests = filled(mapping(resources.get("requests")), (each.requests for each in several))
-    limits = filled(mapping(resources.get("limits")), (each.limits for each in several))
+    requests = filled(mapping(resources.get("requests")), (amounts.requests for amounts in defaults))
+    limits = filled(mapping(resources.get("limits")), (amounts.limits for amounts in defaults))
     return {**container, "resources": {**resources, "requests": requests, "limits": limits}}
 
 

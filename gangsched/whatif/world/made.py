@@ -123,7 +123,7 @@ class Existing:
 
     def objects(self, namespace: str, kind: str) -> Iterator[Manifest]:
         """The objects of this kind in the namespace."""
-        return (item for (space, of, _), item in self._others.items() if (space, of) == (namespace, kind))
+        return (manifest for (space, of, _), manifest in self._others.items() if (space, of) == (namespace, kind))
 
 
 def made_pod(

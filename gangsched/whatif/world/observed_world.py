@@ -24,7 +24,7 @@ from gangsched.core.objects.events import (
 from gangsched.core.objects.results import PodBound
 from gangsched.whatif.world.contents import World
 
-Thing = TypeVar("Thing")
+Named = TypeVar("Named")
 
 
 def observed(events: Iterable[Event], now: float) -> World:
@@ -43,9 +43,9 @@ def observed(events: Iterable[Event], now: float) -> World:
         elif isinstance(event, NodesReplaced):
             world.nodes = list(event.nodes)
         elif isinstance(event, StorageReplaced):
-            world.storage[event.kind] = {item.key: item for item in event.found}
+            world.storage[event.kind] = {stored.key: stored for stored in event.found}
         elif isinstance(event, DeviceObjectsReplaced):
-            world.devices[event.kind] = {item.key: item for item in event.found}
+            world.devices[event.kind] = {stored.key: stored for stored in event.found}
         elif isinstance(event, GroupsReplaced):
             world.groups = list(event.groups)
         elif isinstance(event, ForeignGroupsReplaced):
@@ -84,6 +84,6 @@ def applied(new: World, before: World) -> World:
     )
 
 
-def _joined(before: Sequence[Thing], new: Sequence[Thing], name: Callable[[Thing], Hashable]) -> list[Thing]:
-    replaced = {name(item) for item in new}
-    return [*(item for item in before if name(item) not in replaced), *new]
+def _joined(before: Sequence[Named], new: Sequence[Named], name: Callable[[Named], Hashable]) -> list[Named]:
+    replaced = {name(named) for named in new}
+    return [*(named for named in before if name(named) not in replaced), *new]

@@ -57,8 +57,8 @@ class Admission:
         self._note(template_admission.LIMIT_RANGES, {**manifest.body, "metadata": metadata})
 
     def _note(self, resource: Resource[Any], body: Mapping[str, Any]) -> None:
-        _, found = resource.read(msgspec.Raw(msgspec.json.encode(body)))
-        self._later.take([resource.seen(found)])
+        _, value = resource.read(msgspec.Raw(msgspec.json.encode(body)))
+        self._later.take([resource.seen(value)])
 
     def spec(self, namespace: str, pod_spec: Mapping[str, Any], title: str) -> Spec:
         """The spec of a pod, or of a template, after the plug-ins; `title` names it in messages.

@@ -115,10 +115,10 @@ class Stored:
         if not name:
             missing = "a default StorageClass" if claim.key in self._classless else ""
             return f"the files do not contain {missing}: add its manifest" if missing else ""
-        found = self.objects[StorageKind.CLASS].get(("", name))
-        if not isinstance(found, StorageClass):
+        storage_class = self.objects[StorageKind.CLASS].get(("", name))
+        if not isinstance(storage_class, StorageClass):
             return f"the files do not contain StorageClass {name}: add its manifest"
-        if found.waits or not found.provisions:
+        if storage_class.waits or not storage_class.provisions:
             return ""
         return (
             f"StorageClass {name} binds claims before their pods are scheduled, to new volumes whose places are not "

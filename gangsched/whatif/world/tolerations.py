@@ -36,10 +36,10 @@ def with_defaults(tolerations: Sequence[Toleration]) -> list[Toleration]:
 
 def merged(first: Sequence[Toleration], second: Sequence[Toleration]) -> list[Toleration]:
     """Both, without those that another one includes; of equal ones the first is kept."""
-    everything = [*first, *second]
+    both = [*first, *second]
     kept: list[Toleration] = []
-    for place, toleration in enumerate(everything):
-        later = everything[place + 1 :]
+    for place, toleration in enumerate(both):
+        later = both[place + 1 :]
         if not any(_includes(other, toleration) for other in kept) and not any(
             not _equal(other, toleration) and _includes(other, toleration) for other in later
         ):

@@ -146,9 +146,9 @@ def _overridden(spec: Part, patch: Part) -> Part:
     merged = dict(spec)
     for key, value in patch.items():
         if key in _MERGED_BY_NAME and isinstance(value, list):
-            own = {item.get("name"): item for item in mappings(spec.get(key))}
-            for item in mappings(value):
-                own[item.get("name")] = {**mapping(own.get(item.get("name"))), **item}
+            own = {entry.get("name"): entry for entry in mappings(spec.get(key))}
+            for entry in mappings(value):
+                own[entry.get("name")] = {**mapping(own.get(entry.get("name"))), **entry}
             merged[key] = list(own.values())
         elif isinstance(value, Mapping):
             merged[key] = _overridden(mapping(spec.get(key)), value)
