@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gangsched.core.planning.forecast import Ends, Forecast, Kind, Waiting
+from gangsched.core.planning.forecast import Ends, Forecast
+from gangsched.core.planning.taking import Kind, Waiting
 
 NODES, CPUS = 3, 4
 POOLS = [np.array(mask) for mask in ((True, True, True), (True, False, False), (False, True, True))]

@@ -14,7 +14,7 @@ from gangsched.core.objects.declaration import GroupKey, Role, Topology
 from gangsched.core.objects.expected_start import Basis, ExpectedStart, Unknown
 from gangsched.core.objects.faults import Omitted
 from gangsched.core.objects.pod import Owner
-from gangsched.core.objects.podgroup import ForeignGroup
+from gangsched.core.objects.podgroup import ForeignGroup, TimeoutPolicy
 from gangsched.core.objects.policy import Policy, Reservations
 from gangsched.core.objects.record import Phase, Record
 from gangsched.core.objects.shape import HostPort, PodTerm, Spread
@@ -220,7 +220,7 @@ def test_the_basis_of_a_reservation_is_the_weaker_one_if_the_group_may_start_ear
 
 
 @pytest.mark.parametrize(
-    ("size", "found"), [(1, ExpectedStart(0, 20, Basis.LIMITS)), (2, ExpectedStart(why=Unknown.UNKNOWN))]
+    ("size", "found"), [(1, ExpectedStart(0, 20, Basis.LIMITS)), (2, ExpectedStart(why=Unknown.OVERDUE))]
 )
 def test_what_terminates_leaves_first_unless_it_is_overdue(size, found):
     harness = full(
@@ -230,6 +230,50 @@ def test_what_terminates_leaves_first_unless_it_is_overdue(size, found):
     )
     harness.settle(*wanting(size))
     assert start(harness)._replace(decides=None) == found
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"terminating": True, "gone_by": START + 20},
+        {"deadline_s": 1000 + 20 - GRACE_S},
+        {"owner": JOB},
+    ],
+    ids=["terminates", "limited", "of a Job"],
+)
+def test_who_should_have_ended_is_waited_for_a_minute_and_then_nobody_knows(fields):
+    harness = full(runs("p0", 0, **fields), nodes=1)
+    facts = WorkloadFacts("Job", ends_by=START + 20 - GRACE_S)
+    harness.add(ForeignGroup(SERIES_OF, GroupKey("default", "work"), JOB.uid, 0.0, None, workload=facts))
+    harness.wait(35, *wanting(1))
+    soon = told(harness)
+    assert soon is not None
+    assert (soon.earliest, soon.basis, soon.why) == (0, Basis.LIMITS, None)
+    assert 30 <= soon.latest <= 100
+    harness.wait(70)
+    assert told(harness) == ExpectedStart(why=Unknown.OVERDUE, decides=GroupKey("", "p0"))
+
+
+@pytest.mark.parametrize("policy", TimeoutPolicy)
+def test_a_group_that_fails_before_has_no_start_and_is_in_nobodys_way(policy):
+    harness = full(runs("p0", 0, 300), nodes=1)
+    first = group("first", min_member=1, max_schedule_time_s=60.0, timeout_policy=policy, priority=5)
+    harness.add(first, *pods("first", 1, deadline_s=1000))
+    harness.settle(*wanting(1))
+    if policy is TimeoutPolicy.FAIL:
+        assert start(harness, "first") == ExpectedStart(why=Unknown.TIME_OUT)
+        assert start(harness) == ExpectedStart(0, 300, Basis.LIMITS)
+    else:
+        assert start(harness, "first") == ExpectedStart(0, 300, Basis.LIMITS)
+        assert start(harness) == ExpectedStart(0, 1300 + GRACE_S, Basis.LIMITS)
+
+
+def test_a_group_that_fails_before_its_reserved_start_has_none():
+    harness = full(runs("p0", 0, 3000), nodes=1)
+    failing = group("g", min_member=1, max_schedule_time_s=2000.0, timeout_policy=TimeoutPolicy.FAIL)
+    harness.wait(1801, failing, *pods("g", 1))
+    assert harness.status("default/g").reservation is not None
+    assert start(harness) == ExpectedStart(why=Unknown.TIME_OUT)
 
 
 def test_groups_ahead_have_their_places_first_and_stay_as_long_as_they_last():
@@ -278,6 +322,16 @@ def test_the_latest_start_is_not_known_behind_one_that_waits_for_ever():
     found = start(harness)
     assert (found.earliest, found.latest, found.why) == (0, 0, Unknown.AHEAD)
     assert found.decides == GroupKey("default", "first")
+
+
+def test_nobody_starts_where_places_are_reserved_for_a_start_that_nobody_knows():
+    harness = full(runs("p0", 0, 4000), runs("p1", 1), nodes=2)
+    harness.wait(1900, *wanting(2, "first", priority=5))
+    harness.settle(*wanting(1, pods_with={"deadline_s": 60}))
+    assert start(harness) == ExpectedStart(why=Unknown.AHEAD, decides=GroupKey("default", "first"))
+    harness.delete("default/p0")
+    harness.wait(60)
+    assert harness.status("default/g").phase is Phase.QUEUED
 
 
 def test_where_others_without_limits_may_start_before_nobody_is_named_as_ahead():
@@ -343,10 +397,22 @@ def test_it_is_told_in_the_status_until_the_group_starts():
     assert told(harness) is None
 
 
+def test_what_is_told_becomes_narrower_as_the_start_comes_nearer():
+    harness, first = waits_for_three_of_four(10_000)
+    margins = []
+    for left_s in (20_000, 10_000, 5000, 2500, 1250, 600):
+        harness.wait(START + 30_000 - left_s - harness.now)
+        found = told(harness)
+        assert found is not None
+        margins.append((found.latest - 30_000) / left_s)
+    assert first.latest == pytest.approx(33_000, abs=50)
+    assert all(0.04 < margin <= 0.2 for margin in margins)
+
+
 def test_it_is_told_anew_only_when_it_has_moved():
     harness, first = waits_for_three_of_four(1000)
     assert (round(first.earliest, -1), round(first.latest, -1)) == (0, 3300)
-    for ends_in, moved in ((2800, False), (2500, True)):
+    for ends_in, moved in ((2900, False), (2500, True)):
         harness.delete("default/p2")
         harness.wait(70, runs("p2", 2, ends_in))
         assert (told(harness) != first) is moved

@@ -70,6 +70,11 @@ def test_who_has_no_limit_is_named():
     assert told(diagnosis)["why"] == "b is a service, which does not end by itself"
 
 
+def test_who_has_declared_to_end_is_not_said_to_have_declared_nothing():
+    found = told(diagnose(runs("a", deadline_s=90), runs("b", expected_s=630.0)))
+    assert (found["unknown"], found["why"]) == ("Unknown", "b has no activeDeadlineSeconds")
+
+
 def test_nobody_of_another_namespace_is_named():
     assert "secret" not in row(diagnose(runs("a", deadline_s=90), runs("theirs/secret")))
 

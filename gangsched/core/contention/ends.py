@@ -50,15 +50,17 @@ def end_of(pod: Pod, gang: Gang | None, foreign: Foreign, now: float, *, ours: b
     if pod.terminating:
         at = _at(pod.gone_by, now) if pod.gone_by else UNKNOWN
         return End(at, at)
-    began = pod.lifetime.start or pod.bound_at or now
-    limits = [began + pod.lifetime.deadline_s] if pod.lifetime.deadline_s is not None else []
-    job = job_of(pod, foreign)
-    limits += [job.ends_by] if job is not None and job.ends_by else []
+    limits = _limits(pod, foreign, now)
     certain = _at(min(limits) + pod.lifetime.grace_s, now) if limits else UNKNOWN
     declared = _declared(pod, gang, now) if ours else UNKNOWN
     if certain == declared == UNKNOWN and pod.owner is not None and pod.owner.kind in _SERVICES:
         return End(ENDLESS, ENDLESS)
     return End(certain, min(certain, declared))
+
+
+def is_overdue(pod: Pod, foreign: Foreign) -> bool:
+    """Whether the pod, whose end nothing tells, should have ended by itself already."""
+    return pod.terminating or bool(_limits(pod, foreign, 0.0))
 
 
 def expected_end(pod: Pod, end: End, as_before: float | None, now: float) -> Expected:
@@ -80,6 +82,13 @@ def last_end(pods: Iterable[Pod], gang: Gang, foreign: Foreign, now: float, *, b
     """When all of these members will have ended that are bound now, by their limits alone or also `by_promises`."""
     ends = (end_of(pod, gang, foreign, now) for pod in pods)
     return max((end.promised if by_promises else end.certain for end in ends), default=now)
+
+
+def _limits(pod: Pod, foreign: Foreign, now: float) -> list[float]:
+    began = pod.lifetime.start or pod.bound_at or now
+    limits = [began + pod.lifetime.deadline_s] if pod.lifetime.deadline_s is not None else []
+    job = job_of(pod, foreign)
+    return [*limits, job.ends_by] if job is not None and job.ends_by else limits
 
 
 def _at(end: float, now: float) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Claim
 from gangsched.core.contention.asking import Asking
-from gangsched.core.contention.ends import DECLARED, end_of, expected_end
+from gangsched.core.contention.ends import DECLARED, UNKNOWN, end_of, expected_end, is_overdue
 from gangsched.core.contention.former_runs import FormerRuns
 from gangsched.core.contention.outlook import MOST_IN_LINE, Outlook
 from gangsched.core.contention.pool import OVERDUE_S
@@ -34,11 +34,14 @@ from gangsched.core.objects.policy import Policy
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.field import Field
-from gangsched.core.planning.forecast import Ends, Forecast, Waiting
+from gangsched.core.planning.forecast import Ends, Forecast
+from gangsched.core.planning.taking import Waiting
 
 FIRST_S = 30.0
 """A group's start is found out once it has waited for so many seconds, and again at most once in as many."""
 PAUSE_S = 3600.0
+_NARROWED_S = 300.0
+"""What is told of a start that is further away than twice that becomes narrower by itself."""
 _LOAD = 0.02
 """At most about this part of one processor's time is spent on it."""
 _UNITS_A_SECOND = 25_000_000
@@ -70,10 +73,8 @@ class Forecasting:
         self._assessments = assessments
         self._asking = asking
         self._line = line
-        self._found: Mapping[GroupKey, ExpectedStart] = {}
         self._is_first = True
-        self._is_on = policy.forecasts
-        self._age_s = policy.reservations.starvation_age_s
+        self._policy = policy
         self.told_starts = ToldStarts()
         self.waiting: set[GroupKey] = set()
         self._due = NEVER
@@ -90,7 +91,7 @@ class Forecasting:
     def note(self, gang: Gang, assessment: Assessment, now: float) -> None:
         """Note whether the group, which was just brought up to date or tried, waits."""
         as_a_whole = gang.wait.parked and wants.as_a_whole(gang, assessment.terms, assessment.want) is not None
-        if as_a_whole and self._is_on and gang.observed.group is not None:
+        if as_a_whole and self._policy.forecasts and gang.observed.group is not None:
             self.waiting.add(gang.key)
             if gang.key not in self.told_starts.last:
                 self._due = min(self._due, max(now + FIRST_S, self._not_before))
@@ -100,7 +101,7 @@ class Forecasting:
 
     def told(self, gang: Gang) -> ExpectedStart | None:
         """What the group was told last. That of a former leader is good until it is found out for the first time."""
-        if self._is_on and self._is_first and gang.written.status is not None:
+        if self._policy.forecasts and self._is_first and gang.written.status is not None:
             return gang.written.status.expected
         return self.told_starts.last.get(gang.key)
 
@@ -142,7 +143,7 @@ class Forecasting:
         told = self._told_among(self.waiting)
         self._faults.append(Omitted("expected starts", error, PAUSE_S))
         self._due = self._not_before = now + PAUSE_S
-        self._is_first, self._found = False, {}
+        self._is_first = False
         for key in [*self.told_starts.last]:
             self.told_starts.drop(key)
         return told
@@ -161,19 +162,16 @@ class Forecasting:
         # Some may be gone, or wait no more, since the walk began.
         found = {key: start for key, start in found.items() if key in self.waiting and key in self._members.gangs}
         told = self.told_starts.last
-        moved = [key for key, start in found.items() if key not in told or start.has_moved(self._found[key], now)]
+        new = {key: start.told_in(key.namespace, now) for key, start in found.items()}
+        moved = [key for key, start in new.items() if start.has_moved(told.get(key), now)]
         taken_back = self._told_among(self.waiting - found.keys())
         self._is_first = False
         for key in [*told]:
             if key not in found:
                 self.told_starts.drop(key)
-        self._found = {key: found[key] if key in moved else self._found[key] for key in found}
         for key in moved:
-            self.told_starts.tell(key, found[key].told_in(key.namespace, now), now)
-        # Who should have left by then, and is there, is not counted on any more.
-        times = (at for each in found.values() for at in each[:2])
-        nearest = min((at for at in times if at > now), default=NEVER)
-        self._due = min(self._due, max(nearest + OVERDUE_S + 1, self._not_before))
+            self.told_starts.tell(key, new[key], now)
+        self._due = min(self._due, max(_looked_at_again(found.values(), now), self._not_before))
         return moved + taken_back
 
     def _told_among(self, keys: Iterable[GroupKey]) -> list[GroupKey]:
@@ -204,8 +202,8 @@ class Forecasting:
             ask = self._asking.of(gang, assessment) if gang is not None and assessment is not None else None
             if gang is None or assessment is None or ask is None or not ask.members:
                 continue
-            foreign, age_s = self._members.foreign, self._age_s
-            found = as_it_waits(gang, assessment, ask, field, foreign, former=former, age_s=age_s, now=now)
+            foreign, policy = self._members.foreign, self._policy
+            found = as_it_waits(gang, assessment, ask, field, foreign, former=former, policy=policy, now=now)
             if found is None:
                 starts[key] = ExpectedStart(why=Unknown.DEPENDS)
             else:
@@ -233,7 +231,7 @@ class Forecasting:
         return starts | dict.fromkeys(line[MOST_IN_LINE:], ExpectedStart(why=Unknown.LINE))
 
     def _played(self, field: Field, ends: Ends, line: Sequence[Waiting], now: float) -> Generator[None, None, Forecast]:
-        forecast = Forecast(field.free, field.pools, ends, now)
+        forecast = Forecast(field.free, field.pools, ends, now, UNKNOWN)
         self._budget.charge(_PLACE * len(ends.at))
         yield
         for cost in forecast.play(line):
@@ -276,9 +274,21 @@ class Forecasting:
         end = end_of(pod, gang, self._members.foreign, now, ours=self._members.ours(pod))
         return end.certain, *expected_end(pod, end, former.end_of(pod, gang, now), now)
 
-    def _owner(self, pod: Pod) -> GroupKey:
+    def _owner(self, pod: Pod) -> tuple[GroupKey, bool]:
         gang = self._members.gang_of(pod.uid)
-        return gang.key if gang is not None and not gang.plain else GroupKey(pod.namespace, pod.name, pod.uid)
+        key = gang.key if gang is not None and not gang.plain else GroupKey(pod.namespace, pod.name, pod.uid)
+        return key, is_overdue(pod, self._members.foreign)
+
+
+def _looked_at_again(starts: Iterable[ExpectedStart], now: float) -> float:
+    """When these are found out anew even if nothing changes, in epoch seconds.
+
+    What is told of a start that is far away becomes narrower halfway. Who should have left by then, and is there, is
+    not counted on any more.
+    """
+    nearest = min((at for each in starts for at in each[:2] if at + OVERDUE_S > now), default=NEVER)
+    halfway = (nearest - now) / 2
+    return now + halfway if _NARROWED_S < halfway < NEVER else nearest + OVERDUE_S + 1
 
 
 class _Gone(NamedTuple):

@@ -30,12 +30,13 @@ MOST_IN_LINE = 1000
 class Outlook(NamedTuple):
     """What was played forward, by what others are `expected` to do, and by what is `certain`.
 
-    `owner` names the gang or pod with this end, by its index. `could`: whether the group fits on empty nodes.
+    `owner` names the gang or pod with this end, by its index, and says whether it is overdue. `could`: whether the
+    group fits on empty nodes.
     """
 
     expected: Forecast
     certain: Forecast
-    owner: Callable[[int], GroupKey]
+    owner: Callable[[int], tuple[GroupKey, bool]]
     could: Callable[[GroupKey], bool]
     now: float
 
@@ -45,13 +46,14 @@ class Outlook(NamedTuple):
         If it was `refused` where amounts suffice, something else decides.
         """
         at_once = self.certain.starts.get(key)
-        has_room = at_once is not None and at_once.at <= self.now
+        # Where others should have ended by now, who are still there, there is none.
+        has_room = at_once is not None and at_once.at <= self.now and at_once.last < 0
         found = ExpectedStart(why=Unknown.DEPENDS)
         if not (has_room and refused):
             found = self._without_plan(key, depends=depends, has_room=has_room)
         latest = 0.0 if plan is None else plan.expires if plan.start is None else plan.start
-        if plan is None or latest == NEVER or latest <= self.now:
-            # No others are to leave, or they should have left already.
+        if plan is None or latest == NEVER or latest <= self.now or key in self.certain.given_up:
+            # No others are to leave, or they should have left already, or it waits no longer then.
             return found
         if latest > self.now + HORIZON_S:
             return ExpectedStart(found.earliest, 0.0, found.basis if found.earliest else None, Unknown.HORIZON)
@@ -86,6 +88,8 @@ class Outlook(NamedTuple):
         return (0.0, Unknown.HORIZON, None) if last.at > self.now + HORIZON_S else (last.at, None, None)
 
     def _unknown(self, key: GroupKey, played: Forecast) -> tuple[Unknown, GroupKey | None]:
+        if key in played.given_up:
+            return Unknown.TIME_OUT, None
         start, ahead = played.starts.get(key), played.behind.get(key)
         if start is None and ahead is None and not self.could(key):
             return Unknown.NEVER, None
@@ -93,5 +97,6 @@ class Outlook(NamedTuple):
             return Unknown.AHEAD, ahead if isinstance(ahead, GroupKey) else None
         if start is None:
             return Unknown.OTHERS, None
-        decides = self.owner(start.last) if start.last >= 0 else None
-        return Unknown.ENDLESS if start.at >= ENDLESS else Unknown.UNKNOWN, decides
+        decides, overdue = self.owner(start.last) if start.last >= 0 else (None, False)
+        why = Unknown.OVERDUE if overdue else Unknown.ENDLESS if start.at >= ENDLESS else Unknown.UNKNOWN
+        return why, decides

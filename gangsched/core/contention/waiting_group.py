@@ -12,15 +12,18 @@ from gangsched.core.contention.ends import LIMITED, UNKNOWN, end_of, expected_en
 from gangsched.core.contention.former_runs import FormerRuns
 from gangsched.core.contention.outlook import AT_ONCE_S, MOST_IN_LINE
 from gangsched.core.declarations.foreign import Foreign
+from gangsched.core.gang import clock
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Gang
 from gangsched.core.objects.pod import Pod, role_of
+from gangsched.core.objects.podgroup import TimeoutPolicy
+from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.shape import Shape
 from gangsched.core.planning.ask import Ask
 from gangsched.core.planning.expansion import HOSTNAME
 from gangsched.core.planning.field import Field
-from gangsched.core.planning.forecast import Waiting
+from gangsched.core.planning.taking import Waiting
 
 _AT_ANY_TIME_S = AT_ONCE_S / MOST_IN_LINE
 
@@ -47,20 +50,24 @@ def as_it_waits(
     foreign: Foreign,
     *,
     former: FormerRuns,
-    age_s: float,
+    policy: Policy,
     now: float,
 ) -> WaitingGroup | None:
-    """The group, which asks so, as it waits; None if devices decide. After `age_s` seconds it gets reserved places."""
+    """The group, which asks so, as it waits; None if devices decide."""
     chosen = _needed(ask)
     shapes = {pod.shape for pod in chosen}
     if any(pod.device_claims for pod in chosen) or any(map(field.is_delegated, shapes)):
         return None
-    holds_from = NEVER
-    if gang.operations.plan is not None:
+    holds_from, plan, reserved, until = NEVER, gang.operations.plan, None, NEVER
+    age_s = policy.reservations.starvation_age_s
+    if plan is not None:
         holds_from = 0.0
+        reserved = field.reserved(plan.places, min(UNKNOWN, plan.expires if plan.start is None else plan.start))
     elif age_s and not gang.plain and gang.operations.complete_since:
         holds_from = gang.operations.complete_since + age_s
-    waits = field.waiting(gang.key, ask, chosen, holds_from)
+    if assessment.terms.spec.timeout_policy is TimeoutPolicy.FAIL:
+        until = clock.runs_out(gang, assessment.census, assessment.terms, policy)
+    waits = replace(field.waiting(gang.key, ask, chosen, holds_from), reserved=reserved, until=until)
     ends = [end_of(pod, gang, foreign, now) for pod in chosen]
     early = [expected_end(pod, end, former.end_of(pod, gang, now), now) for pod, end in zip(chosen, ends, strict=True)]
     expected = max((each.at for each in early), default=now)

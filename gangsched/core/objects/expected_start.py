@@ -33,6 +33,8 @@ class Unknown(StrEnum):
     """Services have to make room, which run until somebody scales them down."""
     UNKNOWN = "Unknown"
     """Pods have to end that have neither a limit nor a declared run time."""
+    OVERDUE = "Overdue"
+    """Pods have to end that should have ended already."""
     AHEAD = "Ahead"
     """It depends on a group ahead, which may wait for ever."""
     OTHERS = "Others"
@@ -42,6 +44,8 @@ class Unknown(StrEnum):
     DEPENDS = "Depends"
     """More than free amounts decides where its members may be: other pods, ports, devices, parts, or room that is kept
     for others."""
+    TIME_OUT = "TimeOut"
+    """Its maxScheduleTime is over before, and it fails then."""
     HORIZON = "Horizon"
     """It is too far away."""
     NEVER = "Never"
@@ -64,23 +68,28 @@ class ExpectedStart(NamedTuple):
     decides: GroupKey | None = None
 
     def has_moved(self, former: ExpectedStart | None, now: float) -> bool:
-        """Whether it differs from the former one by more than a minute and a tenth of how far away it is."""
+        """Whether it differs by more than half of its margin from the one that was told.
+
+        So what is told becomes narrower as the start comes nearer, and keeps half of the margin in any case.
+        """
         if former is None or self[2:] != former[2:]:
             return True
         return any(
-            bool(new) != bool(old) or abs(new - old) > max(_MARGIN_S, _A_TENTH * (new - now))
+            bool(new) != bool(old) or 2 * abs(new - old) > _margin(new - now)
             for new, old in ((self.earliest, former.earliest), (self.latest, former.latest))
         )
 
     def told_in(self, namespace: str, now: float) -> ExpectedStart:
-        """The same in whole seconds, with what it may move by until it is told anew on both sides, naming only what is
-        in this namespace.
-        """
+        """The same in whole seconds, with a margin on both sides, naming only what is in this namespace."""
         earliest, latest, decides = self.earliest, self.latest, self.decides
         if earliest:
-            earliest = max(now, earliest - max(_MARGIN_S, _A_TENTH * (earliest - now)))
+            earliest = max(now, earliest - _margin(earliest - now))
         if latest:
-            latest += max(_MARGIN_S, _A_TENTH * (latest - now))
+            latest += _margin(latest - now)
         if decides is not None:
             decides = GroupKey("", decides.name) if decides.namespace == namespace else None
         return self._replace(earliest=float(round(earliest)), latest=float(round(latest)), decides=decides)
+
+
+def _margin(away_s: float) -> float:
+    return max(_MARGIN_S, _A_TENTH * away_s)

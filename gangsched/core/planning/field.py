@@ -17,9 +17,9 @@ from gangsched.core.planning.ask import Ask
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.expansion import HOSTNAME
-from gangsched.core.planning.forecast import Kind, Waiting, take
 from gangsched.core.planning.freed_sums import claimed
 from gangsched.core.planning.removable import MOST
+from gangsched.core.planning.taking import Kind, Reserved, Waiting, take
 
 
 class Field:
@@ -79,6 +79,14 @@ class Field:
         asked = (alike, ask.topology if domains is not None else None)
         every: Mask = np.logical_or.reduce([kind.accepting for kind in kinds])
         return Waiting(name, asked, kinds, self._pool(every), domains, holds_from=holds_from)
+
+    def reserved(self, places: Sequence[tuple[Pod, str]], start: float) -> Reserved:
+        """What is reserved by these places from that time on."""
+        amounts = np.zeros_like(self.free)
+        for pod, node in places:
+            if node in self._rows:
+                amounts[self._rows[node]] += self._vector(pod.shape.requests)
+        return Reserved(start, amounts)
 
     def could(self, waiting: Waiting, budget: Budget) -> bool:
         """Whether it fits on the nodes if they are empty."""
