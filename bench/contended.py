@@ -163,7 +163,7 @@ def searched(*, racks: bool = False) -> Figures:
     return figures
 
 
-def resting(holders: int = 1000, seconds: float = 60.0) -> Figures:
+def resting(holders: int = 1000, seconds: float = 300.0) -> Figures:
     """Groups for which not enough can leave: the share of a core that they take beyond the same without them.
 
     Time passes, and every second two pods come and go, first on nodes that they do not accept (`elsewhere`), then on

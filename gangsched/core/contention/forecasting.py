@@ -42,7 +42,7 @@ FIRST_S = 30.0
 PAUSE_S = 3600.0
 _NARROWED_S = 300.0
 """What is told of a start that is further away than twice that becomes narrower by itself."""
-_LOAD = 0.02
+_LOAD = 0.005
 """At most about this part of one processor's time is spent on it."""
 _UNITS_A_SECOND = 25_000_000
 _PLACE, _END = 15, 60
