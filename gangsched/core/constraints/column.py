@@ -50,6 +50,10 @@ class Column(Generic[Value]):
         """Upper bound of the `numbers`, exclusive."""
         return len(self._values)
 
+    def may_have(self, value: Value) -> bool:
+        """Whether any row has the value, or had it."""
+        return value in self._numbers
+
     def any(self, rows: IntArray) -> Mask:
         """Which of the rows have a value."""
         there: Mask = self._of_row[rows] >= 0

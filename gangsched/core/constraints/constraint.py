@@ -84,6 +84,10 @@ class Member(Protocol):
     """A class of members that no node can tell apart, as a constraint sees it."""
 
     @property
+    def has(self) -> frozenset[object]:
+        """What makes it differ from a plain pod: these fields of its shape, kinds of sight, and `soft` or `known`."""
+
+    @property
     def shape(self) -> Shape:
         """The shape of the members' pods."""
 
@@ -179,6 +183,12 @@ class Plan:
 
     overrides: ClassVar[frozenset[str]] = frozenset()
     """The methods that this type of plan has of its own; nobody needs to ask for what the others answer."""
+    about: frozenset[object] | None = None
+    """Which of the things that a class may have (`Member.has`) it is about; None if it is about any class.
+
+    For a class that has none of them, `mask`, `room` and `take` have no answer; without `soft` and `known` a class
+    prefers no row.
+    """
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -278,7 +288,7 @@ class Plan:
         return False
 
     def changes_scores(self, member: Member) -> bool:  # noqa: ARG002 - for subclasses
-        """Whether placing a member changes the score of the others of its class."""
+        """Whether placing a member changes the score of the others of its class, of which preferences notice pods."""
         return False
 
     # How members depend on each other
@@ -317,7 +327,7 @@ class SeesAlike(Plan, Generic[PlanT]):
     """A plan that distinguishes pods as another one does."""
 
     def __init__(self, of: PlanT) -> None:
-        self._of = of
+        self._of, self.about = of, of.about
 
     @property
     def selective(self) -> bool:
@@ -336,3 +346,9 @@ class SeesAlike(Plan, Generic[PlanT]):
 def overriding(plans: Iterable[Plan], method: str) -> list[Plan]:
     """The plans that have this method of their own."""
     return [plan for plan in plans if method in plan.overrides]
+
+
+def concerned(plans: Iterable[Plan], member: Member) -> list[Plan]:
+    """The plans that are about something that the class has."""
+    has = member.has
+    return [plan for plan in plans if plan.about is None or not plan.about.isdisjoint(has)]

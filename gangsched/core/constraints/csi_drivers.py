@@ -32,6 +32,7 @@ class Needed(Struct, frozen=True):
 class CsiDrivers(NodeConstraint):
     """Whether nodes have the drivers. A driver may be installed at any time, so that this proves nothing for good."""
 
+    about = frozenset({Needed, "disks"})
     words = (
         Words(
             NodeReason.VOLUME_DRIVER,

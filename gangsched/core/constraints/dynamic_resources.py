@@ -79,10 +79,15 @@ class DynamicResources(Constraint):
 class _DevicesPlan(Plan):
     """The devices that members take on one snapshot.
 
-    `_handed` counts, by wishes and row, the members whose devices were already assigned to pods (`prebindings`).
+    It is `selective` if there are any claims, or classes for which claims may be created. `_handed` counts, by wishes
+    and row, the members whose devices were already assigned to pods (`prebindings`).
     """
 
+    about = frozenset({UsesDevices})
+    selective: bool = False
+
     def __init__(self, world: World, affinity: NodeAffinity, supply: DeviceSupply) -> None:
+        self.selective = world.devices.matter
         self._world = world
         self._affinity = affinity
         self._supply = supply
@@ -94,11 +99,6 @@ class _DevicesPlan(Plan):
     def _pool(self) -> DevicePool:
         # Most members use no devices, and every snapshot has such a plan.
         return DevicePool(self._world, self._affinity, self._supply)
-
-    @property
-    def selective(self) -> bool:
-        """Whether there are any claims, or classes for which claims may be created."""
-        return self._world.devices.matter
 
     def sees(self, pod: Pod) -> UsesDevices | None:
         """The requirements of its claims on nodes; None if there are none and no device may provide its requests."""

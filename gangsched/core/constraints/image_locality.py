@@ -31,6 +31,7 @@ _KEPT = 64
 class ImageLocality(NodeConstraint):
     """The plug-in of this name, which filters nothing."""
 
+    about = frozenset({"soft"})
     words = ()
 
     def __init__(self, world: World) -> None:

@@ -33,6 +33,7 @@ _KEPT = 1024
 class NodeAffinity(NodeConstraint):
     """The plug-in of this name."""
 
+    about = frozenset({"node_selector", "node_affinity", "soft"})
     weight = 2
     proves = True
     words = (

@@ -20,6 +20,7 @@ from gangsched.core.objects.reasons import NodeReason
 class NodeDeclaredFeatures(PropertyConstraint[tuple[str, ...]]):
     """The filter of this name."""
 
+    about = frozenset({"features"})
     proves = True
     words = (
         Words(

@@ -26,6 +26,6 @@ class NodeUnschedulable(PropertyConstraint[bool]):
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
         """All nodes except cordoned ones."""
-        if tolerated(member.shape.tolerations, _CORDON):
+        if not self.column.may_have(True) or tolerated(member.shape.tolerations, _CORDON):
             return None
         return ~self.column.among((True,), rows)

@@ -82,6 +82,7 @@ class PodPreferencesPlan(Plan):
     missed; for any other term it is made when a class that the term matches is scored.
     """
 
+    about = frozenset({"affinity", "soft", "known"})
     weight = 2
 
     def __init__(self, world: World, there: PodPreferences) -> None:

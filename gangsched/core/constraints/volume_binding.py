@@ -57,6 +57,7 @@ class BoundTo:
 class VolumeBinding(NodeConstraint):
     """The filter of this name."""
 
+    about = frozenset({BoundTo})
     proves = True
     words = (
         Words(

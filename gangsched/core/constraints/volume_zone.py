@@ -33,6 +33,7 @@ class Zones:
 class VolumeZone(NodeConstraint):
     """The filter of this name."""
 
+    about = frozenset({Zones})
     proves = True
     words = (
         Words(

@@ -121,6 +121,15 @@ class Shape(Struct, frozen=True, gc=False, cache_hash=True):
     features: tuple[str, ...] = ()
 
     @property
+    def has(self) -> frozenset[str]:
+        """The fields, apart from requests and tolerations, in which it differs from the shape of a plain pod."""
+        return frozenset([name for name in _BESIDE if getattr(self, name) != getattr(_PLAIN, name)])
+
+    @property
     def depends_on_pods(self) -> bool:
         """Whether the nodes that take the pod depend on where other pods are."""
         return bool(self.affinity or self.anti_affinity or self.spread)
+
+
+_BESIDE = ("node_selector", "node_affinity", "host_ports", "disks", "affinity", "anti_affinity", "spread", "features")
+_PLAIN = Shape()

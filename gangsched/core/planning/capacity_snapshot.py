@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Claim, Viewer
 from gangsched.core.cluster.labels import Within
-from gangsched.core.constraints.constraint import Leavers, Plan, overriding
+from gangsched.core.constraints.constraint import Leavers, Plan, concerned, overriding
 from gangsched.core.constraints.node_resources import ResourcesPlan
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.shape import Shape
@@ -266,7 +266,7 @@ class Snapshot:
     def _mask(self, member: MemberClass, rows: IntArray, masking: Sequence[Plan] | None = None) -> Mask:
         """Which of the rows accept the class, regardless of where it may be."""
         mask = self.cluster.nodes_by_row.there(rows)
-        for plan in self.masking if masking is None else masking:
+        for plan in concerned(self.masking if masking is None else masking, member):
             accepting = plan.mask(member, rows)
             if accepting is not None:
                 mask &= accepting
@@ -278,7 +278,7 @@ class Snapshot:
     def _room(self, member: MemberClass, rows: IntArray) -> IntArray:
         """How many members of the class each of these rows has room for, judged row by row."""
         room: IntArray = np.full(len(rows), MOST, dtype=np.int64)
-        for plan in self._limiting:
+        for plan in concerned(self._limiting, member):
             most = plan.room(member, rows)
             if most is not None:
                 room = np.minimum(room, most)
@@ -317,7 +317,7 @@ class Snapshot:
         self._changed.append(rows)
         if taken.of_gang:
             self.own[rows] += counts
-        for plan in self._counting if plans is None else plans:
+        for plan in concerned(self._counting if plans is None else plans, taken.member):
             turned = plan.take(taken.member, rows, counts)
             if turned is not None:
                 self._changed.append(turned)

@@ -44,6 +44,12 @@ class MemberClass(Struct, frozen=True, gc=False, cache_hash=True):
             return self
         return replace(self, prefer=(), soft=None, known=None)
 
+    @property
+    def has(self) -> frozenset[object]:
+        """What constraints may be about: see `Member.has`."""
+        soft, known = ("soft",) if self.soft is not None else (), ("known",) if self.known is not None else ()
+        return self.shape.has.union(map(type, self.seen), soft, known)
+
     def sight(self, kind: type[SightT]) -> SightT | None:
         """The properties, besides the shape, that the constraint with this kind of sight distinguishes."""
         for sight in self.seen:

@@ -53,6 +53,7 @@ class Scores:
         budget: Budget,
     ) -> None:
         self._plans = overriding(plans, "score")
+        self._of_nodes = [plan for plan in self._plans if plan.about is None]
         self._accepts = accepts
         self._names = names
         self._turned = turned
@@ -66,8 +67,9 @@ class Scores:
             left = soft
             for plan in overriding(self._plans, "relevant"):
                 left = plan.relevant(left)
-            for plan in overriding(self._plans, "expect_preferences"):
-                plan.expect_preferences(soft)
+            if left != _NOTHING:
+                for plan in overriding(self._plans, "expect_preferences"):
+                    plan.expect_preferences(left)
             self._relevant[soft] = None if left == _NOTHING else left
         return self._relevant[soft]
 
@@ -87,11 +89,14 @@ class Scores:
 
     def changes_scores(self, member: MemberClass) -> bool:
         """Whether placing a member changes the preferences of the others of its class."""
+        if member.known is None:
+            return False
         return any(plan.changes_scores(member) for plan in overriding(self._plans, "changes_scores"))
 
     def prefers(self, member: MemberClass) -> bool:
         """Whether the class may prefer some rows to others."""
-        return any(plan.prefers(member) for plan in self._plans)
+        bare = member.soft is None and member.known is None
+        return any(plan.prefers(member) for plan in (self._of_nodes if bare else self._plans))
 
     def ranking(self, member: MemberClass) -> Ranking:
         """The preferences of the class; read-only."""
