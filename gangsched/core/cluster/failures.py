@@ -14,7 +14,7 @@ After a restart it is learned again from the failed pods that still exist.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Container, Hashable, Iterable
 
 from msgspec import Struct, field
 
@@ -259,10 +259,12 @@ class Failures:
                 self._eased |= record.waiting
                 record.waiting = {}
 
-    def take_eased(self) -> list[GroupKey]:
-        """The gangs whose pause may have ended early since the last call."""
-        eased, self._eased = [*self._eased], {}
-        return eased
+    def take_eased(self, gangs: Container[GroupKey]) -> list[GroupKey]:
+        """Those of these gangs whose pause may have ended early since the last call."""
+        if not self._eased:
+            return []
+        eased, self._eased = self._eased, {}
+        return [key for key in eased if key in gangs]
 
 
 def _note(nodes: list[str], said: str, lasts_s: float, *, everywhere: bool) -> str:

@@ -57,6 +57,8 @@ class Holdings:
 
     def take_eased(self, namespaces: Iterable[str]) -> list[str]:
         """The namespaces among these that hold less, or may have a higher limit, than at the last call."""
+        if not (self._nodes_changed or self._eased):
+            return []
         eased = [name for name in namespaces if self._nodes_changed or name in self._eased]
         self._eased, self._nodes_changed = set(), False
         return eased

@@ -83,7 +83,8 @@ class Ledger:
         if before is not None:
             self.release(before.pod.uid)
         self._enter(claim)
-        self._withhold_anew(claim.pod.uid)
+        if self.reserved:
+            self._withhold_anew(claim.pod.uid)
         if claim.kind is HELD:
             self.holdings.add(claim.pod)
         self._take(claim)
@@ -245,8 +246,10 @@ class Ledger:
         self._capacity.take(row, claim.pod.shape.requests)
         for constraint in self._counting:
             constraint.add(claim.pod, row)
-        self._note(self._tallies.add(claim.pod, row))
-        self._preferred.add(claim.pod, row)
+        if self._tallies:
+            self._note(self._tallies.add(claim.pod, row))
+        if self._preferred:
+            self._preferred.add(claim.pod, row)
 
     def _give_back(self, claim: Claim) -> None:
         row = self._capacity.rows.get(claim.node)

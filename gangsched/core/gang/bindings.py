@@ -72,9 +72,10 @@ def begin(
 
 def _prepared(gang: Gang, several: list[Binding]) -> list[Binding]:
     """Those of these bindings that wait for no pre-binding; none of a quorum or part before all members are ready."""
-    if not gang.binds_singly() and (
-        gang.record.prebinding_at or any(each.awaits for each in gang.operations.bindings.values() if not each.above)
-    ):
+    awaiting = [each for each in gang.operations.bindings.values() if each.pending and each.awaits is not None]
+    if not awaiting and not gang.record.prebinding_at:
+        return several
+    if not gang.binds_singly() and (gang.record.prebinding_at or not all(each.above for each in awaiting)):
         return []
     waits = {
         uid
@@ -337,7 +338,7 @@ def reconcile(gang: Gang, cluster: Cluster) -> None:
             binding.renew(pod)
         elif not binding.placeholder:
             release(gang, cluster, uid)
-    if not gang.operations.has_unconfirmed() and gang.operations.plan is None:
+    if gang.operations.plan is None and not gang.operations.has_unconfirmed():
         gang.durability.end()
     if gang.operations.barred:
         there = {pod.uid for pod in gang.live() if not pod.node}

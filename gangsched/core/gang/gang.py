@@ -70,6 +70,12 @@ class Gang(Struct):
     story: list[tuple[float, str]] = field(default_factory=list)
     """The last steps of its life (`core.gang.life`) and what led to them, each with its time; repeats only once."""
 
+    plain: bool = False
+    """Whether this is a pod without a group, placed as a group of one."""
+
+    def __post_init__(self) -> None:
+        self.plain = bool(self.key.pod_uid)
+
     def change(self, **values: object) -> None:
         """Change these fields of the record."""
         self.record = replace(self.record, **values)
@@ -132,11 +138,6 @@ class Gang(Struct):
         if observed.ownership.former - before and came_after(left, self.record.run_start):
             self.roster.note_emptied()
         return left
-
-    @property
-    def plain(self) -> bool:
-        """Whether this is a pod without a group, placed as a group of one."""
-        return bool(self.key.pod_uid)
 
     def live(self) -> list[Pod]:
         """The members that count for this run.

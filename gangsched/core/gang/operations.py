@@ -138,6 +138,8 @@ class Operations(Struct):
 
     def rollbacks(self, *, retried: bool = False) -> list[Rollback]:
         """What evicts members at present and, if asked for, rollbacks whose rest is being `retried`."""
+        if self.rollback is None and self.parting is None and not self.parts:
+            return []
         several = (self.rollback, self.parting, *(part.rollback for part in self.parts))
         return [doing for doing in several if doing is not None and (retried or not doing.retried)]
 
@@ -147,7 +149,7 @@ class Operations(Struct):
 
     def has_unconfirmed(self) -> bool:
         """Whether there are bindings that the API server has not confirmed yet."""
-        return any(binding.state is not _BOUND for binding in self.bindings.values())
+        return bool(self.bindings) and any(binding.state is not _BOUND for binding in self.bindings.values())
 
     def unconfirmed(self) -> list[Binding]:
         """The bindings that the API server has not confirmed yet."""

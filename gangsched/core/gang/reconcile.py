@@ -14,6 +14,7 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.automatic import idle_of, recreates_all
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.resolution import resolve
+from gangsched.core.declarations.terms import Terms
 from gangsched.core.declarations.waves import lowered_to, wave_of
 from gangsched.core.gang import (
     bindings,
@@ -67,21 +68,29 @@ def reconcile(
     )
     if not gang.plain:
         runs.note_workload(gang, live)
-        workload, namespace = gang.record.workload, gang.key.namespace
-        wave = wave_of(gang.key, workload, gang.observed.pods.values(), terms, foreign=foreign)
-        gang.observed.note_workload(
-            None if wave is not None and wave.at_once else wave,
-            idle_of(workload, namespace, foreign),
-            recreates_all=recreates_all(workload, namespace, foreign),
-            given_up=wave is not None and wave.given_up,
-        )
-        terms = lowered_to(terms, wave, runs.counting(gang)) if wave is not None else terms
+        terms = _as_workload_says(gang, terms, foreign)
     hindrance = terms.hindrance.reason if terms.hindrance is not None else None
     gang.operations.contradicted = hindrance is Reason.CONTRADICTION
     gang.operations.note_undeclared(now if hindrance is Reason.POD_GROUP_NOT_FOUND else 0.0)
     effects += placeholders.settle(gang, cluster, terms)
     gang.roster.keep(gang.observed.pods)
     return _advanced(Turn(gang, cluster, terms, policy=policy, now=now, live=live)), effects
+
+
+def _as_workload_says(gang: Gang, terms: Terms, foreign: Foreign) -> Terms:
+    """Note the state of the workload, if the gang has one. Returns the terms with what it still owes."""
+    workload, namespace = gang.record.workload, gang.key.namespace
+    if workload is None:
+        gang.observed.note_workload(None, None, recreates_all=False, given_up=False)
+        return terms
+    wave = wave_of(gang.key, workload, gang.observed.pods.values(), terms, foreign=foreign)
+    gang.observed.note_workload(
+        None if wave is not None and wave.at_once else wave,
+        idle_of(workload, namespace, foreign),
+        recreates_all=recreates_all(workload, namespace, foreign),
+        given_up=wave is not None and wave.given_up,
+    )
+    return lowered_to(terms, wave, runs.counting(gang)) if wave is not None else terms
 
 
 def _advanced(turn: Turn) -> Assessment:
@@ -173,7 +182,7 @@ def _must_be_durable(gang: Gang, assessment: Assessment) -> bool:
     return (
         gang.observed.group is not None
         and not gang.record.scheduled_at
-        and any(each.state is BindState.HELD and each.tries for each in gang.operations.bindings.values())
+        and any(each.tries for each in gang.operations.bindings.values() if each.state is BindState.HELD)
     )
 
 

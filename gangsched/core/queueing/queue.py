@@ -178,6 +178,8 @@ class Queue:
 
         Only gangs that began to wait before call `unreconciled_since`, since which another gang is to be reconciled.
         """
+        if not (self._since or self._open):
+            return []
         limit = min(self._calls - PATIENCE, unreconciled_since)
         overdue = takewhile(lambda each: each[1] < limit, self._since.items())
         found = [(since, Candidate(rank, key)) for key, since in overdue if (rank := self._lines.rank(key)) is not None]
