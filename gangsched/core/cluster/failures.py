@@ -19,11 +19,10 @@ from collections.abc import Container, Hashable, Iterable
 from msgspec import Struct, field
 
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.duration import format_duration
+from gangsched.core.objects.duration import doubled, format_duration
 from gangsched.core.objects.indexes import drop_oldest
 from gangsched.core.objects.pause import OPEN, Pause
 from gangsched.core.objects.pod import Pod, PodPhase
-from gangsched.core.objects.retry import doubled
 from gangsched.core.objects.wording import first_named
 
 AT_ONCE_S = 10.0

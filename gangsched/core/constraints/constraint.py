@@ -23,8 +23,7 @@ from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.prebindings import Prebinding, Taken
-from gangsched.core.objects.shape import Shape
-from gangsched.core.objects.soft import Soft
+from gangsched.core.objects.shape import Shape, Soft
 from gangsched.core.objects.volumes import StorageKey
 
 

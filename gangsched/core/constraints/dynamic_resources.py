@@ -20,11 +20,10 @@ from gangsched.core.constraints.constraint import Constraint, Leavers, Member, P
 from gangsched.core.constraints.device_allocations import configured, identified
 from gangsched.core.constraints.device_pool import DevicePool
 from gangsched.core.constraints.device_proof import MostDevices
-from gangsched.core.constraints.device_stays import NO_DEVICES, OWN, Wish, Wishes
 from gangsched.core.constraints.device_supply import DeviceSupply
+from gangsched.core.constraints.device_wishes import NO_DEVICES, OWN, UsesDevices, Wish, Wishes
 from gangsched.core.constraints.naming import node_terms
 from gangsched.core.constraints.node_affinity import NodeAffinity
-from gangsched.core.constraints.uses_devices import UsesDevices
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.devices import Allocation, Making, ResourceClaim
 from gangsched.core.objects.pod import Pod

@@ -19,7 +19,7 @@ from gangsched.core.constraints.node_constraint import NodeConstraint
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.indexes import drop_oldest, uncount
 from gangsched.core.objects.node import Node
-from gangsched.core.objects.soft import Images, Soft
+from gangsched.core.objects.shape import Images, Soft
 
 _MIB = 1 << 20
 _LEAST = 23 * _MIB

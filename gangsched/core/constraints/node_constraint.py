@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Generic
 
-from gangsched.core.constraints.column import Column, Value
 from gangsched.core.constraints.constraint import Constraint, Member, Plan, SeesAlike, World
+from gangsched.core.constraints.node_rows import Column, Value
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node
 

@@ -20,8 +20,7 @@ from gangsched.core.constraints.tally import PlannedTallies, of_term
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.indexes import uncount
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.shape import PodTerm, Shape
-from gangsched.core.objects.soft import Soft
+from gangsched.core.objects.shape import PodTerm, Shape, Soft
 
 Weighed = tuple[int, PodTerm]
 """(weight, term): each pod with the term adds the weight to the score of the pods that the term matches."""

@@ -15,8 +15,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gangsched.core.constraints.labelled_pods import LabelledPods, Placed
-from gangsched.core.constraints.matching import Matchable, TermIndex, term_matches
+from gangsched.core.constraints.matching import LabelledPods, Matchable, Placed, TermIndex, term_matches
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.indexes import count, uncount
 from gangsched.core.objects.pod import Pod

@@ -24,8 +24,7 @@ from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.reasons import NodeReason
-from gangsched.core.objects.shape import Shape, Spread
-from gangsched.core.objects.soft import Soft
+from gangsched.core.objects.shape import Shape, Soft, Spread
 
 _HOSTNAME = "kubernetes.io/hostname"
 

@@ -17,11 +17,11 @@ from gangsched.core.cluster.avoidance import TRIES_ON_A_NODE, Tries
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.writes import Barred, Binding, BindState, PendingPrebinding
+from gangsched.core.objects.duration import doubled
 from gangsched.core.objects.effects import BindPod, Effect, WithdrawBinding
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.prebindings import Prebinding
 from gangsched.core.objects.results import BindRefused, Refused
-from gangsched.core.objects.retry import doubled
 
 if TYPE_CHECKING:
     from gangsched.core.gang.turn import Turn

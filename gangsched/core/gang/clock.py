@@ -13,10 +13,10 @@ from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang.gang import Census, Gang
 from gangsched.core.gang.plan import Plan
 from gangsched.core.gang.writes import BindState
+from gangsched.core.objects.duration import doubled
 from gangsched.core.objects.podgroup import TimeoutPolicy
 from gangsched.core.objects.policy import Aging, Policy
 from gangsched.core.objects.record import Outcome
-from gangsched.core.objects.retry import doubled
 
 NEVER = float("inf")
 _ROUNDING_S = 1e-6

@@ -16,9 +16,7 @@ from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.ownership import UNDISPUTED, came_after, ownership_of
 from gangsched.core.gang.mail import Inbox
 from gangsched.core.gang.observed import Observed
-from gangsched.core.gang.operations import Operations
-from gangsched.core.gang.roster import Durability, Roster
-from gangsched.core.gang.wait import Wait
+from gangsched.core.gang.operations import Durability, Operations, Roster, Wait
 from gangsched.core.gang.writes import BindState
 from gangsched.core.gang.written import Written
 from gangsched.core.objects.declaration import GroupKey

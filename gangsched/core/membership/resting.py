@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator
 
 from gangsched.core.gang.gang import Gang
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.grouped import Grouped
+from gangsched.core.objects.indexes import Grouped
 
 WorkloadKey = tuple[str, GroupKey]
 """A workload's kind, and its namespace and name."""

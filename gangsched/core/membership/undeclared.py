@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.declarations.added import is_users
 from gangsched.core.declarations.automatic import Decision, decide, declared
+from gangsched.core.declarations.derivation import is_users
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.trees import declared_below
 from gangsched.core.objects.declaration import NATIVE, GroupKey
 from gangsched.core.objects.effects import Effect, EmitEvent
-from gangsched.core.objects.grouped import Grouped
+from gangsched.core.objects.indexes import Grouped
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason

@@ -12,8 +12,7 @@ from gangsched.core.constraints.constraint import Sight, SightT
 from gangsched.core.constraints.matching import Matchable
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import Preference
-from gangsched.core.objects.shape import Shape
-from gangsched.core.objects.soft import Soft
+from gangsched.core.objects.shape import Shape, Soft
 
 MOST = 1 << 31
 """Upper limit for the number of members that a row takes, so that sums over all rows cannot overflow."""

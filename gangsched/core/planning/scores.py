@@ -17,7 +17,7 @@ from gangsched.core.constraints.constraint import Plan, overriding
 from gangsched.core.constraints.matching import Matchable
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.soft import Soft
+from gangsched.core.objects.shape import Soft
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.classes import MemberClass

@@ -15,7 +15,7 @@ from collections.abc import Container, Iterator, Mapping
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.grouped import Grouped
+from gangsched.core.objects.indexes import Grouped
 from gangsched.core.objects.wording import number_of
 from gangsched.core.queueing.lines import Lines, unless_among
 from gangsched.core.queueing.order import order_key
