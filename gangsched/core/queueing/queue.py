@@ -30,8 +30,7 @@ from gangsched.core.inventory.capacity import Capacity
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.refusal import Refusal
-from gangsched.core.queueing.lanes import Lanes
-from gangsched.core.queueing.lines import Entry, Lines, Name, Rank
+from gangsched.core.queueing.lines import Entry, Lanes, Lines, Name, Rank
 from gangsched.core.queueing.order import PATIENCE, order_key
 from gangsched.core.queueing.parking import Bucket, Parked
 
