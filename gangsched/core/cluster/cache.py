@@ -19,8 +19,7 @@ from gangsched.core.cluster.in_flight import Flights, Prebindings
 from gangsched.core.cluster.labels import NodeLabels
 from gangsched.core.cluster.ledger import Ledger
 from gangsched.core.constraints import registry
-from gangsched.core.constraints.constraint import Constraint, Member, World
-from gangsched.core.constraints.node_constraint import NodeConstraint
+from gangsched.core.constraints.constraint import Constraint, Member, NodeConstraint, World
 from gangsched.core.constraints.node_rows import Nodes
 from gangsched.core.constraints.tally import Tallies
 from gangsched.core.inventory import unbound

@@ -1,8 +1,8 @@
 """The interface of constraints: each is one filter plug-in of kube-scheduler, one file here and a line of `registry`.
 
 A `Constraint` holds its state of the cluster: nodes and the pods that count on them. A `Plan` is its state on one
-snapshot, where members are placed and taken back; so member k of a gang is judged with members 1 … k-1 placed.
-Every method evaluates many rows (nodes) at once, as arrays.
+snapshot, where members are placed and taken back; so member k of a gang is judged with members 1 … k-1 placed. Every
+method evaluates many rows (nodes) at once, as arrays. A `NodeConstraint` is its own plan.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import ClassVar, Generic, Protocol, Self, TypeVar
 from msgspec import Struct
 
 from gangsched.core.constraints.matching import Matchable
-from gangsched.core.constraints.node_rows import Nodes
+from gangsched.core.constraints.node_rows import Column, Nodes, Value
 from gangsched.core.constraints.tally import Tallies
 from gangsched.core.inventory.capacity import Capacity
 from gangsched.core.inventory.device_index import Devices
@@ -183,11 +183,8 @@ class Plan:
     overrides: ClassVar[frozenset[str]] = frozenset()
     """The methods that this type of plan has of its own; nobody needs to ask for what the others answer."""
     about: frozenset[object] | None = None
-    """Which of the things that a class may have (`Member.has`) it is about; None if it is about any class.
-
-    For a class that has none of them, `mask`, `room` and `take` have no answer; without `soft` and `known` a class
-    prefers no row.
-    """
+    """Which of the things that a class may have (`Member.has`) it is about; None if it is about any class. For others
+    `mask`, `room` and `take` have no answer; without `soft` and `known` a class prefers no row."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -351,3 +348,53 @@ def concerned(plans: Iterable[Plan], member: Member) -> list[Plan]:
     """The plans that are about something that the class has."""
     has = member.has
     return [plan for plan in plans if plan.about is None or not plan.about.isdisjoint(has)]
+
+
+class NodeConstraint(Constraint, Plan):
+    """A constraint that depends on the pod and the node, not on the pods there: it is its own plan."""
+
+    def plan(self, *, emptied: bool) -> Plan:
+        """The constraint itself, because placed members do not affect it."""
+        return AtBest(self) if emptied else self
+
+    def at_best(self, member: Member, rows: IntArray) -> Mask | None:
+        """Like `mask`, once what passes has passed (see `Constraint.plan`); None for all, as without `proves`."""
+        raise NotImplementedError
+
+    def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
+        """The only reason of such a constraint."""
+        mask = self.mask(member, rows)
+        if mask is not None:
+            yield self.words[0].reason, "", ~mask
+
+
+class AtBest(SeesAlike[NodeConstraint]):
+    """A constraint on nodes, once what passes has passed."""
+
+    def mask(self, member: Member, rows: IntArray) -> Mask | None:
+        """The rows that may accept members of the class one day."""
+        return self._of.at_best(member, rows)
+
+
+class PropertyConstraint(NodeConstraint, Generic[Value]):
+    """A constraint on one property of nodes, kept in `column`."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.column: Column[Value] = Column()
+
+    def of_node(self, node: Node) -> Value:
+        """The node's property."""
+        raise NotImplementedError
+
+    def set_node(self, row: int, node: Node) -> None:
+        """Set the property of the row."""
+        self.column.set(row, self.of_node(node))
+
+    def remove_node(self, row: int) -> None:
+        """Remove the property of the row."""
+        self.column.set(row, None)
+
+    def state(self) -> object:
+        """The properties by row."""
+        return self.column.by_row()

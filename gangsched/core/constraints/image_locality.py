@@ -14,8 +14,7 @@ from collections import Counter
 import numpy as np
 from msgspec.structs import replace
 
-from gangsched.core.constraints.constraint import Member, World
-from gangsched.core.constraints.node_constraint import NodeConstraint
+from gangsched.core.constraints.constraint import Member, NodeConstraint, World
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.indexes import drop_oldest, uncount
 from gangsched.core.objects.node import Node

@@ -14,9 +14,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gangsched.core.constraints.constraint import Member, Words, World
+from gangsched.core.constraints.constraint import Member, NodeConstraint, Words, World
 from gangsched.core.constraints.naming import node_terms
-from gangsched.core.constraints.node_constraint import NodeConstraint
 from gangsched.core.constraints.node_rows import FEW
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.indexes import drop_oldest

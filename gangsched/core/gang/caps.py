@@ -17,7 +17,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.cluster.holdings import asked_by
+from gangsched.core.cluster.claims import asked_by
 from gangsched.core.gang import clock, placeholders
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.turn import Turn
