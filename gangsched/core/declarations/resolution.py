@@ -6,7 +6,7 @@ a reason with a sentence for users, and no further member is bound until it is r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from msgspec.structs import replace
@@ -138,10 +138,9 @@ def declared_spec(key: GroupKey, group: Group | None, members: Sequence[Pod], fo
 
 def _ignored(found: Sequence[ForeignGroup], says: Sequence[Declaration]) -> tuple[str, ...]:
     """The fields of the objects and the keys of the pods that are not honoured."""
-    several = [each.ignored for each in found]
-    several += [each.workload.ignored for each in found if each.workload is not None]
-    several += [say.ignored for say in says]
-    return tuple(dict.fromkeys(chain.from_iterable(several)))
+    workloads = [each.workload for each in found if each.workload is not None] if found else ()
+    several: Iterable[ForeignGroup | WorkloadFacts | Declaration] = (*found, *workloads, *says)
+    return tuple(dict.fromkeys(ignored for each in several for ignored in each.ignored))
 
 
 def _objects(key: GroupKey, says: Sequence[Declaration], foreign: Foreign) -> list[ForeignGroup]:
@@ -149,9 +148,9 @@ def _objects(key: GroupKey, says: Sequence[Declaration], foreign: Foreign) -> li
 
     One of a workload says how many members this gang has, which need not be how many the next one will have.
     """
-    if not any(say.objects for say in says):
-        return []
     named = dict.fromkeys((dialect, say.object_name or key.name) for say in says for dialect in say.objects)
+    if not named:
+        return []
     found = (foreign.find(dialect, GroupKey(key.namespace, name)) for dialect, name in named)
     return [as_made(group, says) for group in found if group is not None]
 

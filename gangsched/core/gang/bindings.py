@@ -86,14 +86,14 @@ def _prepared(gang: Gang, several: list[Binding]) -> list[Binding]:
     return [binding for binding in several if binding.awaits is None and binding.pod.uid not in waits]
 
 
-def resend_due(gang: Gang, now: float) -> list[BindPod]:
-    """Send the held bindings whose retry is due."""
-    return [_send(binding) for binding in _to_send_again(gang) if binding.retry_at <= now]
+def resend_due(gang: Gang, now: float) -> tuple[list[BindPod], float]:
+    """Send the held bindings whose retry is due.
 
-
-def next_retry(gang: Gang) -> float:
-    """When the next held binding is due, in epoch seconds; infinity if none is due by time alone."""
-    return min((binding.retry_at for binding in _to_send_again(gang)), default=float("inf"))
+    Returns them, and when the next one is due, in epoch seconds; infinity if none is due by time alone.
+    """
+    held = _to_send_again(gang)
+    sent = [_send(binding) for binding in held if binding.retry_at <= now]
+    return sent, min((binding.retry_at for binding in held if binding.retry_at > now), default=float("inf"))
 
 
 def _to_send_again(gang: Gang) -> list[Binding]:

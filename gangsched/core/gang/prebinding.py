@@ -75,7 +75,7 @@ def _bar(gang: Gang, binding: Binding, policy: Policy, now: float) -> None:
 def concern(turn: Turn) -> bool:
     """Whether bindings wait for pre-bindings, or have waited."""
     there = turn.gang.operations.bindings.values()
-    return bool(turn.gang.record.prebinding_at) or any(binding.pending for binding in there)
+    return bool(turn.gang.record.prebinding_at) or any(True for binding in there if binding.pending)
 
 
 def needs_others(turn: Turn) -> bool:

@@ -147,10 +147,11 @@ def conclude(
     effects += making.ask(gang, assessment.terms, now)
     evicts = gang.operations.rollback is not None and not rollback.may_plan(gang, now)
     effects += rollback.go_on(gang, now) or _withdraw_hopeless(gang, assessment)
-    effects += bindings.resend_due(gang, now)
+    resent, retry_at = bindings.resend_due(gang, now)
+    effects += resent
     minimum = gang.record.minimum if gang.record.scheduled_at else assessment.terms.spec.minimum
     # Once all that is left is spared, the gang is planned again.
-    due = now if evicts and rollback.may_plan(gang, now) else _due(gang, assessment, facts, policy, now)
+    due = now if evicts and rollback.may_plan(gang, now) else _due(gang, assessment, facts, policy, now, retry_at)
     return replace(assessment, facts=facts, minimum=minimum, due=due), effects
 
 
@@ -158,7 +159,8 @@ def _enter(gang: Gang, phase: Phase, now: float) -> None:
     record = gang.record
     if phase is Phase.RUNNING and record.phase is not phase and not record.running_at:
         gang.change(running_at=now)
-    gang.change(phase=phase)
+    if record.phase is not phase:
+        gang.change(phase=phase)
 
 
 def _withdraw_hopeless(gang: Gang, assessment: Assessment) -> list[Effect]:
@@ -213,8 +215,8 @@ def _facts(gang: Gang, census: Census, *, complete: bool, now: float, policy: Po
     )
 
 
-def _due(gang: Gang, assessment: Assessment, facts: Facts, policy: Policy, now: float) -> float:
-    """When, in epoch seconds, the gang must be reconciled even without an event."""
+def _due(gang: Gang, assessment: Assessment, facts: Facts, policy: Policy, now: float, retry_at: float) -> float:
+    """When, in epoch seconds, the gang must be reconciled even without an event; its next binding is due then."""
     record, census, terms = gang.record, assessment.census, assessment.terms
     expires, held_until = placeholders.expires(gang, terms), placeholders.held_until(gang, terms)
     # While no member is bound, the group's clock releases reservations, once no binding is in flight.
@@ -223,7 +225,7 @@ def _due(gang: Gang, assessment: Assessment, facts: Facts, policy: Policy, now: 
         clock.next_raise(gang, policy.aging, now),
         expires if record.scheduled_at or census.bound else clock.NEVER,
         parts.due(gang, policy),
-        bindings.next_retry(gang),
+        retry_at,
         rollback.next_due(gang),
         making.due(gang),
         prebinding.next_due(gang, policy),
