@@ -30,8 +30,7 @@ from gangsched.core.objects.volumes import StorageKey
 class World(Struct, frozen=True):
     """The part of the cluster that constraints may read.
 
-    `tallies` count pods for required terms, `preferred` for preferred ones. `pending_prebindings` are by the object
-    that they take and by owner.
+    `tallies` are for required terms, `preferred` for preferred ones. Pending pre-bindings are by object and by owner.
     """
 
     nodes: Nodes
@@ -183,13 +182,11 @@ class Plan:
     overrides: ClassVar[frozenset[str]] = frozenset()
     """The methods that this type of plan has of its own; nobody needs to ask for what the others answer."""
     about: frozenset[object] | None = None
-    """Which of the things that a class may have (`Member.has`) it is about; None if it is about any class. For others
-    `mask`, `room` and `take` have no answer; without `soft` and `known` a class prefers no row."""
+    """A class must have one of these (`Member.has`) for `mask`, `room` and `take` to answer; None: it need not."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        own = (name for name, each in vars(Plan).items() if getattr(cls, name) is not each)
-        cls.overrides = frozenset(name for name in own if not name.startswith("_"))
+        cls.overrides = frozenset(name for name in _METHODS if getattr(cls, name) is not getattr(Plan, name))
 
     @property
     def selective(self) -> bool:
@@ -255,7 +252,6 @@ class Plan:
         return None
 
     # Preferences
-
     weight: ClassVar[int] = 0
     """kube-scheduler's weight of this score. With weight 0 the score only orders nodes that are otherwise equal."""
 
@@ -288,7 +284,6 @@ class Plan:
         return False
 
     # How members depend on each other
-
     def couples(self, member: Member, other: Member) -> bool:  # noqa: ARG002 - for subclasses
         """Whether placing a member on one row changes which other rows take the `other`, maybe of the same class."""
         return False
@@ -302,7 +297,6 @@ class Plan:
         return ""
 
     # For the exhaustive search, which visits single rows
-
     def amounts(self, member: Member) -> Mapping[int, int]:  # noqa: ARG002 - for subclasses
         """The amount that one member takes of each countable resource of a row, by the resource's number here."""
         return {}
@@ -316,6 +310,7 @@ class Plan:
         return False
 
 
+_METHODS = [name for name in vars(Plan) if not name.startswith("_")]
 PlanT = TypeVar("PlanT", bound=Plan)
 
 
@@ -339,9 +334,13 @@ class SeesAlike(Plan, Generic[PlanT]):
         return self._of.sees_nominated(pod)
 
 
-def overriding(plans: Iterable[Plan], method: str) -> list[Plan]:
-    """The plans that have this method of their own."""
-    return [plan for plan in plans if method in plan.overrides]
+def having(plans: Iterable[Plan]) -> Mapping[str, Sequence[Plan]]:
+    """For each method of plans, those that have it of their own, in order."""
+    found: dict[str, list[Plan]] = {name: [] for name in _METHODS}
+    for plan in plans:
+        for name in plan.overrides:
+            found[name].append(plan)
+    return found
 
 
 def concerned(plans: Iterable[Plan], member: Member) -> list[Plan]:

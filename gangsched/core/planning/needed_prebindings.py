@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from gangsched.core.constraints.constraint import overriding
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.prebindings import Prebinding
 from gangsched.core.planning.capacity_snapshot import Snapshot
@@ -12,7 +11,7 @@ from gangsched.core.planning.capacity_snapshot import Snapshot
 
 def prebindings(snapshot: Snapshot, found: Iterable[tuple[Pod, str]]) -> Mapping[str, Sequence[Prebinding]]:
     """The pre-bindings that constraints require, by the member's UID. Call this once for each member placed."""
-    asking = [plan for plan in overriding(snapshot.plans, "prebindings") if plan.selective]
+    asking = [plan for plan in snapshot.having["prebindings"] if plan.selective]
     asked: dict[str, Sequence[Prebinding]] = {}
     if not asking:
         return asked

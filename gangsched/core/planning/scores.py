@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from gangsched.core.constraints.constraint import Plan, overriding
+from gangsched.core.constraints.constraint import Plan
 from gangsched.core.constraints.matching import Matchable
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.pod import Pod
@@ -38,21 +38,21 @@ class Ranking(NamedTuple):
 
 
 class Scores:
-    """Scores by class on one snapshot: of these `plans`, over the rows that accept a class (`accepts`).
+    """Scores by class on one snapshot: of these `plans` by method, over the rows that accept a class (`accepts`).
 
     `turned` grows with each change of the accepted rows or of a score. `names` gives each row's rank by name.
     """
 
     def __init__(
         self,
-        plans: Sequence[Plan],
+        plans: Mapping[str, Sequence[Plan]],
         accepts: Callable[[MemberClass], Mask],
         *,
         names: Callable[[], IntArray],
         turned: Sequence[IntArray],
         budget: Budget,
     ) -> None:
-        self._plans = overriding(plans, "score")
+        self._having, self._plans = plans, plans["score"]
         self._of_nodes = [plan for plan in self._plans if plan.about is None]
         self._accepts = accepts
         self._names = names
@@ -65,17 +65,17 @@ class Scores:
         """The preferences that can make a difference on these nodes; None if none can."""
         if soft not in self._relevant:
             left = soft
-            for plan in overriding(self._plans, "relevant"):
+            for plan in self._having["relevant"]:
                 left = plan.relevant(left)
             if left != _NOTHING:
-                for plan in overriding(self._plans, "expect_preferences"):
+                for plan in self._having["expect_preferences"]:
                     plan.expect_preferences(left)
             self._relevant[soft] = None if left == _NOTHING else left
         return self._relevant[soft]
 
     def known(self, pods: Sequence[Pod]) -> Mapping[str, Matchable]:
         """The labels of these pods that preferences about other pods match, by UID; without pods that none matches."""
-        keys = [asked for plan in overriding(self._plans, "keys") if (asked := plan.keys) is not None]
+        keys = [asked for plan in self._having["keys"] if (asked := plan.keys) is not None]
         found: dict[str, Matchable] = {}
         noticed: dict[Matchable, bool] = {}
         for pod in pods if keys else ():
@@ -91,7 +91,7 @@ class Scores:
         """Whether placing a member changes the preferences of the others of its class."""
         if member.known is None:
             return False
-        return any(plan.changes_scores(member) for plan in overriding(self._plans, "changes_scores"))
+        return any(plan.changes_scores(member) for plan in self._having["changes_scores"])
 
     def prefers(self, member: MemberClass) -> bool:
         """Whether the class may prefer some rows to others."""
