@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -189,7 +189,6 @@ class PlannedTallies:
     def __init__(self, tallies: Tallies, *, emptied: bool) -> None:
         self._tallies = tallies
         self._emptied = emptied
-        self._index: TermIndex[Question] = TermIndex()
         self._counts: dict[Question, dict[int, int]] = {}
         self._there: dict[Question, There] = {}
         self._matching: dict[Matchable, tuple[Question, ...]] = {}
@@ -198,6 +197,11 @@ class PlannedTallies:
         self._left: list[tuple[Sequence[tuple[Pod, int]], int]] = []
         self._gone: Counter[tuple[Matchable, bool, int]] = Counter()
         self.digest = 0
+
+    @cached_property
+    def _index(self) -> TermIndex[Question]:
+        # Most snapshots ask nothing about pods on other nodes.
+        return TermIndex()
 
     def __bool__(self) -> bool:
         return bool(self._counts)
