@@ -60,7 +60,7 @@ def begin(
         asked = tuple(prebindings.get(pod.uid, ()))
         cluster.assume(pod.uid, node, asked)
         # Members that need the same write wait for one that is sent once.
-        pending = tuple([known.setdefault(what, PendingPrebinding(what)) for what in asked])
+        pending = tuple([known.setdefault(what, PendingPrebinding(what)) for what in asked]) if asked else ()
         binding = Binding(pod, node, placeholder=not pod.name, pending=pending, above=above)
         gang.operations.bindings[pod.uid] = binding
         begun.append(binding)
