@@ -20,10 +20,10 @@ from gangsched.core.objects.shape import (
     PodTerm,
     Requirement,
     Shape,
+    Soft,
     Spread,
     Toleration,
 )
-from gangsched.core.objects.soft import Soft
 from gangsched.core.objects.status import GroupStatus
 from gangsched.core.objects.volumes import Volume, VolumeClaim
 from gangsched.core.objects.workload import Workload

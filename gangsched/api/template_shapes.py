@@ -7,8 +7,7 @@ from typing import Any
 
 from gangsched.api import role_template
 from gangsched.core.objects.quantity import amount
-from gangsched.core.objects.shape import Amounts, NodeTerm, Requirement, Shape, Toleration
-from gangsched.core.objects.soft import Soft
+from gangsched.core.objects.shape import Amounts, NodeTerm, Requirement, Shape, Soft, Toleration
 
 _OPERATORS = ("", "Equal", "Exists")
 

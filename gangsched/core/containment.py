@@ -25,11 +25,11 @@ from gangsched.core.gang.mail import Context, Entered
 from gangsched.core.gang.writes import Rollback
 from gangsched.core.membership.members import Members
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.duration import doubled
 from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.faults import Fault, FaultyStep
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import NO_RECORD, Minima, Phase, Record
-from gangsched.core.objects.retry import doubled
 from gangsched.core.status import faulted
 
 FIRST_S = 60.0

@@ -32,6 +32,8 @@ class Expired:
 
         A group that is refused is not remembered: whoever posted the event posts it again.
         """
+        if not self._noted:
+            return []
         noted, self._noted = self._noted, []
         return [
             DeleteGroup(event.key, event.uid, event.resource_version)

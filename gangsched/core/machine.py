@@ -109,7 +109,8 @@ class Machine:
             return
         contain = partial(state.contain, now, FaultyStep.UPKEEP)
         take_in = partial(upkeep.take_in, now=now)
-        effects += recheck_worsened(state.cluster, state.members, take_in, contain, budget)
+        if state.cluster.worsened:
+            effects += recheck_worsened(state.cluster, state.members, take_in, contain, budget)
         effects += (*state.members.take_withdrawals(), *state.members.undeclared.take_events())
         state.restarts.keep(now, take_in, contain)
         state.dirty.begin_call(state.queue.begin_call())
@@ -135,8 +136,7 @@ class Machine:
         self._passed(Stage.PLAN)
         self._write(effects, upkeep.unwritten(now), budget, now)
         searches = state.searching.unfinished or (reserves and state.reserving.unfinished)
-        searches |= state.forecasting.unfinished
-        waiting = (state.dirty, state.queue.waits, state.unserved.waits, searches)
+        waiting = (state.dirty, state.queue.waits, state.unserved.waits, searches, state.forecasting.unfinished)
         unfinished = any(waiting) or state.cluster.relief or state.cluster.worsened
         self._due = now if unfinished else max(now, self._next_due())
         self._spent = budget.spent

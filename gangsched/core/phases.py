@@ -26,6 +26,7 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.membership.installations import Installations
 from gangsched.core.membership.surroundings import uses
 from gangsched.core.objects.declaration import NATIVE, GroupKey
+from gangsched.core.objects.duration import doubled
 from gangsched.core.objects.effects import Effect, PutCondition, PutPhase
 from gangsched.core.objects.events import (
     ForeignFact,
@@ -36,7 +37,6 @@ from gangsched.core.objects.events import (
 from gangsched.core.objects.podgroup import ForeignGroup, ForeignPhase, GroupCondition, SeenCondition, SeenPhase
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import Phase
-from gangsched.core.objects.retry import doubled
 from gangsched.core.queueing.agenda import Agenda, Due
 from gangsched.core.status.native_conditions import Part, condition_of, named_by
 

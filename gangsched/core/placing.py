@@ -92,7 +92,7 @@ class Placing:
             self._outcome.refuse(Reason.NOT_ITS_TURN)
             return False
         if self._place_quorum(gang, ask):
-            return any(pod.name and pod.uid not in gang.operations.bindings for pod in ask.members)
+            return any(True for pod in ask.members if pod.name and pod.uid not in gang.operations.bindings)
         if gang.record.capped is not None and gang.bound():
             self._singles(gang, [pod for pod in ask.members if pod.name])
         return False

@@ -147,7 +147,7 @@ class State:
 
     def take_eased(self) -> list[GroupKey]:
         """The gangs for which a cap, a pause or what others need to start may hold no longer."""
-        paused = [key for key in self.avoidance.failures.take_eased() if key in self.gangs]
+        paused = self.avoidance.failures.take_eased(self.gangs)
         return [*self.caps.take_eased(self.gangs), *self.starts.take_eased(self.gangs), *paused]
 
     def leave(self, key: GroupKey) -> None:

@@ -11,8 +11,7 @@ from gangsched.api.conversion import group_from_object, made_group
 from gangsched.core.objects.declaration import GroupKey, Preference, Role, Topology
 from gangsched.core.objects.podgroup import Group, GroupSpec, OnDegraded, TimeoutPolicy
 from gangsched.core.objects.record import Phase, Record
-from gangsched.core.objects.shape import NodeTerm, Requirement, Shape, Toleration
-from gangsched.core.objects.soft import Soft
+from gangsched.core.objects.shape import NodeTerm, Requirement, Shape, Soft, Toleration
 from gangsched.core.objects.status import GroupStatus
 from gangsched.core.objects.workload import Reference
 from tests.api.manifests import ACCEPTED, FULL, MINIMAL, REFUSED, manifest

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gangsched.core.objects.grouped import Grouped
+from gangsched.core.objects.indexes import Grouped
 
 
 def test_an_item_is_found_in_the_group_that_it_was_put_into_last():

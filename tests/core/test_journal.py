@@ -1,4 +1,4 @@
-from gangsched.core.cluster.journal import Journal
+from gangsched.core.cluster.changes import Journal
 from tests.builders import node
 from tests.preempting import alone, cluster, holder, is_whole
 

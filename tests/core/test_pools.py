@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.autoscaling.pools import pool_demands
+from gangsched.core.autoscaling.scaling import pool_demands
 from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.demands import DemandUnit, PoolDemand
 from gangsched.core.objects.status import MOST_DEMANDS

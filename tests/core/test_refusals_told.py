@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from gangsched.core.constraints import registry
+from gangsched.core.constraints.constraint import NodeConstraint
 from gangsched.core.constraints.naming import listed, node_terms, pod_terms
-from gangsched.core.constraints.node_constraint import NodeConstraint
 from gangsched.core.objects.devices import Allocation
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.offered_devices import DeviceTaint

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.observed import Observed
-from gangsched.core.membership.resting import Resting
+from gangsched.core.membership.by_workload import Resting
 from gangsched.core.objects.record import Record
 from gangsched.core.objects.workload import Workload
 from tests.builders import group, key, pod

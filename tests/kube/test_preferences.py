@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from gangsched.core.objects.shape import NodeTerm, PodTerm, Requirement, Spread
-from gangsched.core.objects.soft import Soft
+from gangsched.core.objects.shape import NodeTerm, PodTerm, Requirement, Soft, Spread
 from gangsched.kube.terms.unsupported import MOST_TERMS
 from tests.kube.test_convert import node, pod
 

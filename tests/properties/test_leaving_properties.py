@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.constraints.constraint import concerned
 from gangsched.core.objects.devices import AllocatedDevice, Allocation, DeviceKind, DeviceObject, ResourceClaim
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.offered_devices import Capacity
@@ -295,6 +296,21 @@ def digests(snapshot: Snapshot, member: MemberClass) -> tuple[object, ...]:
     """What the search for a topology domain remembers, for all rows together."""
     every = np.arange(snapshot.size)
     return tuple((plan.digest(every), plan.shared_digest(member)) for plan in snapshot.plans)
+
+
+@given(worlds())
+@settings(max_examples=examples(300), print_blob=True)
+def test_a_constraint_has_no_answer_for_a_class_that_has_nothing_it_is_about(world):
+    snapshot = Snapshot(world.cluster())
+    every, ones = np.arange(snapshot.size), np.ones(snapshot.size, dtype=np.int64)
+    for member in classes_of(snapshot, world.asked).values():
+        for plan in [plan for plan in snapshot.plans if plan not in concerned(snapshot.plans, member)]:
+            assert (plan.mask(member, every), plan.room(member, every), plan.prefers(member)) == (None, None, False)
+            before = plan.digest(every)
+            assert plan.take(member, every, ones) is None
+            assert plan.digest(every) == before
+        bare = member.impartial
+        assert not any(plan.prefers(bare) for plan in snapshot.plans if plan.about is not None)
 
 
 @given(worlds(), st.data())

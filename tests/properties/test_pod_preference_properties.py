@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.shape import PodTerm, Requirement, Spread
-from gangsched.core.objects.soft import Soft
+from gangsched.core.objects.shape import PodTerm, Requirement, Soft, Spread
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.filling import classify, preferring
 from gangsched.core.planning.placement import Ask, Placement, place

@@ -12,7 +12,7 @@ from gangsched.core.constraints.taint_toleration import tolerated
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.selectors import matches
-from gangsched.core.objects.soft import Images, Soft
+from gangsched.core.objects.shape import Images, Soft
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.filling import classify, preferring
 from gangsched.core.planning.placement import Ask, Placement, place

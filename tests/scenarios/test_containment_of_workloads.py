@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from gangsched.core.gang import clock
+from gangsched.core.membership.by_workload import Undeclared
 from gangsched.core.membership.members import Members
-from gangsched.core.membership.undeclared import Undeclared
 from gangsched.core.objects.faults import Fault, Rebuilt, SetAside
 from tests.builders import node, pod
 from tests.harness import Harness

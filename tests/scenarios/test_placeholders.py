@@ -13,8 +13,8 @@ from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import Group, OnDegraded
 from gangsched.core.objects.policy import FifoRules, Policy
 from gangsched.core.objects.results import BindRefused, Refused
-from gangsched.core.queueing import lanes
-from gangsched.core.queueing.lanes import _holds_up as holds_up
+from gangsched.core.queueing import lines
+from gangsched.core.queueing.lines import _holds_up as holds_up
 from gangsched.kube.dialects.dialect_table import DEFAULT
 from tests.builders import group, node, pod, pods, shape
 from tests.harness import Harness
@@ -170,7 +170,7 @@ def test_a_long_line_costs_little_for_every_event(monkeypatch):
         asked += 1
         return holds_up(*args)
 
-    monkeypatch.setattr(lanes, "_holds_up", counting)
+    monkeypatch.setattr(lines, "_holds_up", counting)
     harness = Harness(IN_TURN)
     harness.now += 5000
     harness.add(node("n1", cpu=4, labels=POOL), pod("old", group="", cpu=2, node="n1"))

@@ -18,11 +18,10 @@ from msgspec import Struct
 
 from gangsched.core.cluster.failures import Failures
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.duration import format_duration
+from gangsched.core.objects.duration import doubled, format_duration
 from gangsched.core.objects.effects import EmitEvent
 from gangsched.core.objects.indexes import drop, drop_oldest
 from gangsched.core.objects.reasons import Reason
-from gangsched.core.objects.retry import doubled
 
 FIRST_S = 60.0
 LONGEST_S = 1920.0

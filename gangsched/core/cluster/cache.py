@@ -13,15 +13,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from gangsched.core.cluster.budgets import Budgets
+from gangsched.core.cluster.changes import Relief
 from gangsched.core.cluster.claims import ASSUMED, BOUND, HELD, NOMINATED, Claim, Claims, claim_contradictions
-from gangsched.core.cluster.flights import Flights
+from gangsched.core.cluster.in_flight import Flights, Prebindings
 from gangsched.core.cluster.labels import NodeLabels
 from gangsched.core.cluster.ledger import Ledger
-from gangsched.core.cluster.prebinding_progress import Prebindings
-from gangsched.core.cluster.relief import Relief
 from gangsched.core.constraints import registry
-from gangsched.core.constraints.constraint import Constraint, Member, World
-from gangsched.core.constraints.node_constraint import NodeConstraint
+from gangsched.core.constraints.constraint import Constraint, Member, NodeConstraint, World
 from gangsched.core.constraints.node_rows import Nodes
 from gangsched.core.constraints.tally import Tallies
 from gangsched.core.inventory import unbound

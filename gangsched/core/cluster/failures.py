@@ -14,16 +14,15 @@ After a restart it is learned again from the failed pods that still exist.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Container, Hashable, Iterable
 
 from msgspec import Struct, field
 
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.duration import format_duration
+from gangsched.core.objects.duration import doubled, format_duration
 from gangsched.core.objects.indexes import drop_oldest
 from gangsched.core.objects.pause import OPEN, Pause
 from gangsched.core.objects.pod import Pod, PodPhase
-from gangsched.core.objects.retry import doubled
 from gangsched.core.objects.wording import first_named
 
 AT_ONCE_S = 10.0
@@ -259,10 +258,12 @@ class Failures:
                 self._eased |= record.waiting
                 record.waiting = {}
 
-    def take_eased(self) -> list[GroupKey]:
-        """The gangs whose pause may have ended early since the last call."""
-        eased, self._eased = [*self._eased], {}
-        return eased
+    def take_eased(self, gangs: Container[GroupKey]) -> list[GroupKey]:
+        """Those of these gangs whose pause may have ended early since the last call."""
+        if not self._eased:
+            return []
+        eased, self._eased = self._eased, {}
+        return [key for key in eased if key in gangs]
 
 
 def _note(nodes: list[str], said: str, lasts_s: float, *, everywhere: bool) -> str:

@@ -21,10 +21,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from gangsched.core.cluster.claims import ASSUMED, BOUND, HELD, NOMINATED, RESERVED, Claim, Claims, Reserved
-from gangsched.core.cluster.holdings import Holdings
-from gangsched.core.cluster.journal import Journal
-from gangsched.core.cluster.relief import Relief
+from gangsched.core.cluster.changes import Journal, Relief
+from gangsched.core.cluster.claims import ASSUMED, BOUND, HELD, NOMINATED, RESERVED, Claim, Claims, Holdings, Reserved
 from gangsched.core.constraints.constraint import Constraint, Happening
 from gangsched.core.constraints.tally import Question, Tallies
 from gangsched.core.inventory.capacity import Capacity
@@ -83,7 +81,8 @@ class Ledger:
         if before is not None:
             self.release(before.pod.uid)
         self._enter(claim)
-        self._withhold_anew(claim.pod.uid)
+        if self.reserved:
+            self._withhold_anew(claim.pod.uid)
         if claim.kind is HELD:
             self.holdings.add(claim.pod)
         self._take(claim)
@@ -245,8 +244,10 @@ class Ledger:
         self._capacity.take(row, claim.pod.shape.requests)
         for constraint in self._counting:
             constraint.add(claim.pod, row)
-        self._note(self._tallies.add(claim.pod, row))
-        self._preferred.add(claim.pod, row)
+        if self._tallies:
+            self._note(self._tallies.add(claim.pod, row))
+        if self._preferred:
+            self._preferred.add(claim.pod, row)
 
     def _give_back(self, claim: Claim) -> None:
         row = self._capacity.rows.get(claim.node)

@@ -15,8 +15,7 @@ from msgspec import Struct
 
 from gangsched.core.constraints.candidates import Candidates, Errand, applies, usable
 from gangsched.core.constraints.device_offers import Offer
-from gangsched.core.constraints.device_shares import fits, share
-from gangsched.core.constraints.device_usage import DeviceUsage
+from gangsched.core.constraints.device_usage import DeviceUsage, fits, share
 from gangsched.core.objects.devices import MOST_DEVICES, AllocatedDevice, Allocation, Amounts, DeviceRequest, Match
 from gangsched.core.objects.offered_devices import CounterKey, Device, DeviceKey
 from gangsched.core.objects.shape import NodeTerm, Requirement

@@ -7,8 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from msgspec import Struct
 
 from gangsched.core.constraints.device_offers import Offer, Offers
-from gangsched.core.constraints.device_shares import fits, share
-from gangsched.core.constraints.device_usage import DeviceUsage
+from gangsched.core.constraints.device_usage import DeviceUsage, fits, share
 from gangsched.core.constraints.taint_toleration import KEEPING_OUT
 from gangsched.core.objects.devices import DeviceRequest, DeviceWishes, Match
 from gangsched.core.objects.offered_devices import CounterKey, Device, DeviceKey, DeviceTaint

@@ -1,8 +1,8 @@
 """The interface of constraints: each is one filter plug-in of kube-scheduler, one file here and a line of `registry`.
 
 A `Constraint` holds its state of the cluster: nodes and the pods that count on them. A `Plan` is its state on one
-snapshot, where members are placed and taken back; so member k of a gang is judged with members 1 … k-1 placed.
-Every method evaluates many rows (nodes) at once, as arrays.
+snapshot, where members are placed and taken back; so member k of a gang is judged with members 1 … k-1 placed. Every
+method evaluates many rows (nodes) at once, as arrays. A `NodeConstraint` is its own plan.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import ClassVar, Generic, Protocol, Self, TypeVar
 from msgspec import Struct
 
 from gangsched.core.constraints.matching import Matchable
-from gangsched.core.constraints.node_rows import Nodes
+from gangsched.core.constraints.node_rows import Column, Nodes, Value
 from gangsched.core.constraints.tally import Tallies
 from gangsched.core.inventory.capacity import Capacity
 from gangsched.core.inventory.device_index import Devices
@@ -23,16 +23,14 @@ from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.prebindings import Prebinding, Taken
-from gangsched.core.objects.shape import Shape
-from gangsched.core.objects.soft import Soft
+from gangsched.core.objects.shape import Shape, Soft
 from gangsched.core.objects.volumes import StorageKey
 
 
 class World(Struct, frozen=True):
     """The part of the cluster that constraints may read.
 
-    `tallies` count pods for required terms, `preferred` for preferred ones. `pending_prebindings` are by the object
-    that they take and by owner.
+    `tallies` are for required terms, `preferred` for preferred ones. Pending pre-bindings are by object and by owner.
     """
 
     nodes: Nodes
@@ -82,6 +80,10 @@ SightT = TypeVar("SightT", bound=Sight)
 
 class Member(Protocol):
     """A class of members that no node can tell apart, as a constraint sees it."""
+
+    @property
+    def has(self) -> frozenset[object]:
+        """What makes it differ from a plain pod: these fields of its shape, kinds of sight, and `soft` or `known`."""
 
     @property
     def shape(self) -> Shape:
@@ -179,11 +181,12 @@ class Plan:
 
     overrides: ClassVar[frozenset[str]] = frozenset()
     """The methods that this type of plan has of its own; nobody needs to ask for what the others answer."""
+    about: frozenset[object] | None = None
+    """A class must have one of these (`Member.has`) for `mask`, `room` and `take` to answer; None: it need not."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        own = (name for name, each in vars(Plan).items() if getattr(cls, name) is not each)
-        cls.overrides = frozenset(name for name in own if not name.startswith("_"))
+        cls.overrides = frozenset(name for name in _METHODS if getattr(cls, name) is not getattr(Plan, name))
 
     @property
     def selective(self) -> bool:
@@ -249,7 +252,6 @@ class Plan:
         return None
 
     # Preferences
-
     weight: ClassVar[int] = 0
     """kube-scheduler's weight of this score. With weight 0 the score only orders nodes that are otherwise equal."""
 
@@ -278,11 +280,10 @@ class Plan:
         return False
 
     def changes_scores(self, member: Member) -> bool:  # noqa: ARG002 - for subclasses
-        """Whether placing a member changes the score of the others of its class."""
+        """Whether placing a member changes the score of the others of its class, of which preferences notice pods."""
         return False
 
     # How members depend on each other
-
     def couples(self, member: Member, other: Member) -> bool:  # noqa: ARG002 - for subclasses
         """Whether placing a member on one row changes which other rows take the `other`, maybe of the same class."""
         return False
@@ -296,7 +297,6 @@ class Plan:
         return ""
 
     # For the exhaustive search, which visits single rows
-
     def amounts(self, member: Member) -> Mapping[int, int]:  # noqa: ARG002 - for subclasses
         """The amount that one member takes of each countable resource of a row, by the resource's number here."""
         return {}
@@ -310,6 +310,7 @@ class Plan:
         return False
 
 
+_METHODS = [name for name in vars(Plan) if not name.startswith("_")]
 PlanT = TypeVar("PlanT", bound=Plan)
 
 
@@ -317,7 +318,7 @@ class SeesAlike(Plan, Generic[PlanT]):
     """A plan that distinguishes pods as another one does."""
 
     def __init__(self, of: PlanT) -> None:
-        self._of = of
+        self._of, self.about = of, of.about
 
     @property
     def selective(self) -> bool:
@@ -333,6 +334,66 @@ class SeesAlike(Plan, Generic[PlanT]):
         return self._of.sees_nominated(pod)
 
 
-def overriding(plans: Iterable[Plan], method: str) -> list[Plan]:
-    """The plans that have this method of their own."""
-    return [plan for plan in plans if method in plan.overrides]
+def having(plans: Iterable[Plan]) -> Mapping[str, Sequence[Plan]]:
+    """For each method of plans, those that have it of their own, in order."""
+    found: dict[str, list[Plan]] = {name: [] for name in _METHODS}
+    for plan in plans:
+        for name in plan.overrides:
+            found[name].append(plan)
+    return found
+
+
+def concerned(plans: Iterable[Plan], member: Member) -> list[Plan]:
+    """The plans that are about something that the class has."""
+    has = member.has
+    return [plan for plan in plans if plan.about is None or not plan.about.isdisjoint(has)]
+
+
+class NodeConstraint(Constraint, Plan):
+    """A constraint that depends on the pod and the node, not on the pods there: it is its own plan."""
+
+    def plan(self, *, emptied: bool) -> Plan:
+        """The constraint itself, because placed members do not affect it."""
+        return AtBest(self) if emptied else self
+
+    def at_best(self, member: Member, rows: IntArray) -> Mask | None:
+        """Like `mask`, once what passes has passed (see `Constraint.plan`); None for all, as without `proves`."""
+        raise NotImplementedError
+
+    def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
+        """The only reason of such a constraint."""
+        mask = self.mask(member, rows)
+        if mask is not None:
+            yield self.words[0].reason, "", ~mask
+
+
+class AtBest(SeesAlike[NodeConstraint]):
+    """A constraint on nodes, once what passes has passed."""
+
+    def mask(self, member: Member, rows: IntArray) -> Mask | None:
+        """The rows that may accept members of the class one day."""
+        return self._of.at_best(member, rows)
+
+
+class PropertyConstraint(NodeConstraint, Generic[Value]):
+    """A constraint on one property of nodes, kept in `column`."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.column: Column[Value] = Column()
+
+    def of_node(self, node: Node) -> Value:
+        """The node's property."""
+        raise NotImplementedError
+
+    def set_node(self, row: int, node: Node) -> None:
+        """Set the property of the row."""
+        self.column.set(row, self.of_node(node))
+
+    def remove_node(self, row: int) -> None:
+        """Remove the property of the row."""
+        self.column.set(row, None)
+
+    def state(self) -> object:
+        """The properties by row."""
+        return self.column.by_row()

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from msgspec import Struct
 
-from gangsched.core.constraints.constraint import Member, Words
-from gangsched.core.constraints.node_constraint import NodeConstraint
+from gangsched.core.constraints.constraint import Member, NodeConstraint, Words
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.reasons import NodeReason
@@ -32,6 +31,7 @@ class Needed(Struct, frozen=True):
 class CsiDrivers(NodeConstraint):
     """Whether nodes have the drivers. A driver may be installed at any time, so that this proves nothing for good."""
 
+    about = frozenset({Needed, "disks"})
     words = (
         Words(
             NodeReason.VOLUME_DRIVER,

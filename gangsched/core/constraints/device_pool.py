@@ -15,10 +15,9 @@ from gangsched.core.constraints.allocation import allocate
 from gangsched.core.constraints.candidates import Candidates, Errand
 from gangsched.core.constraints.constraint import World
 from gangsched.core.constraints.device_offers import Pool
-from gangsched.core.constraints.device_stays import OWN, Stay, Wish, Wishes, by_kind, filled, remove, taking
 from gangsched.core.constraints.device_supply import DeviceSupply
-from gangsched.core.constraints.device_usage import DeviceUsage
-from gangsched.core.constraints.freed_claims import FreedClaims
+from gangsched.core.constraints.device_usage import DeviceUsage, FreedClaims
+from gangsched.core.constraints.device_wishes import OWN, Stay, Wish, Wishes, by_kind, filled, remove, taking
 from gangsched.core.constraints.naming import listed, taint
 from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.constraints.pending import Pending

@@ -14,9 +14,8 @@ from functools import cached_property
 import numpy as np
 
 from gangsched.core.constraints.constraint import Member, Plan, SeesAlike, World
-from gangsched.core.constraints.device_stays import OWN, Wishes
 from gangsched.core.constraints.device_supply import DeviceSupply
-from gangsched.core.constraints.uses_devices import UsesDevices
+from gangsched.core.constraints.device_wishes import OWN, UsesDevices, Wishes
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.devices import DeviceRequest
 

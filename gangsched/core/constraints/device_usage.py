@@ -1,19 +1,22 @@
 """What is taken of devices: by claims that have them, by decided pre-bindings, and by the members of a plan.
 
-Source: `AllocatedState` in k8s.io/dynamic-resource-allocation/structured, and `GatherAllocatedState` of the plug-in
-DynamicResources of kube-scheduler, at v1.37.2.
+A claim's share of a device is an amount of each of its capacities. The devices of claims that nobody uses any more,
+because pods have left a snapshot, are free.
+
+Source: `AllocatedState` and consumable_capacity.go in k8s.io/dynamic-resource-allocation/structured, and
+`GatherAllocatedState` of the plug-in DynamicResources of kube-scheduler, at v1.37.2.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from gangsched.core.constraints.device_offers import Pool
 from gangsched.core.constraints.pending import Pending
 from gangsched.core.inventory.device_index import Devices, Shares, add_share, count_devices
-from gangsched.core.objects.devices import Allocation
-from gangsched.core.objects.offered_devices import CounterKey, DeviceKey
+from gangsched.core.objects.devices import Allocation, Amounts, DeviceRequest, ResourceClaim
+from gangsched.core.objects.offered_devices import Capacity, CounterKey, Device, DeviceKey, ObjectKey
 from gangsched.core.objects.prebindings import UseDevices
 
 
@@ -111,3 +114,83 @@ class DeviceUsage:
             if not found[key][""]:
                 del found[key]
         return found
+
+
+def share(request: DeviceRequest, device: Device) -> Amounts | None:
+    """What the request takes of each capacity, in billionths; None if the device can never have that.
+
+    A device that only one request at a time may have must have it too.
+    """
+    asked = dict(request.capacity)
+    if asked and not asked.keys() <= {each.name for each in device.shares}:
+        return None
+    taken = []
+    for capacity in device.shares:
+        amount = _taken(asked.get(capacity.name), capacity)
+        if _forbidden(amount, capacity):
+            return None
+        taken.append((capacity.name, amount))
+    return tuple(taken)
+
+
+def fits(taken: Amounts, device: Device, *before: Mapping[str, int]) -> bool:
+    """Whether the device has this much left of each capacity, with what was taken `before`."""
+    size = {each.name: each.value for each in device.shares}
+    return all(amount + sum(each.get(name, 0) for each in before) <= size[name] for name, amount in taken)
+
+
+def _taken(asked: int | None, capacity: Capacity) -> int:
+    if asked is None:
+        return capacity.value if capacity.default is None else capacity.default
+    if capacity.least is not None:
+        return _in_range(asked, capacity.least, capacity.step)
+    return next((value for value in capacity.values if asked <= value), asked)
+
+
+def _in_range(asked: int, least: int, step: int | None) -> int:
+    """The least amount of the range that is not below the one asked for."""
+    if asked < least or step is None:
+        return max(asked, least)
+    return least - (least - asked) // step * step
+
+
+def _forbidden(amount: int, capacity: Capacity) -> bool:
+    """Whether the request policy does not allow this amount."""
+    if amount == capacity.default:
+        return False
+    if capacity.least is None:
+        return bool(capacity.values) and amount not in capacity.values
+    too_much = capacity.most is not None and amount > capacity.most
+    return too_much or (capacity.step is not None and (amount - capacity.least) % capacity.step != 0)
+
+
+class FreedClaims:
+    """The pods that have left, by UID (`gone`), and the allocations of claims whose devices are free since then.
+
+    They are free once no known pod that has not left names the claim, and nobody else has reserved it.
+    """
+
+    def __init__(self, devices: Devices) -> None:
+        self.gone: frozenset[str] = frozenset()
+        self._devices = devices
+        self._freed: dict[ObjectKey, Allocation] = {}
+
+    def __contains__(self, claim: ObjectKey) -> bool:
+        return claim in self._freed
+
+    def recount(self, users: Mapping[str, Sequence[ResourceClaim]], sign: int) -> list[tuple[Allocation, int]]:
+        """These pods, with the claims that end with them, leave (-1) or stay after all (1).
+
+        Returns the allocations that end with that (-1), or count again (1).
+        """
+        self.gone = self.gone - users.keys() if sign > 0 else self.gone | users.keys()
+        before, freed = self._freed, dict(self._freed)
+        for uid, claims in users.items():
+            for claim in claims:
+                freed.pop(claim.key, None)
+                using = {uid, *self._devices.users.of(claim.key), *claim.reserved}
+                if claim.allocation is not None and using <= self.gone:
+                    freed[claim.key] = claim.allocation
+        self._freed = freed
+        ended = [(each, -1) for key, each in freed.items() if key not in before]
+        return ended + [(each, 1) for key, each in before.items() if key not in freed]

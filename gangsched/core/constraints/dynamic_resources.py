@@ -20,11 +20,10 @@ from gangsched.core.constraints.constraint import Constraint, Leavers, Member, P
 from gangsched.core.constraints.device_allocations import configured, identified
 from gangsched.core.constraints.device_pool import DevicePool
 from gangsched.core.constraints.device_proof import MostDevices
-from gangsched.core.constraints.device_stays import NO_DEVICES, OWN, Wish, Wishes
 from gangsched.core.constraints.device_supply import DeviceSupply
+from gangsched.core.constraints.device_wishes import NO_DEVICES, OWN, UsesDevices, Wish, Wishes
 from gangsched.core.constraints.naming import node_terms
 from gangsched.core.constraints.node_affinity import NodeAffinity
-from gangsched.core.constraints.uses_devices import UsesDevices
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.devices import Allocation, Making, ResourceClaim
 from gangsched.core.objects.pod import Pod
@@ -79,10 +78,15 @@ class DynamicResources(Constraint):
 class _DevicesPlan(Plan):
     """The devices that members take on one snapshot.
 
-    `_handed` counts, by wishes and row, the members whose devices were already assigned to pods (`prebindings`).
+    It is `selective` if there are any claims, or classes for which claims may be created. `_handed` counts, by wishes
+    and row, the members whose devices were already assigned to pods (`prebindings`).
     """
 
+    about = frozenset({UsesDevices})
+    selective: bool = False
+
     def __init__(self, world: World, affinity: NodeAffinity, supply: DeviceSupply) -> None:
+        self.selective = world.devices.matter
         self._world = world
         self._affinity = affinity
         self._supply = supply
@@ -94,11 +98,6 @@ class _DevicesPlan(Plan):
     def _pool(self) -> DevicePool:
         # Most members use no devices, and every snapshot has such a plan.
         return DevicePool(self._world, self._affinity, self._supply)
-
-    @property
-    def selective(self) -> bool:
-        """Whether there are any claims, or classes for which claims may be created."""
-        return self._world.devices.matter
 
     def sees(self, pod: Pod) -> UsesDevices | None:
         """The requirements of its claims on nodes; None if there are none and no device may provide its requests."""

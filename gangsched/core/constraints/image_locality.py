@@ -14,12 +14,11 @@ from collections import Counter
 import numpy as np
 from msgspec.structs import replace
 
-from gangsched.core.constraints.constraint import Member, World
-from gangsched.core.constraints.node_constraint import NodeConstraint
+from gangsched.core.constraints.constraint import Member, NodeConstraint, World
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.indexes import drop_oldest, uncount
 from gangsched.core.objects.node import Node
-from gangsched.core.objects.soft import Images, Soft
+from gangsched.core.objects.shape import Images, Soft
 
 _MIB = 1 << 20
 _LEAST = 23 * _MIB
@@ -31,6 +30,7 @@ _KEPT = 64
 class ImageLocality(NodeConstraint):
     """The plug-in of this name, which filters nothing."""
 
+    about = frozenset({"soft"})
     words = ()
 
     def __init__(self, world: World) -> None:

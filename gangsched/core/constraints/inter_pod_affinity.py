@@ -89,11 +89,15 @@ class AffinityPlan(Plan):
     """The terms and the pods of a snapshot.
 
     `_index` holds the terms of the cluster's pods that have not left, `_known` those of all of them, by which members
-    are seen, and `_own` those of members placed here. `_closed` caches the rows that terms close to a pod, `_keys` the
-    topology keys of each question (None for affinity terms).
+    are seen, and `_own` those of members placed here; it is `selective` once there are any terms. `_closed` caches the
+    rows that terms close to a pod, `_keys` the topology keys of each question (None for affinity terms).
     """
 
+    about = frozenset({AffinitySight, "affinity", "anti_affinity"})
+    selective: bool = False
+
     def __init__(self, world: World, index: AntiAffinityIndex, *, emptied: bool) -> None:
+        self.selective = bool(index)
         self._nodes = world.nodes
         self._namespaces = world.namespaces
         self._known = self._index = index
@@ -103,11 +107,6 @@ class AffinityPlan(Plan):
         self._tallies = PlannedTallies(world.tallies, emptied=emptied)
         self._closed: dict[Matchable, Mask] = {}
         self._keys: dict[Question, set[str] | None] = {}
-
-    @property
-    def selective(self) -> bool:
-        """Whether there are any terms."""
-        return bool(self._known) or bool(self._own) or bool(self._tallies)
 
     def expect(self, shapes: Collection[Shape]) -> None:
         """Count pods for the terms of these shapes."""
@@ -119,6 +118,7 @@ class AffinityPlan(Plan):
             if shape.affinity:
                 self._keys[of_all(shape.affinity)] = None
         self._tallies.ask(self._keys)
+        self.selective |= bool(self._keys)
 
     def sees(self, pod: Pod) -> AffinitySight | None:
         """The namespace and labels by which terms match the pod; None if none matches it."""
@@ -153,6 +153,7 @@ class AffinityPlan(Plan):
         seen, terms = member.sight(AffinitySight), member.shape.anti_affinity
         keys = {term.topology_key for term in terms}
         if terms:
+            self.selective = True
             self._apply(terms, rows, counts)
         everywhere = False
         for question in self._tallies.place(seen.pod, rows, counts) if seen is not None else ():

@@ -14,10 +14,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gangsched.core.constraints.column import FEW
-from gangsched.core.constraints.constraint import Member, Words, World
+from gangsched.core.constraints.constraint import Member, NodeConstraint, Words, World
 from gangsched.core.constraints.naming import node_terms
-from gangsched.core.constraints.node_constraint import NodeConstraint
+from gangsched.core.constraints.node_rows import FEW
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.indexes import drop_oldest
 from gangsched.core.objects.reasons import NodeReason
@@ -33,6 +32,7 @@ _KEPT = 1024
 class NodeAffinity(NodeConstraint):
     """The plug-in of this name."""
 
+    about = frozenset({"node_selector", "node_affinity", "soft"})
     weight = 2
     proves = True
     words = (

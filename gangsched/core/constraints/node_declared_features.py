@@ -10,8 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from gangsched.core.constraints.constraint import Member, Words
-from gangsched.core.constraints.node_constraint import PropertyConstraint
+from gangsched.core.constraints.constraint import Member, PropertyConstraint, Words
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.reasons import NodeReason
@@ -20,6 +19,7 @@ from gangsched.core.objects.reasons import NodeReason
 class NodeDeclaredFeatures(PropertyConstraint[tuple[str, ...]]):
     """The filter of this name."""
 
+    about = frozenset({"features"})
     proves = True
     words = (
         Words(

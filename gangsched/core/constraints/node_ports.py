@@ -141,6 +141,8 @@ class NodePorts(Constraint):
 class _Plan(Plan):
     """The ports on one snapshot. `_changed` holds the rows whose ports differ from the cluster."""
 
+    about = frozenset({"host_ports"})
+
     def __init__(self, before: NodePorts, size: int) -> None:
         self._before = before
         self._size = size

@@ -5,8 +5,7 @@ Source: k8s.io/kubernetes pkg/scheduler/framework/plugins/nodeunschedulable. The
 
 from __future__ import annotations
 
-from gangsched.core.constraints.constraint import Member, Words
-from gangsched.core.constraints.node_constraint import PropertyConstraint
+from gangsched.core.constraints.constraint import Member, PropertyConstraint, Words
 from gangsched.core.constraints.taint_toleration import tolerated
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node, Taint
@@ -26,6 +25,6 @@ class NodeUnschedulable(PropertyConstraint[bool]):
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
         """All nodes except cordoned ones."""
-        if tolerated(member.shape.tolerations, _CORDON):
+        if not self.column.may_have(True) or tolerated(member.shape.tolerations, _CORDON):
             return None
         return ~self.column.among((True,), rows)

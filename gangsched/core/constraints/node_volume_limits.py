@@ -152,8 +152,12 @@ class _LimitsPlan(Plan):
     """The attachments on one snapshot; `_left` is the number of volumes that each row may still attach by driver.
 
     `_members` counts the members that use a shared volume on a row, `_gone` the pods of the cluster that used a volume
-    there and have left. `_asked` numbers the drivers for the search.
+    there and have left. `_asked` numbers the drivers for the search. It is `selective` if there are claims and nodes
+    with limits.
     """
+
+    about = frozenset({Attaches, "disks"})
+    selective: bool = False
 
     def __init__(
         self,
@@ -162,6 +166,7 @@ class _LimitsPlan(Plan):
         numbers: Mapping[str, Mapping[int, int]],
         attached: Mapping[int, frozenset[Attachment]],
     ) -> None:
+        self.selective = world.volumes.matter and bool(world.volumes.limited)
         self._world = world
         self._by_row = by_row
         self._numbers = numbers
@@ -170,11 +175,6 @@ class _LimitsPlan(Plan):
         self._asked: list[str] = []
         self._members: Counter[tuple[int, Attachment]] = Counter()
         self._gone: Counter[tuple[int, Attachment]] = Counter()
-
-    @property
-    def selective(self) -> bool:
-        """Whether there are claims and nodes with limits."""
-        return self._world.volumes.matter and bool(self._world.volumes.limited)
 
     def sees(self, pod: Pod) -> Attaches | None:
         """The volumes that the pod's claims attach; None if nodes limit none of them."""

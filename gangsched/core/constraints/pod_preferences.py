@@ -20,8 +20,7 @@ from gangsched.core.constraints.tally import PlannedTallies, of_term
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.indexes import uncount
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.shape import PodTerm, Shape
-from gangsched.core.objects.soft import Soft
+from gangsched.core.objects.shape import PodTerm, Shape, Soft
 
 Weighed = tuple[int, PodTerm]
 """(weight, term): each pod with the term adds the weight to the score of the pods that the term matches."""
@@ -82,6 +81,7 @@ class PodPreferencesPlan(Plan):
     missed; for any other term it is made when a class that the term matches is scored.
     """
 
+    about = frozenset({"affinity", "soft", "known"})
     weight = 2
 
     def __init__(self, world: World, there: PodPreferences) -> None:

@@ -1,21 +1,132 @@
-"""Tracks where, and how many, volumes are provisioned for the claims of members placed on one snapshot."""
+"""Tracks where, and how many, volumes are provisioned for the claims of members placed on one snapshot.
+
+A CSIStorageCapacity describes one segment of nodes. kube-scheduler accepts a node for a claim if the object of some
+segment there is large enough for that claim alone. Here, volumes that gangsched has promised count too: each counts in
+every segment of its node until it is provisioned.
+
+Source: hasEnoughCapacity of k8s.io/kubernetes pkg/scheduler/framework/plugins/volumebinding/binder.go at v1.37.2.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from gangsched.core.constraints.constraint import World
+from gangsched.core.constraints.naming import NAMED, node_terms
 from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.constraints.pending import Pending
-from gangsched.core.constraints.segments import MANY, Segments
 from gangsched.core.inventory import unbound
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.indexes import count
 from gangsched.core.objects.prebindings import Prebinding, Taken
-from gangsched.core.objects.volumes import Wanted
+from gangsched.core.objects.quantity import format_bytes
+from gangsched.core.objects.shape import NodeTerm
+from gangsched.core.objects.volumes import StorageCapacity, Wanted
+
+MANY = 1 << 40
+"""Stands for no limit: more members than any gang has."""
+_NO_LIMIT = 1 << 62
+_MOST_PROMISED = 1 << 50
+"""Upper limit, in bytes, for the size that a promised volume counts with, so that no sum overflows."""
+
+
+class Segments:
+    """The segments of one class; `rows_of` returns the rows, of `rows` in all, that match a selector."""
+
+    def __init__(self, found: Sequence[StorageCapacity], rows_of: Callable[[NodeTerm], IntArray], rows: int) -> None:
+        inside = [rows_of(each.topology) if each.topology is not None else np.zeros(0, np.int64) for each in found]
+        self._found = found
+        self._size = rows
+        # One element for each pair of a segment and one of its rows, in the order of rows.
+        of_rows: IntArray = np.concatenate([np.zeros(0, np.int64), *inside])
+        in_order = np.argsort(of_rows, kind="stable")
+        self._row: IntArray = of_rows[in_order]
+        self._segment: IntArray = np.repeat(np.arange(len(found)), [len(each) for each in inside])[in_order]
+        self._limit = np.array([min(each.limit, _NO_LIMIT) for each in found], dtype=np.int64)
+        capacities = [_NO_LIMIT if each.capacity is None else min(each.capacity, _NO_LIMIT) for each in found]
+        self._capacity = np.array(capacities, dtype=np.int64)
+        self._promised: IntArray = np.zeros(len(found), dtype=np.int64)
+        self._volumes: IntArray = np.zeros(len(found), dtype=np.int64)
+
+    def promise_all(self, rows: Sequence[int], sizes: Sequence[int]) -> None:
+        """Count volumes of these sizes that are to be provisioned for these rows' nodes."""
+        by_row, volumes = np.zeros((2, self._size), dtype=np.int64)
+        np.add.at(by_row, list(rows), [min(size, _MOST_PROMISED) for size in sizes])
+        np.add.at(volumes, list(rows), 1)
+        np.add.at(self._promised, self._segment, by_row[self._row])
+        np.add.at(self._volumes, self._segment, volumes[self._row])
+
+    def promise(self, row: int, size: int, sign: int = 1) -> None:
+        """Count a volume to be provisioned for the row's node (`sign` 1), or stop counting it (-1)."""
+        there = self._of(row)
+        self._promised[there] += sign * min(size, _MOST_PROMISED)
+        self._volumes[there] += sign
+
+    def suffices(self, size: int) -> Mask:
+        """By row, whether kube-scheduler would accept the node for a volume of this size."""
+        return self._best(self._limit >= size) > 0
+
+    def room(self, size: int, each: int) -> IntArray:
+        """By row, the number of members that fit if each takes `each` bytes, among them a volume of `size` bytes."""
+        size, each = min(size, _NO_LIMIT), min(each, _NO_LIMIT)
+        left = self._capacity - self._promised
+        more = np.maximum(left - size, 0) // max(each, 1)
+        room = np.where((self._promised == 0) | (left >= size), 1 + more, 0)
+        room = np.where((self._capacity == _NO_LIMIT) | (each == 0), MANY, room)
+        return self._best(np.where(self._limit >= size, room, 0))
+
+    def beside(self, rows: IntArray) -> IntArray:
+        """The rows that share a segment with one of these rows."""
+        there = np.unique(self._segment[np.isin(self._row, rows)])
+        return np.unique(self._row[np.isin(self._segment, there)])
+
+    def here(self, row: int) -> Hashable:
+        """A digest of the storage left for the row: equal for rows with the same limits, capacities and promises."""
+        there = self._of(row)
+        return np.concatenate((self._limit[there], self._capacity[there], self._promised[there])).tobytes()
+
+    def refusals(self, size: int, rows: IntArray) -> Iterator[tuple[str, Mask]]:
+        """The storage left in the segments of the rows, in words, for a wanted volume of this size, and the rows."""
+        inside = np.isin(self._row, rows)
+        there = np.unique(self._segment[inside]).tolist()
+        covered = np.isin(rows, self._row)
+        if not covered.all():
+            yield f"no CSIStorageCapacity selects them; {format_bytes(size)} wanted", ~covered
+        if len(there) > NAMED:
+            most = max(int(self._left(at)) for at in there)
+            text = f"{len(there)} segments with at most {format_bytes(most)} left; {format_bytes(size)} wanted"
+            yield text, covered
+            return
+        for at in there:
+            yield self._refusal(at, size), covered & np.isin(rows, self._row[self._segment == at])
+            covered &= ~np.isin(rows, self._row[self._segment == at])
+
+    def _refusal(self, at: int, size: int) -> str:
+        number = int(self._volumes[at])
+        promised = f" after {number} promised volume{'s' if number > 1 else ''}" if number else ""
+        topology = self._found[at].topology
+        where = node_terms([topology]) if topology is not None and topology.expressions[0].key else "all nodes"
+        return f"{where}: {format_bytes(self._left(at))} left{promised}, {format_bytes(size)} wanted"
+
+    def _left(self, at: int) -> int:
+        """The size of the largest volume that fits into the segment."""
+        if not self._promised[at]:
+            return max(0, int(self._limit[at]))
+        return max(0, min(int(self._limit[at]), int(self._capacity[at] - self._promised[at])))
+
+    def _of(self, row: int) -> IntArray:
+        """The segments of the row."""
+        first, last = np.searchsorted(self._row, (row, row + 1))
+        return self._segment[first:last]
+
+    def _best(self, of_segment: IntArray | Mask) -> IntArray:
+        """By row, the largest value among its segments; 0 for rows without a segment."""
+        best: IntArray = np.zeros(self._size, dtype=np.int64)
+        np.maximum.at(best, self._row, of_segment[self._segment].astype(np.int64))
+        return best
 
 
 class Provisioning:

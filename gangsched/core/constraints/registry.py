@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from gangsched.core.constraints.constraint import Constraint, Words
+from gangsched.core.constraints.constraint import Constraint, NodeConstraint, Words
 from gangsched.core.constraints.csi_drivers import CsiDrivers
 from gangsched.core.constraints.dynamic_resources import DynamicResources
 from gangsched.core.constraints.image_locality import ImageLocality
 from gangsched.core.constraints.inter_pod_affinity import InterPodAffinity
 from gangsched.core.constraints.node_affinity import NodeAffinity
-from gangsched.core.constraints.node_constraint import NodeConstraint
 from gangsched.core.constraints.node_declared_features import NodeDeclaredFeatures
 from gangsched.core.constraints.node_ports import NodePorts
 from gangsched.core.constraints.node_resources import NodeResources

@@ -12,11 +12,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from gangsched.core.constraints.column import Column
-from gangsched.core.constraints.constraint import Member, Words, World
+from gangsched.core.constraints.constraint import Member, PropertyConstraint, Words, World
 from gangsched.core.constraints.naming import listed
 from gangsched.core.constraints.naming import taint as named
-from gangsched.core.constraints.node_constraint import PropertyConstraint
+from gangsched.core.constraints.node_rows import Column
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node, Taint
 from gangsched.core.objects.reasons import NodeReason

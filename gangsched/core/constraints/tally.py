@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gangsched.core.constraints.labelled_pods import LabelledPods, Placed
-from gangsched.core.constraints.matching import Matchable, TermIndex, term_matches
+from gangsched.core.constraints.matching import LabelledPods, Matchable, Placed, TermIndex, term_matches
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.indexes import count, uncount
 from gangsched.core.objects.pod import Pod
@@ -190,7 +189,6 @@ class PlannedTallies:
     def __init__(self, tallies: Tallies, *, emptied: bool) -> None:
         self._tallies = tallies
         self._emptied = emptied
-        self._index: TermIndex[Question] = TermIndex()
         self._counts: dict[Question, dict[int, int]] = {}
         self._there: dict[Question, There] = {}
         self._matching: dict[Matchable, tuple[Question, ...]] = {}
@@ -199,6 +197,11 @@ class PlannedTallies:
         self._left: list[tuple[Sequence[tuple[Pod, int]], int]] = []
         self._gone: Counter[tuple[Matchable, bool, int]] = Counter()
         self.digest = 0
+
+    @cached_property
+    def _index(self) -> TermIndex[Question]:
+        # Most snapshots ask nothing about pods on other nodes.
+        return TermIndex()
 
     def __bool__(self) -> bool:
         return bool(self._counts)

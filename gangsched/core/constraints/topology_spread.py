@@ -24,8 +24,7 @@ from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.reasons import NodeReason
-from gangsched.core.objects.shape import Shape, Spread
-from gangsched.core.objects.soft import Soft
+from gangsched.core.objects.shape import Shape, Soft, Spread
 
 _HOSTNAME = "kubernetes.io/hostname"
 
@@ -86,7 +85,13 @@ class _Judged(NamedTuple):
 
 
 class SpreadPlan(Plan):
-    """The pods of a snapshot and the members placed there; `_eligible` are, by shape, the rows and domains counted."""
+    """The pods of a snapshot and the members placed there; `_eligible` are, by shape, the rows and domains counted.
+
+    It is `selective` once members with spread constraints are expected.
+    """
+
+    about = frozenset({SpreadSight, "spread", "soft", "known"})
+    selective: bool = False
 
     def __init__(self, world: World, affinity: NodeAffinity, taints: TaintToleration, *, emptied: bool) -> None:
         self._world = world
@@ -98,14 +103,10 @@ class SpreadPlan(Plan):
         self._eligible: dict[Shape, list[tuple[Mask, IntArray]]] = {}
         self._preferred = PlannedTallies(world.preferred, emptied=emptied)
 
-    @property
-    def selective(self) -> bool:
-        """Whether there are spread constraints."""
-        return bool(self._tallies)
-
     def expect(self, shapes: Collection[Shape]) -> None:
         """Count pods for the constraints of these shapes."""
         self._tallies.ask(of_spread(spread) for shape in shapes for spread in shape.spread)
+        self.selective = bool(self._tallies)
 
     def sees(self, pod: Pod) -> SpreadSight | None:
         """The namespace and labels by which constraints count the pod; None if none counts it."""

@@ -16,10 +16,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gangsched.core.constraints.constraint import Leavers, Member, Plan, SeesAlike, Words, World
+from gangsched.core.constraints.constraint import AtBest, Leavers, Member, NodeConstraint, Plan, SeesAlike, Words, World
 from gangsched.core.constraints.naming import node_terms
 from gangsched.core.constraints.node_affinity import NodeAffinity
-from gangsched.core.constraints.node_constraint import AtBest, NodeConstraint
 from gangsched.core.constraints.volume_pool import VolumePool, Wants
 from gangsched.core.inventory import unbound
 from gangsched.core.objects.arrays import IntArray, Mask
@@ -57,6 +56,7 @@ class BoundTo:
 class VolumeBinding(NodeConstraint):
     """The filter of this name."""
 
+    about = frozenset({BoundTo})
     proves = True
     words = (
         Words(

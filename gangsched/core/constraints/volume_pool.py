@@ -18,8 +18,7 @@ from gangsched.core.constraints.constraint import World
 from gangsched.core.constraints.naming import listed, node_terms
 from gangsched.core.constraints.node_affinity import NodeAffinity
 from gangsched.core.constraints.pending import Pending
-from gangsched.core.constraints.provisioning import Provisioning
-from gangsched.core.constraints.segments import MANY
+from gangsched.core.constraints.provisioning import MANY, Provisioning
 from gangsched.core.inventory import unbound
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.indexes import uncount

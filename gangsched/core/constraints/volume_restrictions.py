@@ -90,18 +90,20 @@ class VolumeRestrictions(Constraint):
 
 
 class _UsesPlan(Plan):
-    """The users of contested claims, and of disks by row. `_changed` holds the rows that differ from the cluster."""
+    """The users of contested claims, and of disks by row. `_changed` holds the rows that differ from the cluster.
+
+    It is `selective` if several pods name the same single-pod claim.
+    """
+
+    about = frozenset({Contested, "disks"})
+    selective: bool = False
 
     def __init__(self, world: World, users: dict[StorageKey, int], disks: dict[int, Counter[_Use]]) -> None:
+        self.selective = bool(world.volumes.contested)
         self._world = world
         self._users = users
         self._before = disks
         self._changed: dict[int, Counter[_Use]] = {}
-
-    @property
-    def selective(self) -> bool:
-        """Whether several pods name the same single-pod claim."""
-        return bool(self._world.volumes.contested)
 
     def sees(self, pod: Pod) -> Contested | None:
         """The contested claims that the pod names."""

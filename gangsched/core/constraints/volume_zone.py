@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gangsched.core.constraints.constraint import Member, Words
-from gangsched.core.constraints.node_constraint import NodeConstraint
+from gangsched.core.constraints.constraint import Member, NodeConstraint, Words
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.reasons import NodeReason
@@ -33,6 +32,7 @@ class Zones:
 class VolumeZone(NodeConstraint):
     """The filter of this name."""
 
+    about = frozenset({Zones})
     proves = True
     words = (
         Words(

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.retry import doubled
+from gangsched.core.objects.duration import doubled
 
 PASSED_S = 300.0
 """For so many seconds, nobody whose eviction was refused is part of a plan again, and nobody who has left in vain for a

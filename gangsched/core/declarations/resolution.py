@@ -6,13 +6,13 @@ a reason with a sentence for users, and no further member is bound until it is r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from msgspec.structs import replace
 
-from gangsched.core.declarations import added, hindrances, unready_claims
-from gangsched.core.declarations.derivation import as_made, derived, telling
+from gangsched.core.declarations import hindrances, unready_claims
+from gangsched.core.declarations.derivation import as_made, completed, derived, telling
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.hindrances import Said
 from gangsched.core.declarations.terms import NO_TERMS, Terms, instance_group, priority_of
@@ -34,7 +34,7 @@ from gangsched.core.objects.podgroup import ForeignGroup, Group, GroupSpec
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.priority_class import PriorityClasses
 from gangsched.core.objects.record import Minima
-from gangsched.core.objects.soft import Soft
+from gangsched.core.objects.shape import Soft
 from gangsched.core.objects.workload import GANG, Reference, WorkloadFacts
 from gangsched.core.planning.strategies import GPU_SUFFIX, PACK, named
 
@@ -60,7 +60,7 @@ def resolve(
     said = _said(says)
     specs = _specs(group, said, found)
     spec = derived(_completed(*specs.values()), members) if specs else _said_spec(said, members)
-    spec = added.completed(spec, key, says, foreign)
+    spec = completed(spec, key, says, foreign)
     if spec.max_schedule_time_s is None and len(said.times) == 1:
         spec = replace(spec, max_schedule_time_s=said.times[0])
     own_priority = max([pod.priority for pod in members], default=0)
@@ -132,16 +132,15 @@ def declared_spec(key: GroupKey, group: Group | None, members: Sequence[Pod], fo
     says = [pod.declaration for pod in members if pod.declaration is not None]
     found = next((each.spec for each in _objects(key, says, foreign)), None)
     if found is not None:
-        return added.completed(derived(found, members), key, says, foreign)
+        return completed(derived(found, members), key, says, foreign)
     return group.spec if group is not None else None
 
 
 def _ignored(found: Sequence[ForeignGroup], says: Sequence[Declaration]) -> tuple[str, ...]:
     """The fields of the objects and the keys of the pods that are not honoured."""
-    several = [each.ignored for each in found]
-    several += [each.workload.ignored for each in found if each.workload is not None]
-    several += [say.ignored for say in says]
-    return tuple(dict.fromkeys(chain.from_iterable(several)))
+    workloads = [each.workload for each in found if each.workload is not None] if found else ()
+    several: Iterable[ForeignGroup | WorkloadFacts | Declaration] = (*found, *workloads, *says)
+    return tuple(dict.fromkeys(ignored for each in several for ignored in each.ignored))
 
 
 def _objects(key: GroupKey, says: Sequence[Declaration], foreign: Foreign) -> list[ForeignGroup]:
@@ -149,9 +148,9 @@ def _objects(key: GroupKey, says: Sequence[Declaration], foreign: Foreign) -> li
 
     One of a workload says how many members this gang has, which need not be how many the next one will have.
     """
-    if not any(say.objects for say in says):
-        return []
     named = dict.fromkeys((dialect, say.object_name or key.name) for say in says for dialect in say.objects)
+    if not named:
+        return []
     found = (foreign.find(dialect, GroupKey(key.namespace, name)) for dialect, name in named)
     return [as_made(group, says) for group in found if group is not None]
 

@@ -59,11 +59,19 @@ def unready(members: Sequence[Pod], spec: GroupSpec, volumes: Volumes, devices: 
     Otherwise nodes refuse only these members (`VolumeBinding`, `DynamicResources`), and all others are placed. A
     ResourceClaim may also have room for each member that uses it, but not for as many as the quorum needs.
     """
-    waiting = [pod for pod in members if not pod.node and pod.uses_claims]
+    # Checked inline, because most pods use none.
+    using = [
+        pod
+        for pod in members
+        if (pod.volume_claims or pod.own_volume_claims or pod.device_claims or pod.extended) and not pod.node
+    ]
+    if not using:
+        return
+    waiting = [pod for pod in using if pod.uses_claims]
     without_volume = [(pod, lost) for pod in waiting if (lost := volumes.unready(pod)) is not None]
     if _needs(members, without_volume, spec):
         yield _told("PersistentVolumeClaim", *without_volume[0], Reason.VOLUME_NOT_READY, _WHY_NO_VOLUME)
-    waiting = [pod for pod in members if not pod.node and pod.uses_devices]
+    waiting = [pod for pod in using if pod.uses_devices]
     without_device = [(pod, lacks) for pod in waiting if (lacks := devices.unready(pod)) is not None]
     if _needs(members, without_device, spec):
         yield _told("ResourceClaim", *without_device[0], Reason.RESOURCE_CLAIM_NOT_READY, _WHY_NO_DEVICE)

@@ -17,11 +17,11 @@ from gangsched.core.cluster.avoidance import TRIES_ON_A_NODE, Tries
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.writes import Barred, Binding, BindState, PendingPrebinding
+from gangsched.core.objects.duration import doubled
 from gangsched.core.objects.effects import BindPod, Effect, WithdrawBinding
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.prebindings import Prebinding
 from gangsched.core.objects.results import BindRefused, Refused
-from gangsched.core.objects.retry import doubled
 
 if TYPE_CHECKING:
     from gangsched.core.gang.turn import Turn
@@ -60,7 +60,7 @@ def begin(
         asked = tuple(prebindings.get(pod.uid, ()))
         cluster.assume(pod.uid, node, asked)
         # Members that need the same write wait for one that is sent once.
-        pending = tuple([known.setdefault(what, PendingPrebinding(what)) for what in asked])
+        pending = tuple([known.setdefault(what, PendingPrebinding(what)) for what in asked]) if asked else ()
         binding = Binding(pod, node, placeholder=not pod.name, pending=pending, above=above)
         gang.operations.bindings[pod.uid] = binding
         begun.append(binding)
@@ -72,9 +72,10 @@ def begin(
 
 def _prepared(gang: Gang, several: list[Binding]) -> list[Binding]:
     """Those of these bindings that wait for no pre-binding; none of a quorum or part before all members are ready."""
-    if not gang.binds_singly() and (
-        gang.record.prebinding_at or any(each.awaits for each in gang.operations.bindings.values() if not each.above)
-    ):
+    awaiting = [each for each in gang.operations.bindings.values() if each.pending and each.awaits is not None]
+    if not awaiting and not gang.record.prebinding_at:
+        return several
+    if not gang.binds_singly() and (gang.record.prebinding_at or not all(each.above for each in awaiting)):
         return []
     waits = {
         uid
@@ -85,14 +86,14 @@ def _prepared(gang: Gang, several: list[Binding]) -> list[Binding]:
     return [binding for binding in several if binding.awaits is None and binding.pod.uid not in waits]
 
 
-def resend_due(gang: Gang, now: float) -> list[BindPod]:
-    """Send the held bindings whose retry is due."""
-    return [_send(binding) for binding in _to_send_again(gang) if binding.retry_at <= now]
+def resend_due(gang: Gang, now: float) -> tuple[list[BindPod], float]:
+    """Send the held bindings whose retry is due.
 
-
-def next_retry(gang: Gang) -> float:
-    """When the next held binding is due, in epoch seconds; infinity if none is due by time alone."""
-    return min((binding.retry_at for binding in _to_send_again(gang)), default=float("inf"))
+    Returns them, and when the next one is due, in epoch seconds; infinity if none is due by time alone.
+    """
+    held = _to_send_again(gang)
+    sent = [_send(binding) for binding in held if binding.retry_at <= now]
+    return sent, min((binding.retry_at for binding in held if binding.retry_at > now), default=float("inf"))
 
 
 def _to_send_again(gang: Gang) -> list[Binding]:
@@ -337,7 +338,7 @@ def reconcile(gang: Gang, cluster: Cluster) -> None:
             binding.renew(pod)
         elif not binding.placeholder:
             release(gang, cluster, uid)
-    if not gang.operations.has_unconfirmed() and gang.operations.plan is None:
+    if gang.operations.plan is None and not gang.operations.has_unconfirmed():
         gang.durability.end()
     if gang.operations.barred:
         there = {pod.uid for pod in gang.live() if not pod.node}

@@ -17,19 +17,18 @@ import numpy as np
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.cluster.holdings import asked_by
+from gangsched.core.cluster.claims import asked_by
 from gangsched.core.gang import clock, placeholders
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.turn import Turn
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.duration import format_duration
+from gangsched.core.objects.duration import doubled, format_duration
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import NamespaceLimits, Policy
 from gangsched.core.objects.quantity import MAX_AMOUNT, format_amount
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Capped
-from gangsched.core.objects.retry import doubled
 from gangsched.core.objects.shape import PODS
 from gangsched.core.objects.status import Reservation
 from gangsched.core.objects.wording import number_of

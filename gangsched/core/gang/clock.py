@@ -13,10 +13,10 @@ from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang.gang import Census, Gang
 from gangsched.core.gang.plan import Plan
 from gangsched.core.gang.writes import BindState
+from gangsched.core.objects.duration import doubled
 from gangsched.core.objects.podgroup import TimeoutPolicy
 from gangsched.core.objects.policy import Aging, Policy
 from gangsched.core.objects.record import Outcome
-from gangsched.core.objects.retry import doubled
 
 NEVER = float("inf")
 _ROUNDING_S = 1e-6
@@ -56,11 +56,12 @@ def runs_out(gang: Gang, census: Census, terms: Terms, policy: Policy) -> float:
     While the gang waits for pre-bindings the clock is paused, and the pre-bindings have a time-out of their own. The
     terms' jitter extends each attempt by a number of whole seconds, which the policy's seed determines.
     """
-    sent = any(binding.state is BindState.SENT for binding in gang.operations.bindings.values())
-    if gang.record.prebinding_at and not (census.bound or sent):
-        return gang.record.prebinding_at + policy.pre_bind_timeout_s
-    if not gang.record.clock_start or census.bound or sent:
+    if census.bound or not (gang.record.prebinding_at or gang.record.clock_start):
         return NEVER
+    if any(binding.state is BindState.SENT for binding in gang.operations.bindings.values()):
+        return NEVER
+    if gang.record.prebinding_at:
+        return gang.record.prebinding_at + policy.pre_bind_timeout_s
     longer_s = int(_jitter(gang, policy.seed, gang.record.timeouts) * terms.jitter_s) if terms.jitter_s else 0
     plan = gang.operations.plan
     stood_s = paused_s(gang, plan, terms, NEVER) if plan is not None else 0.0

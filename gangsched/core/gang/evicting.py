@@ -12,10 +12,10 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
+from gangsched.core.objects.duration import doubled
 from gangsched.core.objects.effects import Effect, EvictPod, LookUpOwner
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.results import EvictionRefused, OwnerSeen, PodEvicted, Spared
-from gangsched.core.objects.retry import doubled
 
 FIRST_RETRY_S = 1.0
 LONGEST_RETRY_S = 15.0

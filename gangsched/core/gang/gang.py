@@ -16,9 +16,7 @@ from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.ownership import UNDISPUTED, came_after, ownership_of
 from gangsched.core.gang.mail import Inbox
 from gangsched.core.gang.observed import Observed
-from gangsched.core.gang.operations import Operations
-from gangsched.core.gang.roster import Durability, Roster
-from gangsched.core.gang.wait import Wait
+from gangsched.core.gang.operations import Durability, Operations, Roster, Wait
 from gangsched.core.gang.writes import BindState
 from gangsched.core.gang.written import Written
 from gangsched.core.objects.declaration import GroupKey
@@ -69,6 +67,12 @@ class Gang(Struct):
     """How many pods it had when it was last reconciled."""
     story: list[tuple[float, str]] = field(default_factory=list)
     """The last steps of its life (`core.gang.life`) and what led to them, each with its time; repeats only once."""
+
+    plain: bool = False
+    """Whether this is a pod without a group, placed as a group of one."""
+
+    def __post_init__(self) -> None:
+        self.plain = bool(self.key.pod_uid)
 
     def change(self, **values: object) -> None:
         """Change these fields of the record."""
@@ -132,11 +136,6 @@ class Gang(Struct):
         if observed.ownership.former - before and came_after(left, self.record.run_start):
             self.roster.note_emptied()
         return left
-
-    @property
-    def plain(self) -> bool:
-        """Whether this is a pod without a group, placed as a group of one."""
-        return bool(self.key.pod_uid)
 
     def live(self) -> list[Pod]:
         """The members that count for this run.

@@ -38,7 +38,7 @@ class Traits(Struct):
         if said is not None and said.objects and self.objects is not None:
             self.objects.update((dialect, said.object_name) for dialect in said.objects)
             if said.passed_over:
-                # The gang takes over what its workload states there (`declarations.added`).
+                # The gang takes over what its workload states there (`declarations.derivation`).
                 self.objects.add((NATIVE, said.passed_over))
             if len(self.objects) > MOST_OBJECTS:
                 self.objects = None

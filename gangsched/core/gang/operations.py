@@ -1,15 +1,22 @@
-"""What is under way in one gang: writes in flight or waiting for a retry, and waits; a new leader begins with none."""
+"""What this process knows of one gang beside its record; a new leader begins with none of it.
+
+That is what is under way (writes in flight or waiting for a retry), which members belong to which run and to the quorum
+under way, which reservations are durable (design rule 4), and why the gang waits: the result of the last search for
+places, kept until there is a reason for another one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
 
 from gangsched.core.gang.plan import Plan
 from gangsched.core.gang.writes import Barred, Binding, BindState, Part, Rollback
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.pause import OPEN, Pause
 from gangsched.core.objects.pod import Pod
+from gangsched.core.planning.refusal import Refusal
 
 # A module constant, because gangs of thousands of members compare each binding with it.
 _BOUND = BindState.BOUND
@@ -138,6 +145,8 @@ class Operations(Struct):
 
     def rollbacks(self, *, retried: bool = False) -> list[Rollback]:
         """What evicts members at present and, if asked for, rollbacks whose rest is being `retried`."""
+        if self.rollback is None and self.parting is None and not self.parts:
+            return []
         several = (self.rollback, self.parting, *(part.rollback for part in self.parts))
         return [doing for doing in several if doing is not None and (retried or not doing.retried)]
 
@@ -147,7 +156,7 @@ class Operations(Struct):
 
     def has_unconfirmed(self) -> bool:
         """Whether there are bindings that the API server has not confirmed yet."""
-        return any(binding.state is not _BOUND for binding in self.bindings.values())
+        return bool(self.bindings) and any(binding.state is not _BOUND for binding in self.bindings.values())
 
     def unconfirmed(self) -> list[Binding]:
         """The bindings that the API server has not confirmed yet."""
@@ -164,3 +173,226 @@ class Operations(Struct):
     def may_try(self, pod: Pod) -> bool:
         """Whether the member's binding may be tried: the member is not barred at present."""
         return pod.uid not in self.barred or not self.barred[pod.uid].until
+
+
+class Roster(Struct):
+    """Sets of members by UID; only these methods change them.
+
+    `past` belong to earlier runs; `recorded` belong to this run, and the record counts them as ended. `chosen` were
+    given nodes as parts of the quorum under way; `inherited` were bound by a former leader, by another scheduler, or
+    after gangsched had given them up, so that a quorum may have begun with them. `leaving` are members whose eviction
+    was accepted. `emptied`: since the gang was last reconciled, its last live member went and then another one came.
+    """
+
+    past: frozenset[str] = frozenset()
+    recorded: set[str] = field(default_factory=set)
+    chosen: set[str] = field(default_factory=set)
+    inherited: set[str] = field(default_factory=set)
+    leaving: set[str] = field(default_factory=set)
+    emptied: bool = False
+
+    def begin_run(self, past: Iterable[str]) -> None:
+        """Begin another run, to which these members do not belong."""
+        self.past = frozenset(past)
+        self.recorded = set()
+
+    def end_run(self, past: Iterable[str]) -> None:
+        """End the run to which these members belonged."""
+        self.past = frozenset(past)
+
+    def count(self, *uids: str) -> None:
+        """Note that the record counts these members as ended."""
+        self.recorded.update(uids)
+
+    def choose(self, uids: Iterable[str], *, replace: bool = False) -> None:
+        """Note that these members have nodes in the quorum under way; only these if it has just begun (`replace`)."""
+        if replace:
+            self.chosen = set()
+        self.chosen.update(uids)
+
+    def inherit(self, uid: str) -> None:
+        """Note that the member was bound although gangsched had not just sent its binding."""
+        self.inherited.add(uid)
+
+    def inherit_only(self, uids: Iterable[str] = ()) -> None:
+        """Make these the only inherited members: those with which a quorum may have begun."""
+        self.inherited = set(uids)
+
+    def leave(self, uid: str) -> None:
+        """Note that the member's eviction was accepted."""
+        self.leaving.add(uid)
+
+    def keep(self, there: Mapping[str, object]) -> None:
+        """Forget leaving and chosen members that are not `there` any more."""
+        self.leaving -= self.leaving.difference(there)
+        self.chosen -= self.chosen.difference(there)
+
+    def forget(self, uid: str) -> None:
+        """Forget a member that no longer exists."""
+        if uid in self.past:
+            self.past -= {uid}
+        self.recorded.discard(uid)
+        self.inherited.discard(uid)
+
+    def note_emptied(self) -> None:
+        """Note that the last live member has gone and another one has come."""
+        self.emptied = True
+
+    def forget_emptied(self) -> None:
+        """The run of the last live member that has gone is over."""
+        self.emptied = False
+
+
+class Durability(Struct):
+    """Which reservations are written to the PodGroup's status. Only these methods change it.
+
+    `asked_at` is the time since which reservations must be written before anything relies on them, 0.0 if they need not
+    be. The reservations of the members `secured` (by UID) are written. `unmade`: the API server refused to create the
+    PodGroup that was to hold them, and the gang goes on without.
+    """
+
+    asked_at: float = 0.0
+    secured: frozenset[str] = frozenset()
+    unmade: bool = False
+
+    def covers(self, uid: str) -> bool:
+        """Whether the member's reservation may be relied on: it is written, or need not be."""
+        return not self.asked_at or uid in self.secured
+
+    def ask(self, now: float) -> None:
+        """Require the gang's reservations to be durable from now on."""
+        self.asked_at = now
+
+    def needless(self) -> None:
+        """The reservations need not be durable any more."""
+        self.asked_at = 0.0
+
+    def could_not(self) -> None:
+        """Give up durability: there is no PodGroup to write the reservations to, and none can be created."""
+        self.unmade = True
+        self.asked_at = 0.0
+
+    def written(self, uids: Iterable[str]) -> None:
+        """Note that the status holds the reservations of these members."""
+        self.secured = frozenset(uids)
+
+    def found(self, uids: Iterable[str], asked_at: float) -> None:
+        """A former leader needed durable reservations, and the status holds those of these members."""
+        self.secured, self.asked_at = frozenset(uids), asked_at
+
+    def hand_over(self, old: str, new: str) -> None:
+        """Another member takes over the reservation."""
+        if old in self.secured:
+            self.secured = self.secured - {old} | {new}
+
+    def release(self, uid: str) -> None:
+        """The member's reservation is released."""
+        if uid in self.secured:
+            self.secured -= {uid}
+
+    def drop(self) -> None:
+        """The PodGroup that held the reservations is gone."""
+        self.secured, self.asked_at = frozenset(), 0.0
+
+    def end(self) -> None:
+        """The gang has no reservations any more."""
+        self.drop()
+        self.unmade = False
+
+
+class Wait(Struct):
+    """Whether a gang is tried, and if not, what for it waits. Only these methods change it."""
+
+    parked: bool = False
+    """Nothing has happened that could help it since it was last tried."""
+    refusal: Refusal | None = None
+    """Why there is no room for the quorum."""
+    refused_members: dict[str, Refusal] = field(default_factory=dict)
+    """Why there is none for single members, by UID."""
+    refused_since: int = 0
+    """The number of improvements on nodes (`queueing.parking`) before the first of these was refused."""
+    behind: GroupKey | None = None
+    """The gang in its FIFO lane that it may not overtake."""
+    pause: Pause = OPEN
+    """What keeps members without a node waiting, because such pods fail at once."""
+    outside: str = ""
+    """Why it is not tried at all: too many groups of its namespace wait ahead of it (`queueing.admission`)."""
+    asked: tuple[object, ...] = ()
+    """What it asked for: its members, its terms, and which members are bound."""
+
+    # What may help
+
+    def try_again(self) -> None:
+        """Something has happened that may help the gang."""
+        self.parked = False
+
+    def try_all_again(self) -> None:
+        """Something has happened that may help the gang, including its refused single members."""
+        self.parked = False
+        self.pause = OPEN
+        self.refused_members.clear()
+
+    def ask(self, asked: tuple[object, ...]) -> None:
+        """Try the gang again with what it asks for now."""
+        self.asked = asked
+        self.try_all_again()
+
+    def forget_members(self) -> None:
+        """The refusals of single members no longer hold."""
+        self.refused_members.clear()
+
+    def see(self, asked: tuple[Hashable, ...], viewer: Hashable) -> None:
+        """Of what is reserved for others, something else counts for the gang than when it was refused what it asked."""
+        if self.refusal is not None and self.refusal.asked == asked:
+            self.refusal = self.refusal.seen_by(viewer)
+        for uid, refusal in self.refused_members.items():
+            if refusal.asked == asked:
+                self.refused_members[uid] = refusal.seen_by(viewer)
+
+    def forget_refusal(self) -> None:
+        """The quorum fits, or the gang has changed so that its refusal no longer holds."""
+        self.refusal = self.behind = None
+
+    def member_has_place(self, uid: str) -> None:
+        """A single member that was refused has a node after all."""
+        self.refused_members.pop(uid, None)
+
+    def enter(self) -> None:
+        """The gang may be tried, for all that waits ahead of it."""
+        self.outside = ""
+
+    # What to wait for
+
+    def park(self) -> None:
+        """Only the passage of time can help the gang."""
+        self.parked = True
+
+    def refuse(self, refusal: Refusal | None, pause: Pause = OPEN) -> None:
+        """The quorum was not placed: it does not fit or, with None, something other than room keeps it waiting."""
+        self.refusal, self.pause = refusal, pause
+        self.parked = True
+
+    def refuse_members(self, refusals: Mapping[str, Refusal], pause: Pause, *, since: int) -> None:
+        """These single members do not fit after so many improvements on nodes, perhaps because of the pause."""
+        if not self.refused_members:
+            self.refused_since = since
+        self.refused_members.update(refusals)
+        self.pause = pause
+
+    def park_members(self, reliefs: int) -> None:
+        """Single members were refused; all are tried again if a node has improved since the first one was."""
+        if self.refused_since < reliefs:
+            self.try_all_again()
+        else:
+            self.parked = True
+
+    def stand_behind(self, other: GroupKey | None) -> bool:
+        """Wait for the gang that may not be overtaken, None if there is none. Returns whether there is one."""
+        self.behind = other
+        if other is not None:
+            self.refuse(None)
+        return other is not None
+
+    def stay_outside(self, why: str) -> None:
+        """The gang is not tried, because of those that wait ahead of it."""
+        self.outside = why

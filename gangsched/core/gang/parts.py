@@ -20,9 +20,9 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.turn import Turn
 from gangsched.core.gang.wants import placed_of, roles_of
 from gangsched.core.gang.writes import BindState, Part
+from gangsched.core.objects.duration import doubled
 from gangsched.core.objects.pod import Pod, PodPhase, role_of
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.retry import doubled
 
 NOTHING: Mapping[str, int] = {}
 
@@ -199,6 +199,8 @@ def give_up(gang: Gang, cluster: Cluster, part: Part, note: str, *, now: float, 
 
 def closed(gang: Gang, now: float) -> dict[str, Part]:
     """Parts that may not be tried at present, by each of their roles."""
+    if not gang.operations.parts:
+        return {}
     return {
         role: part
         for part in gang.operations.parts

@@ -20,12 +20,11 @@ from gangsched.core.gang import bindings
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.turn import Turn
 from gangsched.core.gang.writes import Binding, BindState, PendingPrebinding
-from gangsched.core.objects.duration import format_duration
+from gangsched.core.objects.duration import doubled, format_duration
 from gangsched.core.objects.effects import Effect, Prebind, UndoPrebinding
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.prebindings import Prebinding, PrebindingState
 from gangsched.core.objects.results import PrebindRefused
-from gangsched.core.objects.retry import doubled
 
 UNSEEN_S = 15.0
 """Time in seconds after which a pre-binding is sent again if neither a result nor the watch has shown it."""
@@ -76,7 +75,7 @@ def _bar(gang: Gang, binding: Binding, policy: Policy, now: float) -> None:
 def concern(turn: Turn) -> bool:
     """Whether bindings wait for pre-bindings, or have waited."""
     there = turn.gang.operations.bindings.values()
-    return bool(turn.gang.record.prebinding_at) or any(binding.pending for binding in there)
+    return bool(turn.gang.record.prebinding_at) or any(True for binding in there if binding.pending)
 
 
 def needs_others(turn: Turn) -> bool:

@@ -14,6 +14,7 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.automatic import idle_of, recreates_all
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.resolution import resolve
+from gangsched.core.declarations.terms import Terms
 from gangsched.core.declarations.waves import lowered_to, wave_of
 from gangsched.core.gang import (
     bindings,
@@ -67,21 +68,29 @@ def reconcile(
     )
     if not gang.plain:
         runs.note_workload(gang, live)
-        workload, namespace = gang.record.workload, gang.key.namespace
-        wave = wave_of(gang.key, workload, gang.observed.pods.values(), terms, foreign=foreign)
-        gang.observed.note_workload(
-            None if wave is not None and wave.at_once else wave,
-            idle_of(workload, namespace, foreign),
-            recreates_all=recreates_all(workload, namespace, foreign),
-            given_up=wave is not None and wave.given_up,
-        )
-        terms = lowered_to(terms, wave, runs.counting(gang)) if wave is not None else terms
+        terms = _as_workload_says(gang, terms, foreign)
     hindrance = terms.hindrance.reason if terms.hindrance is not None else None
     gang.operations.contradicted = hindrance is Reason.CONTRADICTION
     gang.operations.note_undeclared(now if hindrance is Reason.POD_GROUP_NOT_FOUND else 0.0)
     effects += placeholders.settle(gang, cluster, terms)
     gang.roster.keep(gang.observed.pods)
     return _advanced(Turn(gang, cluster, terms, policy=policy, now=now, live=live)), effects
+
+
+def _as_workload_says(gang: Gang, terms: Terms, foreign: Foreign) -> Terms:
+    """Note the state of the workload, if the gang has one. Returns the terms with what it still owes."""
+    workload, namespace = gang.record.workload, gang.key.namespace
+    if workload is None:
+        gang.observed.note_workload(None, None, recreates_all=False, given_up=False)
+        return terms
+    wave = wave_of(gang.key, workload, gang.observed.pods.values(), terms, foreign=foreign)
+    gang.observed.note_workload(
+        None if wave is not None and wave.at_once else wave,
+        idle_of(workload, namespace, foreign),
+        recreates_all=recreates_all(workload, namespace, foreign),
+        given_up=wave is not None and wave.given_up,
+    )
+    return lowered_to(terms, wave, runs.counting(gang)) if wave is not None else terms
 
 
 def _advanced(turn: Turn) -> Assessment:
@@ -138,10 +147,11 @@ def conclude(
     effects += making.ask(gang, assessment.terms, now)
     evicts = gang.operations.rollback is not None and not rollback.may_plan(gang, now)
     effects += rollback.go_on(gang, now) or _withdraw_hopeless(gang, assessment)
-    effects += bindings.resend_due(gang, now)
+    resent, retry_at = bindings.resend_due(gang, now)
+    effects += resent
     minimum = gang.record.minimum if gang.record.scheduled_at else assessment.terms.spec.minimum
     # Once all that is left is spared, the gang is planned again.
-    due = now if evicts and rollback.may_plan(gang, now) else _due(gang, assessment, facts, policy, now)
+    due = now if evicts and rollback.may_plan(gang, now) else _due(gang, assessment, facts, policy, now, retry_at)
     return replace(assessment, facts=facts, minimum=minimum, due=due), effects
 
 
@@ -149,7 +159,8 @@ def _enter(gang: Gang, phase: Phase, now: float) -> None:
     record = gang.record
     if phase is Phase.RUNNING and record.phase is not phase and not record.running_at:
         gang.change(running_at=now)
-    gang.change(phase=phase)
+    if record.phase is not phase:
+        gang.change(phase=phase)
 
 
 def _withdraw_hopeless(gang: Gang, assessment: Assessment) -> list[Effect]:
@@ -173,7 +184,7 @@ def _must_be_durable(gang: Gang, assessment: Assessment) -> bool:
     return (
         gang.observed.group is not None
         and not gang.record.scheduled_at
-        and any(each.state is BindState.HELD and each.tries for each in gang.operations.bindings.values())
+        and any(each.tries for each in gang.operations.bindings.values() if each.state is BindState.HELD)
     )
 
 
@@ -204,8 +215,8 @@ def _facts(gang: Gang, census: Census, *, complete: bool, now: float, policy: Po
     )
 
 
-def _due(gang: Gang, assessment: Assessment, facts: Facts, policy: Policy, now: float) -> float:
-    """When, in epoch seconds, the gang must be reconciled even without an event."""
+def _due(gang: Gang, assessment: Assessment, facts: Facts, policy: Policy, now: float, retry_at: float) -> float:
+    """When, in epoch seconds, the gang must be reconciled even without an event; its next binding is due then."""
     record, census, terms = gang.record, assessment.census, assessment.terms
     expires, held_until = placeholders.expires(gang, terms), placeholders.held_until(gang, terms)
     # While no member is bound, the group's clock releases reservations, once no binding is in flight.
@@ -214,7 +225,7 @@ def _due(gang: Gang, assessment: Assessment, facts: Facts, policy: Policy, now: 
         clock.next_raise(gang, policy.aging, now),
         expires if record.scheduled_at or census.bound else clock.NEVER,
         parts.due(gang, policy),
-        bindings.next_retry(gang),
+        retry_at,
         rollback.next_due(gang),
         making.due(gang),
         prebinding.next_due(gang, policy),

@@ -24,7 +24,8 @@ def note_workload(gang: Gang, live: Sequence[Pod]) -> None:
     there = live or gang.observed.pods.values()
     found = {None if pod.workload is None else pod.workload.identity: pod.workload for pod in there}
     workload = next(iter(found.values())) if len(found) == 1 else None
-    gang.change(workload=None if workload is None else replace(workload, declaration=None))
+    if workload is not None or gang.record.workload is not None:
+        gang.change(workload=None if workload is None else replace(workload, declaration=None))
 
 
 def border(turn: Turn) -> bool:

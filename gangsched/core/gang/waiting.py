@@ -163,8 +163,10 @@ def is_hopeless(turn: Turn) -> bool:
     for than when they were made. After their release the gang is planned as a whole.
     """
     gang, there = turn.gang, turn.gang.operations.bindings.values()
+    if not there or turn.census.bound:
+        return False
     held = [binding.pod for binding in there if binding.state is BindState.HELD]
-    if not held or len(held) < len(there) or turn.census.bound:
+    if len(held) < len(there):
         return False
     complete, quorum = turn.progress.complete, gang.record.quorum
     # What was sent may be bound though no answer came, and ends under its own minimum (rule 9).

@@ -112,8 +112,9 @@ def quorum_minima(gang: Gang, terms: Terms) -> Minima:
     least = gang.record.quorum
     if least is None or not terms.minimum_known:
         return least or minima(terms.spec)
-    there = {role for role, _ in least.roles} <= {role.name for role in terms.spec.roles}
-    return lowered(least, terms.spec) if there or terms.spec.tree is None else minima(terms.spec)
+    if terms.spec.tree is None or {role for role, _ in least.roles} <= {role.name for role in terms.spec.roles}:
+        return lowered(least, terms.spec)
+    return minima(terms.spec)
 
 
 def later_need(gang: Gang, census: Census, terms: Terms) -> Need:
@@ -330,12 +331,13 @@ def want_of(
         # Nothing waits that replaces what the tree has lost, so other parts have to make it whole.
         need = missing_of(spec.tree, census.kept)
     begun = gang.operations.unconfirmed()
-    unconfirmed = roles_of(begun)
-    eligible = [pod for pod in eligible if role_of(pod) not in closed]
-    if scheduled and unconfirmed:
+    if closed:
+        eligible = [pod for pod in eligible if role_of(pod) not in closed]
+    if scheduled and begun:
         return Want(repair=bool(moves), moves=moves)
-    need = need.beside(unconfirmed)
-    if not need and unconfirmed and not gang.durability.asked_at:
+    if begun:
+        need = need.beside(roles_of(begun))
+    if not need and begun and not gang.durability.asked_at:
         # The quorum has its reservations; the cycle that found them had no budget left for the other members.
         parts, others = further(gang, eligible, terms)
         return Want(repair=bool(moves), moves=moves, parts=parts, extras=others)
@@ -351,9 +353,9 @@ def want_of(
         need=need,
         nodes=[*nodes, *(binding.node for binding in begun)],
         most=None if spec.max_member is None else max(0, spec.max_member - len(nodes) - len(begun)),
-        start=Start(spec.min_resources) if spec.min_resources and not (scheduled or nodes or unconfirmed) else None,
+        start=Start(spec.min_resources) if spec.min_resources and not (scheduled or nodes or begun) else None,
     )
-    return Want(repair=bool(census.bound or unconfirmed or gang.operations.comes_back) and not scheduled, quorum=quorum)
+    return Want(repair=bool(census.bound or begun or gang.operations.comes_back) and not scheduled, quorum=quorum)
 
 
 def first(members: Sequence[Pod], need: Need) -> list[Pod]:

@@ -41,6 +41,8 @@ class Capacity:
 
     def delegated(self) -> frozenset[str]:
         """The resources that no node lists, so that devices provide them."""
+        if not self._provided:
+            return frozenset()
         return frozenset(resource for resource in self._provided if not self._listed(resource))
 
     def redelegated(self) -> bool:

@@ -18,8 +18,8 @@ from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.mail import Declared, Entered, Former, Joined, Left, News, NodeShown, Renewed
 from gangsched.core.gang.news import former_of
 from gangsched.core.membership import kubelets
+from gangsched.core.membership.by_workload import Undeclared
 from gangsched.core.membership.installations import Installations, concerns, group_of
-from gangsched.core.membership.undeclared import Undeclared
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect, WithdrawBinding
 from gangsched.core.objects.events import Event, GroupsReplaced, PodsReplaced

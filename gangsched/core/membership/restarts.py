@@ -19,8 +19,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.cluster.claims import Viewer
-from gangsched.core.cluster.holdings import asked_by
+from gangsched.core.cluster.claims import Viewer, asked_by
 from gangsched.core.declarations.resolution import declared_spec
 from gangsched.core.declarations.waves import owed_by, pods_of
 from gangsched.core.gang import caps, preempted, runs

@@ -10,8 +10,8 @@ from gangsched.core.declarations.trees import TREE_KINDS
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.mail import ClaimsChanged, Redeclared, TermsChanged, TermsShown
+from gangsched.core.membership.by_workload import Resting
 from gangsched.core.membership.members import Members
-from gangsched.core.membership.resting import Resting
 from gangsched.core.objects import events
 from gangsched.core.objects.declaration import COMPOSITE, NATIVE, GroupKey
 from gangsched.core.objects.devices import DeviceKind

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from gangsched.core.objects.shape import Labels, Shape
-from gangsched.core.objects.soft import Soft
+from gangsched.core.objects.shape import Labels, Shape, Soft
 
 
 class GroupKey(NamedTuple):

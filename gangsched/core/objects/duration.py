@@ -1,4 +1,4 @@
-"""Durations as people write them in a manifest or a configuration file: `90s`, `5m`, `1h30m`.
+"""Durations as people write them in a manifest or a configuration file: `90s`, `5m`, `1h30m`, and pauses that double.
 
 Whole hours, minutes and seconds in this order, each at most once. Days are left out on purpose, as in Go's durations
 that Kubernetes uses; fractions are left out because no setting of gangsched needs to be finer than a second.
@@ -47,3 +47,8 @@ def format_duration(seconds: float) -> str:
     hours, minutes = divmod(minutes, 60)
     parts = ((hours, "h"), (minutes, "m"), (left, "s"))
     return "".join(f"{amount:.10g}{unit}" for amount, unit in parts if amount) or "0s"
+
+
+def doubled(first: float, times: int, *, longest: float) -> float:
+    """The wait in seconds after `times` failures: `first`, doubled with each further failure up to `longest`."""
+    return min(first * 2.0 ** min(times - 1, 32), longest)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from gangsched.core.objects.shape import Amounts, Labels
-from gangsched.core.objects.soft import Images
+from gangsched.core.objects.shape import Amounts, Images, Labels
 
 _CLOSING = frozenset(
     f"node.kubernetes.io/{why}" for why in ("unschedulable", "memory-pressure", "disk-pressure", "pid-pressure")

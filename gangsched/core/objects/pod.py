@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.devices import ExtendedUse
-from gangsched.core.objects.shape import Labels, Shape
-from gangsched.core.objects.soft import Soft
+from gangsched.core.objects.shape import Labels, Shape, Soft
 from gangsched.core.objects.workload import Workload
 
 

@@ -1,4 +1,4 @@
-"""The shape of a pod: everything about it that decides where it may run."""
+"""The shape of a pod, which is everything about it that decides where it may run, and its soft constraints."""
 
 from __future__ import annotations
 
@@ -121,6 +121,35 @@ class Shape(Struct, frozen=True, gc=False, cache_hash=True):
     features: tuple[str, ...] = ()
 
     @property
+    def has(self) -> frozenset[str]:
+        """The fields, apart from requests and tolerations, in which it differs from the shape of a plain pod."""
+        return frozenset([name for name in _BESIDE if getattr(self, name) != getattr(_PLAIN, name)])
+
+    @property
     def depends_on_pods(self) -> bool:
         """Whether the nodes that take the pod depend on where other pods are."""
         return bool(self.affinity or self.anti_affinity or self.spread)
+
+
+_BESIDE = ("node_selector", "node_affinity", "host_ports", "disks", "affinity", "anti_affinity", "spread", "features")
+_PLAIN = Shape()
+
+
+Images = tuple[tuple[str, int], ...]
+"""Images on a node: (name, size in bytes) pairs, sorted by name, without duplicates."""
+
+
+class Soft(Struct, frozen=True, gc=False, cache_hash=True):
+    """A pod's soft constraints, other than its preference for nodes whose taints it tolerates.
+
+    `node_terms` are the (weight, term) pairs of preferred node affinity, with weights from 1 to 100. `images` are the
+    names of the images that its containers and image volumes need, sorted, without duplicates; `containers` is the
+    number of these containers and volumes. `pod_terms` are the (weight, term) pairs of preferred affinity to other
+    pods; a negative weight means anti-affinity. `spread` are the topology spread constraints with ScheduleAnyway.
+    """
+
+    node_terms: tuple[tuple[int, NodeTerm], ...] = ()
+    images: tuple[str, ...] = ()
+    containers: int = 0
+    pod_terms: tuple[tuple[int, PodTerm], ...] = ()
+    spread: tuple[Spread, ...] = ()

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Claim, Viewer
 from gangsched.core.cluster.labels import Within
-from gangsched.core.constraints.constraint import Leavers, Plan, overriding
+from gangsched.core.constraints.constraint import Leavers, Plan, concerned, having
 from gangsched.core.constraints.node_resources import ResourcesPlan
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.shape import Shape
@@ -56,9 +56,9 @@ class Snapshot:
         self.size = len(cluster.capacity.names)
         self.own: IntArray = np.zeros(self.size, dtype=np.int64)
         self.plans = [each.plan(emptied=emptied) for each in cluster.constraints if each.proves or not emptied]
-        self.masking = overriding(self.plans, "mask")
-        self._limiting = overriding(self.plans, "room")
-        self._counting = overriding(self.plans, "take")
+        self.having = having(self.plans)
+        self.masking, self._limiting = self.having["mask"], self.having["room"]
+        self._counting = self.having["take"]
         self.resources = next(plan for plan in self.plans if isinstance(plan, ResourcesPlan))
         self._bare: Snapshot | None = None
         self._away: set[str] = set()
@@ -67,7 +67,7 @@ class Snapshot:
         self._masks: RowCache[MemberClass, Mask] = RowCache(self.size, self._turned, self.budget)
         self._caps: RowCache[MemberClass, IntArray] = RowCache(self.size, self._changed, self.budget)
         names = cluster.labels.rank
-        self.scores = Scores(self.plans, self.accepts, names=names, turned=self._turned, budget=self.budget)
+        self.scores = Scores(self.having, self.accepts, names=names, turned=self._turned, budget=self.budget)
         self._guests = Guests(cluster, self.plans, self.resources, self._changed, self._change)
         self._fullness: RowCache[Shape, npt.NDArray[np.float64]] = RowCache(self.size, self._changed, self.budget)
 
@@ -172,7 +172,7 @@ class Snapshot:
         for done in self._log:
             if isinstance(done, _Departure) and done.sign < 0:
                 gone = [(pod, row) for pod, row in done.leavers.pods if pod.uid in self._away]
-                for plan in overriding(self.plans, "settle") if gone else ():
+                for plan in self.having["settle"] if gone else ():
                     plan.settle(prepared(gone, done.leavers.preparing))
                 self._away.difference_update(pod.uid for pod, _ in gone)
         self._log.clear()
@@ -181,7 +181,7 @@ class Snapshot:
 
     def selective(self) -> Sequence[Plan]:
         """The constraints that distinguish pods by more than their shape at present."""
-        return [plan for plan in self.plans if "selective" in plan.overrides and plan.selective]
+        return [plan for plan in self.having["selective"] if plan.selective]
 
     def accepts(self, member: MemberClass) -> Mask:
         """The rows that would take the class if they had room; read-only."""
@@ -266,7 +266,7 @@ class Snapshot:
     def _mask(self, member: MemberClass, rows: IntArray, masking: Sequence[Plan] | None = None) -> Mask:
         """Which of the rows accept the class, regardless of where it may be."""
         mask = self.cluster.nodes_by_row.there(rows)
-        for plan in self.masking if masking is None else masking:
+        for plan in concerned(self.masking if masking is None else masking, member):
             accepting = plan.mask(member, rows)
             if accepting is not None:
                 mask &= accepting
@@ -278,7 +278,7 @@ class Snapshot:
     def _room(self, member: MemberClass, rows: IntArray) -> IntArray:
         """How many members of the class each of these rows has room for, judged row by row."""
         room: IntArray = np.full(len(rows), MOST, dtype=np.int64)
-        for plan in self._limiting:
+        for plan in concerned(self._limiting, member):
             most = plan.room(member, rows)
             if most is not None:
                 room = np.minimum(room, most)
@@ -302,7 +302,7 @@ class Snapshot:
         note(leavers.uids)
         for each in leavers.alike:
             self._changed.append(each.rows)
-        for plan in overriding(self.plans, "recount"):
+        for plan in self.having["recount"]:
             turned = plan.recount(leavers, sign)
             if turned is not None:
                 self._changed.append(turned)
@@ -317,7 +317,7 @@ class Snapshot:
         self._changed.append(rows)
         if taken.of_gang:
             self.own[rows] += counts
-        for plan in self._counting if plans is None else plans:
+        for plan in concerned(self._counting if plans is None else plans, taken.member):
             turned = plan.take(taken.member, rows, counts)
             if turned is not None:
                 self._changed.append(turned)

@@ -19,7 +19,7 @@ TRIES = 8
 
 def choose(members: Sequence[Pod], slots: Slots, passed: set[str]) -> list[Pod] | None:
     """The first members, in order and except those in `passed`, that fill all slots; None if there are too few."""
-    chosen = slots.first_of(pod for pod in members if pod.uid not in passed)
+    chosen = slots.first_of([pod for pod in members if pod.uid not in passed] if passed else members)
     return chosen if len(chosen) == slots.number else None
 
 

@@ -12,8 +12,7 @@ from gangsched.core.constraints.constraint import Sight, SightT
 from gangsched.core.constraints.matching import Matchable
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import Preference
-from gangsched.core.objects.shape import Shape
-from gangsched.core.objects.soft import Soft
+from gangsched.core.objects.shape import Shape, Soft
 
 MOST = 1 << 31
 """Upper limit for the number of members that a row takes, so that sums over all rows cannot overflow."""
@@ -43,6 +42,12 @@ class MemberClass(Struct, frozen=True, gc=False, cache_hash=True):
         if not self.prefer and self.soft is None and self.known is None:
             return self
         return replace(self, prefer=(), soft=None, known=None)
+
+    @property
+    def has(self) -> frozenset[object]:
+        """What constraints may be about: see `Member.has`."""
+        soft, known = ("soft",) if self.soft is not None else (), ("known",) if self.known is not None else ()
+        return self.shape.has.union(map(type, self.seen), soft, known)
 
     def sight(self, kind: type[SightT]) -> SightT | None:
         """The properties, besides the shape, that the constraint with this kind of sight distinguishes."""

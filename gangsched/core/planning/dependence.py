@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from gangsched.core.constraints.constraint import overriding
 from gangsched.core.constraints.inter_pod_affinity import AffinityPlan
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.shape import Shape
@@ -22,7 +21,7 @@ MOST_PAIRS = 4096
 def expect(snapshot: Snapshot, shapes: Collection[Shape]) -> None:
     """Prepare the snapshot for members of these shapes: their terms about other pods count from now on."""
     before = snapshot.cluster.tallies.examined
-    for plan in overriding(snapshot.plans, "expect"):
+    for plan in snapshot.having["expect"]:
         plan.expect(shapes)
     snapshot.budget.charge(units.MATCH * (snapshot.cluster.tallies.examined - before))
 
@@ -32,7 +31,7 @@ def couples(snapshot: Snapshot, member: MemberClass, other: MemberClass) -> bool
 
     Members of a class that is coupled to itself are placed one by one.
     """
-    return depends(member) and any(plan.couples(member, other) for plan in overriding(snapshot.plans, "couples"))
+    return depends(member) and any(plan.couples(member, other) for plan in snapshot.having["couples"])
 
 
 def any_couples(snapshot: Snapshot, classes: Collection[MemberClass]) -> bool:
@@ -45,7 +44,7 @@ def any_couples(snapshot: Snapshot, classes: Collection[MemberClass]) -> bool:
 
 def unsure(snapshot: Snapshot, classes: Collection[MemberClass]) -> bool:
     """Whether there may be more room for one of these classes than constraints have found."""
-    return any(plan.unsure(member) for plan in overriding(snapshot.plans, "unsure") for member in classes)
+    return any(plan.unsure(member) for plan in snapshot.having["unsure"] for member in classes)
 
 
 def helped(snapshot: Snapshot, classes: Collection[MemberClass]) -> set[MemberClass]:
@@ -53,7 +52,7 @@ def helped(snapshot: Snapshot, classes: Collection[MemberClass]) -> set[MemberCl
     some = _dependent(classes)
     if len(some) ** 2 > MOST_PAIRS:
         return set(some)
-    helping = overriding(snapshot.plans, "helps") if some else ()
+    helping = snapshot.having["helps"] if some else ()
     return {member for member in some if any(plan.helps(other, member) for plan in helping for other in some)}
 
 
@@ -78,7 +77,7 @@ def waits_for_pods(snapshot: Snapshot, missing: Collection[MemberClass]) -> bool
 
 def bond(snapshot: Snapshot, member: MemberClass) -> str:
     """The label by which all members of the class must share one domain, whichever it is; empty if there is none."""
-    bonding = overriding(snapshot.plans, "bond") if depends(member) else ()
+    bonding = snapshot.having["bond"] if depends(member) else ()
     return next((bond for plan in bonding if (bond := plan.bond(member))), "")
 
 

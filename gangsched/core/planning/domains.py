@@ -14,7 +14,6 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from gangsched.core.cluster.labels import Within
-from gangsched.core.constraints.constraint import overriding
 from gangsched.core.objects.declaration import Topology
 from gangsched.core.planning import budget as units
 from gangsched.core.planning import topology
@@ -77,7 +76,7 @@ def best_domain(
     began = snapshot.budget.spent
     asked = key, asked_for(snapshot, ask)
     failed, unsure = (recent.of(asked), recent.of((*asked, "unsure"))) if recent is not None else ({}, {})
-    plans = overriding(snapshot.plans, "shared_digest")
+    plans = snapshot.having["shared_digest"]
     members = dict.fromkeys(classes_of(snapshot, ask))
     shared_digest = hash(tuple(plan.shared_digest(member) for plan in plans for member in members))
     for value, digest in worth_trying(snapshot, key, list(values), failed, shared_digest):

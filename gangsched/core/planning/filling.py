@@ -13,8 +13,7 @@ from gangsched.core.constraints.matching import Matchable
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import Preference
 from gangsched.core.objects.pod import Pod, role_of
-from gangsched.core.objects.shape import Shape
-from gangsched.core.objects.soft import Soft
+from gangsched.core.objects.shape import Shape, Soft
 from gangsched.core.objects.strategy import Room, Strategy
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.capacity_snapshot import Snapshot
@@ -142,9 +141,12 @@ def preferring(
     found: dict[str, MemberClass] = {}
     kinds: dict[tuple[MemberClass, tuple[Preference, ...], Soft | None, Matchable | None], MemberClass] = {}
     members = list(members)
-    softs = [pod.soft if pod.soft is None else snapshot.scores.relevant(pod.soft) for pod in members]
+    softs = dict.fromkeys([pod.soft for pod in members])
+    relevant: dict[Soft | None, Soft | None]
+    relevant = {soft: snapshot.scores.relevant(soft) for soft in softs if soft is not None}
     known = snapshot.scores.known(members)
-    for pod, soft in zip(members, softs, strict=True):
+    for pod in members:
+        soft = relevant.get(pod.soft)
         prefer = wishes.get(role_of(pod), ()) if wishes else ()
         if prefer or soft is not None or pod.uid in known:
             kind = (classes[pod.uid], prefer, soft, known.get(pod.uid))
@@ -177,7 +179,8 @@ def classify(
     On an emptied snapshot `avoided` does not matter.
     """
     members = list(members)
-    if asking := dict.fromkeys(pod.shape for pod in members if pod.shape.depends_on_pods):
+    shapes = dict.fromkeys([pod.shape for pod in members])
+    if asking := [shape for shape in shapes if shape.depends_on_pods]:
         expect(snapshot, asking)
     known: dict[MemberClass, MemberClass] = {}
     classes = {}

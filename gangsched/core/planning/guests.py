@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Reserved, Viewer, Withheld
-from gangsched.core.constraints.constraint import Plan, overriding
+from gangsched.core.constraints.constraint import Plan
 from gangsched.core.constraints.node_resources import MOST_WITHHELD, ResourcesPlan
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import GroupKey
@@ -79,7 +79,7 @@ class Guests:
     @cached_property
     def _others(self) -> Sequence[Plan]:
         """The constraints that count members, apart from their requests."""
-        return [plan for plan in overriding(self._plans, "take") if plan is not self._resources]
+        return [plan for plan in self._plans if "take" in plan.overrides and plan is not self._resources]
 
     def _withhold(self, several: Sequence[Withheld], sign: int) -> None:
         alike: dict[object, tuple[Pod, list[IntArray]]] = {}

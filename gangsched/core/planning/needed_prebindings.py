@@ -11,7 +11,7 @@ from gangsched.core.planning.capacity_snapshot import Snapshot
 
 def prebindings(snapshot: Snapshot, found: Iterable[tuple[Pod, str]]) -> Mapping[str, Sequence[Prebinding]]:
     """The pre-bindings that constraints require, by the member's UID. Call this once for each member placed."""
-    asking = [plan for plan in snapshot.selective() if "prebindings" in plan.overrides]
+    asking = [plan for plan in snapshot.having["prebindings"] if plan.selective]
     asked: dict[str, Sequence[Prebinding]] = {}
     if not asking:
         return asked

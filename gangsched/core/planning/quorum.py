@@ -193,7 +193,7 @@ class Quorum:
 
     def _fill(self, chosen: Sequence[Pod], ways: Sequence[_Way]) -> Places | None:
         """Places for all of them; None if they do not fit in the orders and ways that are tried."""
-        counts = Counter(self._classes[pod.uid] for pod in chosen)
+        counts = Counter([self._classes[pod.uid] for pod in chosen])
         if any(count > self.room[member] for member, count in counts.items()):
             return None
         largest = [member for member in self._largest if member in counts]

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.labels import Domain
 from gangsched.core.constraints import registry
-from gangsched.core.constraints.node_constraint import NodeConstraint
+from gangsched.core.constraints.constraint import NodeConstraint
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.reasons import NodeReason, Reason
 from gangsched.core.objects.shape import Amounts

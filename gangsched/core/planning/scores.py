@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from gangsched.core.constraints.constraint import Plan, overriding
+from gangsched.core.constraints.constraint import Plan
 from gangsched.core.constraints.matching import Matchable
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.pod import Pod
-from gangsched.core.objects.soft import Soft
+from gangsched.core.objects.shape import Soft
 from gangsched.core.planning import budget as units
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.classes import MemberClass
@@ -38,21 +38,22 @@ class Ranking(NamedTuple):
 
 
 class Scores:
-    """Scores by class on one snapshot: of these `plans`, over the rows that accept a class (`accepts`).
+    """Scores by class on one snapshot: of these `plans` by method, over the rows that accept a class (`accepts`).
 
     `turned` grows with each change of the accepted rows or of a score. `names` gives each row's rank by name.
     """
 
     def __init__(
         self,
-        plans: Sequence[Plan],
+        plans: Mapping[str, Sequence[Plan]],
         accepts: Callable[[MemberClass], Mask],
         *,
         names: Callable[[], IntArray],
         turned: Sequence[IntArray],
         budget: Budget,
     ) -> None:
-        self._plans = overriding(plans, "score")
+        self._having, self._plans = plans, plans["score"]
+        self._of_nodes = [plan for plan in self._plans if plan.about is None]
         self._accepts = accepts
         self._names = names
         self._turned = turned
@@ -64,16 +65,17 @@ class Scores:
         """The preferences that can make a difference on these nodes; None if none can."""
         if soft not in self._relevant:
             left = soft
-            for plan in overriding(self._plans, "relevant"):
+            for plan in self._having["relevant"]:
                 left = plan.relevant(left)
-            for plan in overriding(self._plans, "expect_preferences"):
-                plan.expect_preferences(soft)
+            if left != _NOTHING:
+                for plan in self._having["expect_preferences"]:
+                    plan.expect_preferences(left)
             self._relevant[soft] = None if left == _NOTHING else left
         return self._relevant[soft]
 
     def known(self, pods: Sequence[Pod]) -> Mapping[str, Matchable]:
         """The labels of these pods that preferences about other pods match, by UID; without pods that none matches."""
-        keys = [asked for plan in overriding(self._plans, "keys") if (asked := plan.keys) is not None]
+        keys = [asked for plan in self._having["keys"] if (asked := plan.keys) is not None]
         found: dict[str, Matchable] = {}
         noticed: dict[Matchable, bool] = {}
         for pod in pods if keys else ():
@@ -87,11 +89,14 @@ class Scores:
 
     def changes_scores(self, member: MemberClass) -> bool:
         """Whether placing a member changes the preferences of the others of its class."""
-        return any(plan.changes_scores(member) for plan in overriding(self._plans, "changes_scores"))
+        if member.known is None:
+            return False
+        return any(plan.changes_scores(member) for plan in self._having["changes_scores"])
 
     def prefers(self, member: MemberClass) -> bool:
         """Whether the class may prefer some rows to others."""
-        return any(plan.prefers(member) for plan in self._plans)
+        bare = member.soft is None and member.known is None
+        return any(plan.prefers(member) for plan in (self._of_nodes if bare else self._plans))
 
     def ranking(self, member: MemberClass) -> Ranking:
         """The preferences of the class; read-only."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -97,6 +97,8 @@ class Slots(NamedTuple):
 
     def first_of(self, members: Iterable[Pod]) -> list[Pod]:
         """The first members, in order, that fill the slots, those of their own role first; fewer if too few fit."""
+        if not self.roles:
+            return list(islice(members, self.free))
         owed, free, most = dict(self.roles), self.free, self.number
         chosen = []
         for pod in members:

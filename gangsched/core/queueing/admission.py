@@ -15,7 +15,7 @@ from collections.abc import Container, Iterator, Mapping
 from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.grouped import Grouped
+from gangsched.core.objects.indexes import Grouped
 from gangsched.core.objects.wording import number_of
 from gangsched.core.queueing.lines import Lines, unless_among
 from gangsched.core.queueing.order import order_key
@@ -24,7 +24,10 @@ _BEGUN, _NEW, _BACKING_OFF = range(3)
 
 
 class Admission:
-    """At most `most` gangs of each namespace are inside. Newcomers have asked to enter since the last `let_in`."""
+    """At most `most` gangs of each namespace are inside. Newcomers have asked to enter since the last `let_in`.
+
+    `stirred`: some have asked since then, or there is room.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -33,7 +36,7 @@ class Admission:
         self._outside = Lines()
         self._newcomers: dict[GroupKey, None] = {}
         self._giving_way: list[GroupKey] = []
-        self._stirred = False
+        self.stirred = False
         self._stuck: set[GroupKey] = set()
 
     def admits(self, gang: Gang, assessment: Assessment, now: float) -> bool:
@@ -66,7 +69,7 @@ class Admission:
             self._backing_off.drop(others[-1])
         self._outside.file(key, rank, ((key.namespace,),))
         self._newcomers[key] = None
-        self._stirred = True
+        self.stirred = True
         return False
 
     def go_on(self, gang: Gang) -> None:
@@ -85,7 +88,7 @@ class Admission:
     def _go(self, key: GroupKey) -> None:
         """Make room inside, if the gang was there."""
         if key in self._inside:
-            self._stirred = True
+            self.stirred = True
             self._inside.drop(key)
             self._backing_off.drop(key)
 
@@ -95,9 +98,7 @@ class Admission:
         Returns those that entered, those that are newly kept outside, and those inside that back off and must be
         reconciled because another gang has come.
         """
-        if not self._stirred:
-            return [], [], []
-        self._stirred = False
+        self.stirred = False
         entered, giving_way, self._giving_way = [], self._giving_way, []
         for name in self._outside.names():
             inside = len(self._inside.of(str(name[0])))

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, field
 
-from gangsched.core.cluster.relief import Relief
+from gangsched.core.cluster.changes import Relief
 from gangsched.core.constraints.tally import asked_by
 from gangsched.core.gang.gang import Gang
 from gangsched.core.inventory.capacity import Capacity

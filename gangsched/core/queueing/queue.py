@@ -30,8 +30,7 @@ from gangsched.core.inventory.capacity import Capacity
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.refusal import Refusal
-from gangsched.core.queueing.lanes import Lanes
-from gangsched.core.queueing.lines import Entry, Lines, Name, Rank
+from gangsched.core.queueing.lines import Entry, Lanes, Lines, Name, Rank
 from gangsched.core.queueing.order import PATIENCE, order_key
 from gangsched.core.queueing.parking import Bucket, Parked
 
@@ -178,6 +177,8 @@ class Queue:
 
         Only gangs that began to wait before call `unreconciled_since`, since which another gang is to be reconciled.
         """
+        if not (self._since or self._open):
+            return []
         limit = min(self._calls - PATIENCE, unreconciled_since)
         overdue = takewhile(lambda each: each[1] < limit, self._since.items())
         found = [(since, Candidate(rank, key)) for key, since in overdue if (rank := self._lines.rank(key)) is not None]

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from gangsched.core.gang.gang import Gang
-from gangsched.core.gang.wait import Wait
+from gangsched.core.gang.operations import Wait
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.shape import Shape
 from gangsched.core.planning.classes import MemberClass

@@ -16,7 +16,7 @@ from gangsched.core.membership.installations import Installations, group_of, is_
 from gangsched.core.objects.declaration import OWN_DIALECT, GroupKey
 from gangsched.core.objects.duration import format_duration
 from gangsched.core.objects.effects import Effect, EmitEvent
-from gangsched.core.objects.grouped import Grouped
+from gangsched.core.objects.indexes import Grouped
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from gangsched.core.objects.shape import NodeTerm
-from gangsched.core.objects.soft import Images, Soft
+from gangsched.core.objects.shape import Images, NodeTerm, Soft
 from gangsched.kube import wire
 from gangsched.kube.terms.node_terms import node_term
 from gangsched.kube.terms.pod_terms import PREFERRED, preferred_terms, spread

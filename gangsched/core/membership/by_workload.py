@@ -1,24 +1,25 @@
-"""Indexes the pods of each workload, and derives the declarations of those that name no group.
+"""Who belongs to which workload: the pods of each, and its gangs that have no live member.
 
-The declarations change with the label of the pods' namespace, with their workload's annotation and with the object of
-a native group that they name, which shows whether their controller added it. The index finds the pods that such a
-change concerns.
+The declarations of pods that name no group are derived here. They change with the label of the pods' namespace, with
+their workload's annotation and with the object of a native group that they name, which shows whether their controller
+added it. The index finds the pods that such a change concerns, and the gangs, to which no pod leads from the workload.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 
 from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.declarations.added import is_users
 from gangsched.core.declarations.automatic import Decision, decide, declared
+from gangsched.core.declarations.derivation import is_users
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.trees import declared_below
+from gangsched.core.gang.gang import Gang
 from gangsched.core.objects.declaration import NATIVE, GroupKey
 from gangsched.core.objects.effects import Effect, EmitEvent
-from gangsched.core.objects.grouped import Grouped
+from gangsched.core.objects.indexes import Grouped
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.reasons import Reason
@@ -182,3 +183,38 @@ def _note(workload: str, annotated: str, namespace: str, labels: Mapping[str, st
         f"The pods of {workload} are scheduled one by one. To have them bound all together or not at all, {label}, or "
         f'annotate {annotated} {GANG}: "true".'
     )
+
+
+WorkloadKey = tuple[str, GroupKey]
+"""A workload's kind, and its namespace and name."""
+
+
+class Resting:
+    """The gangs, by the workload of their last members."""
+
+    def __init__(self) -> None:
+        self._gangs = Grouped[GroupKey, WorkloadKey]()
+
+    def note(self, gang: Gang) -> None:
+        """Update the index after the gang was reconciled."""
+        workload = gang.record.workload
+        if workload is None or gang.observed.group is None or not gang.deserted():
+            self.forget(gang.key)
+        else:
+            self._gangs.put(gang.key, (workload.kind, GroupKey(gang.key.namespace, workload.name)))
+
+    def forget(self, key: GroupKey) -> None:
+        """Drop a gang that has live members or is gone."""
+        self._gangs.drop(key)
+
+    def of(self, kind: str, key: GroupKey) -> list[GroupKey]:
+        """The gangs that a change of this workload concerns."""
+        return list(self._gangs.of((kind, key)))
+
+    def of_kind(self, kind: str) -> list[GroupKey]:
+        """The gangs of workloads of the kind, which are concerned if the right to read these objects changes."""
+        return [key for key, owner in self._gangs.items() if owner[0] == kind]
+
+    def validate(self, alive: Container[GroupKey]) -> Iterator[str]:
+        """Contradictions, each as a sentence."""
+        yield from (f"{key}: known by its workload though it is gone" for key in self._gangs if key not in alive)

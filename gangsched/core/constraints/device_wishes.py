@@ -1,13 +1,15 @@
-"""The members of a plan that have taken devices, and what they took."""
+"""What the ResourceClaims of pods ask of a node, and which members of a plan have taken devices."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 from msgspec import Struct, field
 
 from gangsched.core.objects.devices import Allocation, DeviceWishes
 from gangsched.core.objects.offered_devices import ObjectKey
+from gangsched.core.objects.shape import NodeTerm
 
 OWN: ObjectKey = ("", "")
 """Stands for a claim that only one pod uses."""
@@ -70,3 +72,22 @@ def filled(settled: Sequence[Allocation | None], fresh: Sequence[Allocation]) ->
     """What is settled, with the fresh allocations in the places that are open."""
     left = iter(fresh)
     return tuple(next(left) if known is None else known for known in settled)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class UsesDevices:
+    """The affinities of the devices already allocated to a pod's claims, and the wishes of its other claims.
+
+    `ready` is False if a claim is not ready. `claim`, the one that is not ready, and `claims`, the one behind each
+    affinity, are those of a single pod of the class.
+    """
+
+    affinities: tuple[tuple[NodeTerm, ...], ...] = ()
+    wishes: Wishes = ()
+    ready: bool = True
+    claim: str = dataclasses.field(default="", compare=False)
+    claims: tuple[str, ...] = dataclasses.field(default=(), compare=False)
+
+    def in_order(self) -> Sequence[object]:
+        """The fields that matter to placement."""
+        return self.ready, repr(self.affinities), repr(self.wishes)
