@@ -24,6 +24,12 @@ def is_covered(cluster: Cluster, plan: Plan) -> bool:
     return not any(+amounts for amounts in lacking.values())
 
 
+def note_cover(plan: Plan, cluster: Cluster, touched: set[str] | None) -> None:
+    """Note whether the plan is still covered. Only on these nodes claims have changed since; with None any may have."""
+    if touched is None or not plan.covered or not touched.isdisjoint(node for _, node in plan.places):
+        plan.covered = is_covered(cluster, plan)
+
+
 def missing(cluster: Cluster, plan: Plan) -> dict[str, Counter[str]]:
     """What of its places is not free yet on each node, by resource: room that others leave for another group is not."""
     found, names = _lacking(cluster, plan), cluster.capacity.names
@@ -57,7 +63,7 @@ def _lacking(cluster: Cluster, plan: Plan) -> dict[str, Counter[str]]:
     """What is reserved on each node less what is free there: more than that, where others have more than there is."""
     lacking, rows = reserved(cluster, plan), cluster.capacity.rows
     for node in lacking.keys() & rows.keys():
-        for resource in lacking[node]:
+        for resource in +lacking[node]:
             lacking[node][resource] -= cluster.capacity.free_of(rows[node], resource)
     return lacking
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.contention import endings
 from gangsched.core.contention.batches import drawn_by, next_batch
-from gangsched.core.contention.covering import missing
+from gangsched.core.contention.covering import missing, note_cover
 from gangsched.core.contention.loose import Loose
 from gangsched.core.contention.lost_nodes import note_nodes
 from gangsched.core.contention.marks import Marks
@@ -167,9 +167,11 @@ class Plans:
         """
         # Without a plan nobody would take what is noted later.
         changed = self._cluster.ledger.journal.take(_FOLLOWER) if self.holders else None
+        claims = self._cluster.ledger.claims
+        touched = {claims[uid].node for uid in changed if uid in claims} if changed is not None else None
         for key in [*self.holders]:
             try:
-                self._go_on(key, now, proves, changed)
+                self._go_on(key, now, proves, changed, touched)
             except Exception as error:  # noqa: BLE001 - a defect may raise anything
                 contain(key, error)
         plans = self.opened().values()
@@ -177,7 +179,9 @@ class Plans:
         self._keep_singles()
         return self._loose.go_on({uid for plan in plans for uid in plan.loose}, now)
 
-    def _go_on(self, key: GroupKey, now: float, proves: Proves, changed: Collection[str] | None) -> None:
+    def _go_on(
+        self, key: GroupKey, now: float, proves: Proves, changed: Collection[str] | None, touched: set[str] | None
+    ) -> None:
         gang = self._members.gangs.get(key)
         plan = gang.operations.plan if gang is not None else None
         if gang is None or plan is None:
@@ -191,6 +195,8 @@ class Plans:
         refused = failed(plan, refusals, plan.refused_since, now)
         look = endings.Look(gang, self._assessments.get(key), plan, self._cluster, refused, stay, self._is_foreign, now)
         note_nodes(plan, self._cluster, now)
+        if plan.start is None:
+            note_cover(plan, self._cluster, touched)
         if (ending := next((each for each in endings.ENDINGS if each.fact(look)), None)) is not None:
             self._end(gang, plan, ending, look.refused or self._marks.missing(plan), now)
             return
@@ -279,7 +285,7 @@ class Plans:
         if ending.passes:
             self.pace.pass_over((each for name in refused for each in (name, *plan.units[name])), now)
         if ending.name == endings.ROOM_LOST:
-            self.pace.pass_over(plan.units, now, key)
+            self.pace.pass_over((name for name, uids in plan.units.items() if uids & plan.told), now, key)
         if ending.name == endings.STARTED:
             self._ended.pop(key, None)
         elif plan.start is not None:
@@ -290,7 +296,9 @@ class Plans:
         if key in self._assessments:
             clock.go_on_after(gang, clock.paused_s(gang, plan, self._assessments[key].terms, now))
         gang.operations.wait_for(None)
-        self._release(key)
+        if ending.pauses or ending.name in endings.FINAL:
+            # Otherwise its room is kept for a call, in which another plan is looked for.
+            self._release(key)
         self._keep_singles()
         self._members.dirty.note(key)
 
