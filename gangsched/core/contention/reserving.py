@@ -238,7 +238,7 @@ class Reserving:
 
         That is if others have taken what was reserved, or if the group asks for more than a former leader has reserved.
         """
-        if plan.lost_at < NEVER:
+        if plan.lost_at < NEVER and not (plan.former and len(plan.places) < ask.need):
             # Whether it can is known once the node is back.
             return
         there = (claim for node in plan.nodes for claim in self._cluster.on_node.get(node, {}).values())
