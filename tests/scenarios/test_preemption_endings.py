@@ -316,6 +316,16 @@ def test_room_that_a_foreign_pod_takes_before_all_have_left_is_lost_at_once():
     assert is_whole(harness, "high", 4)
 
 
+def test_a_new_leader_does_not_wait_for_room_that_was_taken_while_nobody_led():
+    """Regression: the places of the former leader stayed reserved until its plan would have expired."""
+    harness = half_taken()
+    harness.add(pod("thief", group="", cpu=2, scheduler="other", node="n1"))
+    harness.restart()
+    harness.wait(5)
+    assert harness.machine.plans == {}
+    assert harness.condition("default/high").reason == "Unschedulable"
+
+
 def test_room_that_a_group_before_this_one_takes_before_all_have_left_is_lost_at_once():
     """The group counts on those who leave already, and on room elsewhere: nobody else leaves for it."""
     harness = half_taken()

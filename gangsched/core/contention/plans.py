@@ -86,10 +86,6 @@ class Plans:
         """Whether a plan is open, or something of one is left to do."""
         return bool(self.holders or self._loose or self._marks or self._singles)
 
-    def may_open(self, key: GroupKey, now: float) -> bool:
-        """Whether others may be preempted for the group now: they are not yet, and it need not wait before that."""
-        return self.next_for(key) <= now
-
     def next_for(self, key: GroupKey) -> float:
         """From when on, in epoch seconds, others may be preempted for the group; infinity while they are."""
         gang = self._members.gangs.get(key)
