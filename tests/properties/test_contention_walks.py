@@ -66,7 +66,7 @@ class ContentionWalk(Walk):
         self.native: set[str] = set()
         self.like: dict[str, dict[str, Any]] = {}
         self.marks: dict[tuple[object, ...], int] = {}
-        # The claims, and the groups for which others leave, after the last call.
+        # The pods that had nodes, and the groups for which others left, after the last call.
         self.known: set[str] = set()
         self.preempting: set[GroupKey] = set()
         self.harness.refuse_eviction, self.harness.refuse_status = self.refuse_eviction, self.refuse_status
@@ -301,19 +301,19 @@ class ContentionWalk(Walk):
     def check_what_fills_up(self) -> None:
         """Where nobody knows the start of a reservation, what is free of it is not taken by those behind its group."""
         machine = self.harness.machine
-        state, claims = machine._state, machine.cluster.ledger.claims  # noqa: SLF001 - who was placed has no other door
+        state = machine._state  # noqa: SLF001 - who was placed has no other door
         ranks = {key: order_key(state.gangs[key], found) for key, found in state.assessments.items()}
         for holder, plan in machine.plans.items():
-            # A repair comes before all others.
-            behind = {key for key in ranks if ranks[key] > ranks[holder] and not state.gangs[key].record.scheduled_at}
-            behind -= self.preempting
+            # What is bound in part comes before all others.
+            begun = {key for key in ranks if not self.known.isdisjoint(state.gangs[key].observed.pods)}
+            behind = {key for key in ranks if ranks[key] > ranks[holder]} - begun - self.preempting
             fills_up = plan.start == UNKNOWN and not plan.former and plan.opened_at < self.harness.now
             for where, number in Counter(where for _, where in plan.places).items() if fills_up else ():
                 there = machine.cluster.on_node.get(where, {})
                 new = map(state.members.gang_of, there.keys() - self.known)
                 taken, free = sum(gang is not None and gang.key in behind for gang in new), self.free(where)
                 assert free >= min(number, free + taken) or not taken, f"what fills up for {holder} is taken"
-        self.known = {*claims}
+        self.known = {uid for there in machine.cluster.on_node.values() for uid in there}
         self.preempting = {key for key, plan in machine.plans.items() if plan.start is None}
 
     def free(self, where: str, gone: Collection[str] = ()) -> int:
