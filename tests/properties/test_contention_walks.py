@@ -22,6 +22,7 @@ from gangsched.core.objects.record import Phase
 from gangsched.core.objects.results import EvictionRefused, Spared, StatusRefused
 from gangsched.core.objects.shape import Requirement
 from gangsched.core.planning import leavers
+from gangsched.core.queueing.order import order_key
 from tests.builders import group, node, pod
 from tests.effort import seeded
 from tests.plan_judge import Promise, Seen, fits
@@ -32,6 +33,7 @@ from tests.walks import Happens, Walk
 APP_P = (Requirement("app", "In", ("p",)),)
 CLASSES = {"low": 10, "mid": 50, "high": 100}
 MOST_GROUPS = 7
+UNKNOWN = float("inf")
 NOT_READY = Taint("node.kubernetes.io/not-ready", "NoSchedule")
 LONG_S = 9.0
 """After so many seconds without a change enough is reserved."""
@@ -64,6 +66,9 @@ class ContentionWalk(Walk):
         self.native: set[str] = set()
         self.like: dict[str, dict[str, Any]] = {}
         self.marks: dict[tuple[object, ...], int] = {}
+        # The pods that had nodes, and the groups for which others left, after the last call.
+        self.known: set[str] = set()
+        self.preempting: set[GroupKey] = set()
         self.harness.refuse_eviction, self.harness.refuse_status = self.refuse_eviction, self.refuse_status
         for name, value in CLASSES.items():
             self.harness.put_class(name, value)
@@ -257,6 +262,8 @@ class ContentionWalk(Walk):
     def judge(self) -> None:
         self.note_whole()
         self.check_marks()
+        self.check_room()
+        self.check_what_fills_up()
 
     def note_whole(self) -> None:
         """A group that was whole in a run may be bound in part later on, until no member is left (rules 1 and 3)."""
@@ -282,6 +289,38 @@ class ContentionWalk(Walk):
                 allowed = min((each.allowed for each in harness.budgets.values()), default=len(ready))
                 exceeds = harness.policy.preemption.exceeds_budgets
                 assert exceeds or len(ready) <= allowed, f"{key} is marked, and a budget protects it"
+
+    def check_room(self) -> None:
+        """What is reserved for a group for which others leave is free, or used by those who leave."""
+        machine = self.harness.machine
+        for key, plan in machine.plans.items():
+            if plan.start is None and not plan.former and plan.lost_at == UNKNOWN and machine.gangs[key].wait.parked:
+                for where, number in Counter(where for _, where in plan.places).items():
+                    assert number <= self.free(where, plan.leaving), f"the room of {key} on {where} is lost"
+
+    def check_what_fills_up(self) -> None:
+        """Where nobody knows the start of a reservation, what is free of it is not taken by those behind its group."""
+        machine = self.harness.machine
+        state = machine._state  # noqa: SLF001 - who was placed has no other door
+        ranks = {key: order_key(state.gangs[key], found) for key, found in state.assessments.items()}
+        for holder, plan in machine.plans.items():
+            # What is bound in part comes before all others.
+            begun = {key for key in ranks if not self.known.isdisjoint(state.gangs[key].observed.pods)}
+            behind = {key for key in ranks if ranks[key] > ranks[holder]} - begun - self.preempting
+            fills_up = plan.start == UNKNOWN and not plan.former and plan.opened_at < self.harness.now
+            for where, number in Counter(where for _, where in plan.places).items() if fills_up else ():
+                there = machine.cluster.on_node.get(where, {})
+                new = map(state.members.gang_of, there.keys() - self.known)
+                taken, free = sum(gang is not None and gang.key in behind for gang in new), self.free(where)
+                assert free >= min(number, free + taken) or not taken, f"what fills up for {holder} is taken"
+        self.known = {uid for there in machine.cluster.on_node.values() for uid in there}
+        self.preempting = {key for key, plan in machine.plans.items() if plan.start is None}
+
+    def free(self, where: str, gone: Collection[str] = ()) -> int:
+        """For so many pods there is room on the node once these have left."""
+        there = self.harness.machine.cluster.on_node.get(where, {})
+        taken = sum(dict(claim.pod.shape.requests).get("cpu", 0) for uid, claim in there.items() if uid not in gone)
+        return (dict(self.harness.nodes[where].allocatable)["cpu"] - taken) // 1000
 
     def keep_quiet(self) -> None:
         """Nothing happens any more: whoever waits then waits for something that may come."""

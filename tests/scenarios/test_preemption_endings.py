@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -289,6 +290,71 @@ def in_vain() -> Harness:
     harness.add(pod("thief", group="", cpu=4, scheduler="other", node="n1"))
     harness.add(node("n2", cpu=4), *gang("low", 8, pods_with={"node": "n2"})[5:])
     return harness
+
+
+SLOW: dict[str, Any] = {"grace_s": 3600, "node": "n1"}
+
+
+def half_taken(*things: Any) -> Harness:
+    """A group of 4 CPUs waits for one of two to leave a node of 4, which takes an hour; so much else is there."""
+    harness = cluster(node("n1", cpu=4), *gang("slow", 2, pods_with=SLOW), *things)
+    assert victims(harness, *holder(4)) == ["slow-0", "slow-1"]
+    return harness
+
+
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader begins the back-off anew")
+def test_room_that_a_foreign_pod_takes_before_all_have_left_is_lost_at_once():
+    """Regression: the group waited for the hour that the last of them took, and another minute."""
+    harness = half_taken(node("n2", cpu=4), *gang("low", 4, pods_with={"node": "n2"}))
+    harness.wait(5, pod("thief", group="", cpu=2, scheduler="other", node="n1"))
+    assert harness.machine.plans == {}
+    assert harness.machine.stats().ended["RoomLost"] == 1
+    assert victims(harness, wait_s=3) == []
+    assert len(victims(harness, wait_s=5)) == 4
+    harness.delete(*(f"default/low-{at}" for at in range(4)))
+    harness.wait(5)
+    assert is_whole(harness, "high", 4)
+
+
+def test_a_new_leader_does_not_wait_for_room_that_was_taken_while_nobody_led():
+    """Regression: the places of the former leader stayed reserved until its plan would have expired."""
+    harness = half_taken()
+    harness.add(pod("thief", group="", cpu=2, scheduler="other", node="n1"))
+    harness.restart()
+    harness.wait(5)
+    assert harness.machine.plans == {}
+    assert harness.condition("default/high").reason == "Unschedulable"
+
+
+def test_room_that_a_group_before_this_one_takes_before_all_have_left_is_lost_at_once():
+    """The group counts on those who leave already, and on room elsewhere: nobody else leaves for it."""
+    harness = half_taken()
+    harness.add(*gang("first", 2, priority=1000))
+    harness.wait(5)
+    assert is_whole(harness, "first", 2)
+    assert harness.machine.plans == {}
+    harness.wait(5, node("n2", cpu=2), *gang("low", 2, pods_with={"node": "n2"}), node("n3", cpu=2))
+    (plan,) = harness.machine.plans.values()
+    assert sorted(where for _, where in plan.places) == ["n1", "n1", "n3", "n3"]
+    assert len(harness.evicted) == 2
+    harness.delete("default/slow-0", "default/slow-1")
+    harness.wait(5)
+    assert is_whole(harness, "high", 4)
+
+
+def test_what_others_have_left_is_kept_until_the_next_plan_is_found():
+    """Regression: it was anybody's for a moment once a node of a plan was lost, and had to be left once more."""
+    harness = cluster(*(node(f"n{at}", cpu=2) for at in range(3)))
+    harness.settle(*(each for at in range(3) for each in gang(f"low{at}", 1, pods_with={"cpu": 2, "node": f"n{at}"})))
+    assert len(victims(harness, *holder(2, pods_with={"cpu": 2}))) == 2
+    harness.add(*gang("late", 1, pods_with={"cpu": 2}))
+    first, second = sorted(where for plan in harness.machine.plans.values() for _, where in plan.places)
+    harness.delete(f"default/low{first[1:]}-0")
+    harness.wait(5, node(second, cpu=2, unschedulable=True))
+    assert len(harness.evicted) == 3
+    assert harness.bound("default/late") == []
+    end(harness)
+    assert is_whole(harness, "high", 2)
 
 
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader does not know who left in vain")

@@ -93,14 +93,21 @@ class Reserved(Struct):
     What those still hold on a node is not taken there from others: only the rest of what is reserved is. What is
     `withheld` thus while some of them stay there, by their UIDs, is kept until one of these claims changes
     (`core.planning.guests`). None is evicted if there is a `start`, at which the places are needed (epoch seconds,
-    infinity if nobody knows): they end by themselves.
+    infinity if nobody knows): they end by themselves. Where nobody knows, the nodes fill up: all that is reserved is
+    withheld but what is `missing` there, by node and resource.
     """
 
     claims: dict[str, Claim] = field(default_factory=dict)
     leaving: frozenset[str] = frozenset()
     start: float | None = None
+    missing: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     withheld: dict[frozenset[str], Withheld] = field(default_factory=dict)
     _there: frozenset[str] | None = None
+
+    @property
+    def fills_up(self) -> bool:
+        """Whether whatever comes free of it is withheld, as nobody knows when the rest will."""
+        return self.start == float("inf")
 
     def there(self, claims: Claims) -> frozenset[str]:
         """Those that leave, by UID, and still hold something on the reserved nodes, by all of these claims."""
@@ -113,6 +120,12 @@ class Reserved(Struct):
     def keep(self, staying: frozenset[str], withheld: Withheld) -> None:
         """Keep what is withheld while these are there, until one of the claims changes."""
         self.withheld[staying] = withheld
+
+    def lack(self, missing: Mapping[str, Mapping[str, int]]) -> None:
+        """So much is missing."""
+        if missing != self.missing:
+            self.missing = missing
+            self.changed()
 
     def changed(self) -> None:
         """One of the claims has changed."""

@@ -133,8 +133,9 @@ class Ledger:
     def leave_for(self, holder: GroupKey, leaving: Collection[str]) -> None:
         """These pods (by UID) and no others leave the places that are reserved for the group.
 
-        Those that leave for another group already count for that one alone. If nothing is reserved for it any more, as
-        its last member is gone, nobody leaves. What the others hold is not kept from anybody beside them any more.
+        Those that leave for another group already count for that one alone, unless it only waits for any of them to
+        end. If nothing is reserved for it any more, as its last member is gone, nobody leaves. What the others hold is
+        not kept from anybody beside them any more.
         """
         for uid in self._let_leave(holder, leaving):
             row = self._capacity.rows.get(self.claims[uid].node) if uid in self.claims else None
@@ -146,9 +147,10 @@ class Ledger:
         if (reserved := self.reserved.get(holder)) is None:
             return frozenset()
         before = reserved.leaving
-        others = (each.leaving for key, each in self.reserved.items() if key != holder)
+        others = (each.leaving for key, each in self.reserved.items() if key != holder and not each.fills_up)
         reserved.leaving = frozenset(leaving).difference(*others)
-        reserved.changed()
+        for each in (reserved, *(each for each in self.reserved.values() if each.fills_up)):
+            each.changed()
         self._promised = None
         self.changes += 1
         return reserved.leaving - before

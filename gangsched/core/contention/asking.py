@@ -10,6 +10,7 @@ from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Claim, Viewer
 from gangsched.core.contention.batches import drawn_by
+from gangsched.core.contention.covering import enough
 from gangsched.core.contention.gathering import Gathering
 from gangsched.core.contention.plans import Plans
 from gangsched.core.contention.pool import Pool
@@ -89,7 +90,7 @@ class Asking:
         """A search among all that may leave, in this state; with `exceeds` disruption budgets do not count."""
         priority, allowed = self._assessments[gang.key].terms.priority, self._plans.allowed(exceeds=exceeds)
         passed = self._plans.pace.passed(now, gang.key)
-        later = self.promised_to_others(self.viewer(gang, now), later=True)
+        later = self._waited_for(self.viewer(gang, now), pool)
         if later:
             # What they leave is reserved.
             passed |= {name for name, victim in pool.victims.items() if not later.isdisjoint(victim.uids)}
@@ -152,14 +153,31 @@ class Asking:
         """Who asks when the group's quorum is placed."""
         return self._viewers.of(gang.key, self._assessments[gang.key], now)
 
-    def promised_to_others(self, viewer: Viewer, *, later: bool = False) -> set[str]:
-        """The pods, by UID, that leave places which are not this one's; `later`: only those that nobody evicts."""
-        claims, promised = self._cluster.ledger.claims, set[str]()
-        for key, reserved in self._cluster.ledger.reserved.items():
-            if viewer.sees(key, reserved.start) and not (later and reserved.start is None):
-                nodes = {claim.node for claim in reserved.claims.values()}
-                promised |= {uid for uid in reserved.leaving if uid in claims and claims[uid].node in nodes}
-        return promised
+    def promised_to_others(self, viewer: Viewer) -> set[str]:
+        """The pods, by UID, that leave places which are not this one's."""
+        claims, several = self._cluster.ledger.claims, self._cluster.ledger.reserved.items()
+        return set[str]().union(*(each.there(claims) for key, each in several if viewer.sees(key, each.start)))
+
+    def _waited_for(self, viewer: Viewer, pool: Pool) -> frozenset[str]:
+        """The pods, by UID, that leave by themselves places which are not this one's.
+
+        Where nobody knows when, those stay that are enough, and others may leave beside them: the least important.
+        """
+        ledger, found = self._cluster.ledger, frozenset[str]()
+        seen = [each for key, each in ledger.reserved.items() if each.start is not None and key in viewer.later]
+        victims = {uid: unit for unit in pool.removable.units for uid in pool.victims[unit.name].uids} if seen else {}
+
+        def importance(uid: str) -> tuple[bool, int, str, str]:
+            unit = victims.get(uid)
+            return (False, 0, "", uid) if unit is None else (True, -unit.level, unit.name, uid)
+
+        for each in seen:
+            there = each.there(ledger.claims)
+            if each.fills_up:
+                order = sorted(there - ledger.promised(), key=importance)
+                there = enough(self._cluster, each, map(ledger.claims.__getitem__, order))
+            found |= there
+        return found
 
     def proves(self, gang: Gang, plan: Plan, budget: Budget, now: float) -> bool:
         """Whether an open plan of the group is right still.

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from gangsched.core.cluster.cache import Cluster
-from gangsched.core.cluster.claims import Claim
-from gangsched.core.contention.ends import ENDLESS, UNKNOWN, End
+from gangsched.core.cluster.claims import Claim, Reserved
+from gangsched.core.contention.ends import ENDLESS, UNKNOWN
 from gangsched.core.gang.plan import Plan
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import PODS
 from gangsched.core.planning.earliest import Departure
+from gangsched.core.planning.guests import withheld
 
 
 def is_covered(cluster: Cluster, plan: Plan) -> bool:
@@ -23,14 +24,31 @@ def is_covered(cluster: Cluster, plan: Plan) -> bool:
     return not any(+amounts for amounts in lacking.values())
 
 
-def enough(cluster: Cluster, plan: Plan, ends: Sequence[tuple[Claim, End]]) -> list[tuple[Claim, End]]:
-    """Of those on its nodes the first to end whose amounts, with what is free there, are enough for its places."""
-    found, lacking = list[tuple[Claim, End]](), _lacking(cluster, plan)
-    for claim, end in sorted(ends, key=lambda each: (each[1].promised, each[0].pod.uid)):
-        if +lacking[claim.node]:
+def note_cover(plan: Plan, cluster: Cluster, touched: set[str] | None) -> None:
+    """Note whether the plan is still covered. Only on these nodes claims have changed since; with None any may have."""
+    if touched is None or not plan.covered or not touched.isdisjoint(node for _, node in plan.places):
+        plan.covered = is_covered(cluster, plan)
+
+
+def missing(cluster: Cluster, plan: Plan) -> dict[str, Counter[str]]:
+    """What of its places is not free yet on each node, by resource: room that others leave for another group is not."""
+    found, names = _lacking(cluster, plan), cluster.capacity.names
+    for other in (each for each in cluster.ledger.reserved.values() if each.start is None):
+        theirs = withheld(cluster, other, {})
+        for row, amounts in zip(theirs.rows.tolist(), theirs.amounts.tolist(), strict=True):
+            if names[row] in found:
+                found[names[row]].update(dict(zip(theirs.resources, amounts, strict=True)))
+    return {node: +amounts for node, amounts in found.items()}
+
+
+def enough(cluster: Cluster, reserved: Reserved, claims: Iterable[Claim]) -> frozenset[str]:
+    """The first of these, by UID, that make up for what is missing on their nodes."""
+    found, lacking = set[str](), {node: Counter(amounts) for node, amounts in reserved.missing.items()}
+    for claim in claims:
+        if +lacking.get(claim.node, Counter()):
             lacking[claim.node].subtract(_amounts(cluster, claim.pod))
-            found.append((claim, end))
-    return found
+            found.add(claim.pod.uid)
+    return frozenset(found)
 
 
 def reserved(cluster: Cluster, plan: Plan) -> dict[str, Counter[str]]:
@@ -43,10 +61,10 @@ def reserved(cluster: Cluster, plan: Plan) -> dict[str, Counter[str]]:
 
 def _lacking(cluster: Cluster, plan: Plan) -> dict[str, Counter[str]]:
     """What is reserved on each node less what is free there: more than that, where others have more than there is."""
-    lacking = reserved(cluster, plan)
-    for node, amounts in lacking.items():
-        for resource in +amounts:
-            amounts[resource] -= cluster.capacity.free_of(cluster.capacity.rows[node], resource)
+    lacking, rows = reserved(cluster, plan), cluster.capacity.rows
+    for node in lacking.keys() & rows.keys():
+        for resource in +lacking[node]:
+            lacking[node][resource] -= cluster.capacity.free_of(rows[node], resource)
     return lacking
 
 

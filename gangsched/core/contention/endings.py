@@ -85,8 +85,8 @@ def _is_refused(look: Look) -> bool:
 
 def _is_without_room(look: Look) -> bool:
     # Where a node may be back soon it has not had its turn yet.
-    waits = look.plan.former or look.plan.lost_at < NEVER
-    return not waits and look.plan.tried_when_left and look.left and look.gang.wait.parked
+    waits = look.plan.former or look.plan.lost_at < NEVER or not look.gang.wait.parked
+    return not waits and (not look.plan.covered or (look.plan.tried_when_left and look.left))
 
 
 def _has_lost_its_room(look: Look) -> bool:
@@ -108,6 +108,8 @@ def _has_expired(look: Look) -> bool:
 
 
 STARTED, REFUSED, ROOM_LOST, _GONE = "Started", "Refused", "RoomLost", "Gone"
+FINAL = frozenset({STARTED, _GONE})
+"""After these the group waits for nothing more."""
 CHANGED = Ending("Changed", _has_changed)
 """Also if the plan turns out to be wrong before anybody is evicted."""
 MOVED = Ending("Moved")
@@ -129,5 +131,5 @@ ENDINGS = (
     Ending("Expired", _has_expired, pauses=True, passes=True),
 )
 """The endings in order of precedence."""
-LOST = frozenset({ending.name for ending in ENDINGS} - {STARTED, _GONE}) | {UNKEPT.name}
+LOST = frozenset({ending.name for ending in ENDINGS} - FINAL) | {UNKEPT.name}
 """How places are lost that the group still waits for and would have kept; `MOVED` and `YIELDED` are not."""

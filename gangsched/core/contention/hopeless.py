@@ -15,6 +15,7 @@ from gangsched.core.contention.pool import Pool
 from gangsched.core.contention.search_results import Looked, State
 from gangsched.core.objects.arrays import IntArray, Mask
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.planning.guests import withheld
 
 _MOST_CEILINGS = 32
 """So many ceilings are kept at most; each takes as much memory as `Capacity.free`."""
@@ -24,12 +25,12 @@ class _Ceiling(NamedTuple):
     """How much room there can be at most for those of a priority: `left` by row and column, after so many changes of
     `nodes`.
 
-    Some may not use the room for which there are `conditional` claims, by their owners.
+    Some may not use the room for which there are `conditional` claims, by their owners, or that is withheld for groups.
     """
 
     left: IntArray
     nodes: int
-    conditional: frozenset[str]
+    conditional: frozenset[object]
 
     def equals(self, other: _Ceiling) -> bool:
         """Whether there is the same room."""
@@ -110,5 +111,9 @@ class Hopeless:
         for column in range(width):
             left[:, column] += np.bincount(at, freed[:, column], minlength=rows).astype(np.int64)
         np.minimum(left, capacity.allocatable[:rows, :width], out=left)
-        reserved = (each.claims for each in ledger.reserved.values())
-        return _Ceiling(left, self._cluster.node_changes, frozenset(ledger.nominated).union(*reserved))
+        conditional: set[object] = {*ledger.nominated}
+        for key, each in ledger.reserved.items():
+            kept = withheld(self._cluster, each, {})
+            amounts = zip(kept.rows.tolist(), map(tuple, kept.amounts.tolist()), strict=True)
+            conditional.update(each.claims, ((key, *pair) for pair in amounts))
+        return _Ceiling(left, self._cluster.node_changes, frozenset(conditional))

@@ -10,24 +10,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from itertools import chain
-from operator import attrgetter
 from typing import NamedTuple
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.contention import endings
 from gangsched.core.contention.batches import drawn_by, next_batch
-from gangsched.core.contention.endings import (
-    CHANGED,
-    ENDINGS,
-    LOST,
-    MOVED,
-    REFUSED,
-    ROOM_LOST,
-    STARTED,
-    UNKEPT,
-    Ending,
-    Look,
-)
+from gangsched.core.contention.covering import missing, note_cover
 from gangsched.core.contention.loose import Loose
 from gangsched.core.contention.lost_nodes import note_nodes
 from gangsched.core.contention.marks import Marks
@@ -49,7 +37,6 @@ from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.results import EvictionRefused, PodEvicted
 
-_GONE_BY = attrgetter("gone_by")
 _FOLLOWER = "Plans"
 _ANY = 1 << 40
 """More evictions than any budget has to allow."""
@@ -99,10 +86,6 @@ class Plans:
         """Whether a plan is open, or something of one is left to do."""
         return bool(self.holders or self._loose or self._marks or self._singles)
 
-    def may_open(self, key: GroupKey, now: float) -> bool:
-        """Whether others may be preempted for the group now: they are not yet, and it need not wait before that."""
-        return self.next_for(key) <= now
-
     def next_for(self, key: GroupKey) -> float:
         """From when on, in epoch seconds, others may be preempted for the group; infinity while they are."""
         gang = self._members.gangs.get(key)
@@ -121,14 +104,14 @@ class Plans:
         if exceeds:
             return dict.fromkeys(self._cluster.budgets.allowed, _ANY)
         allowed = self._cluster.budgets.allowed
-        victims = chain(*(plan.victims for plan in self.opened().values())) if allowed else ()
+        victims = frozenset[str]().union(*(plan.victims for plan in self.opened().values() if allowed))
         drawn = drawn_by(self._cluster, victims)
         return {name: number - drawn[name] for name, number in allowed.items()}
 
     def lost(self, gang: Gang) -> Ended | None:
         """How the places were lost that the group had reserved for later, if it has waited for them ever since."""
         ended = self._ended.get(gang.key) if gang.operations.plan is None else None
-        is_lost = ended is not None and ended.how in LOST and ended.at >= gang.operations.complete_since
+        is_lost = ended is not None and ended.how in endings.LOST and ended.at >= gang.operations.complete_since
         return ended if is_lost else None
 
     def open(self, gang: Gang, plan: Plan, now: float) -> None:
@@ -136,16 +119,16 @@ class Plans:
         self.pace.tokens.take(len(plan.victims))
         former = gang.operations.plan
         if former is not None and not former.former:
-            self._end(gang, former, MOVED, (), now)
+            self._end(gang, former, endings.MOVED, (), now)
         gang.operations.wait_for(plan)
         if not gang.plain:
             # What a former leader had reserved is written, if it is the same.
-            is_written = former is not None and former.former
-            same = {(pod.uid, node) for pod, node in former.places} if former is not None and is_written else set()
+            same = {(pod.uid, node) for pod, node in former.places} if former is not None and former.former else set()
             gang.durability.written(pod.uid for pod, node in plan.places if (pod.uid, node) in same)
             gang.durability.ask(now)
         self.holders[gang.key] = None
         self._cluster.ledger.reserve(gang.key, plan.places, plan.leaving, start=plan.start)
+        self.fill_up()
         self._members.dirty.note(gang.key)
         if plan.start is not None and gang.key in self._ended:
             self.news.moved.append((gang.key, self._ended.pop(gang.key).how))
@@ -155,7 +138,14 @@ class Plans:
         plan.note_leaving()
         self._cluster.ledger.leave_for(gang.key, plan.leaving)
 
-    def give_up(self, gang: Gang, ending: Ending, now: float) -> None:
+    def fill_up(self) -> None:
+        """Withhold what has come free of places of which nobody knows when all of them will be."""
+        reserved = self._cluster.ledger.reserved
+        for key, plan in self.opened().items() if self.holders else ():
+            if plan.start == clock.NEVER and key in reserved:
+                reserved[key].lack(missing(self._cluster, plan))
+
+    def give_up(self, gang: Gang, ending: endings.Ending, now: float) -> None:
         """End the group's plan, if it has one."""
         if gang.operations.plan is not None:
             self._end(gang, gang.operations.plan, ending, (), now)
@@ -173,9 +163,11 @@ class Plans:
         """
         # Without a plan nobody would take what is noted later.
         changed = self._cluster.ledger.journal.take(_FOLLOWER) if self.holders else None
+        claims = self._cluster.ledger.claims
+        touched = {claims[uid].node for uid in changed if uid in claims} if changed is not None else None
         for key in [*self.holders]:
             try:
-                self._go_on(key, now, proves, changed)
+                self._go_on(key, now, proves, changed, touched)
             except Exception as error:  # noqa: BLE001 - a defect may raise anything
                 contain(key, error)
         plans = self.opened().values()
@@ -183,7 +175,9 @@ class Plans:
         self._keep_singles()
         return self._loose.go_on({uid for plan in plans for uid in plan.loose}, now)
 
-    def _go_on(self, key: GroupKey, now: float, proves: Proves, changed: Collection[str] | None) -> None:
+    def _go_on(
+        self, key: GroupKey, now: float, proves: Proves, changed: Collection[str] | None, touched: set[str] | None
+    ) -> None:
         gang = self._members.gangs.get(key)
         plan = gang.operations.plan if gang is not None else None
         if gang is None or plan is None:
@@ -195,9 +189,11 @@ class Plans:
         refusals = self._refusals.of(plan)
         plan.refused_since = {uid: plan.refused_since.get(uid, now) for uid in refusals}
         refused = failed(plan, refusals, plan.refused_since, now)
-        look = Look(gang, self._assessments.get(key), plan, self._cluster, refused, stay, self._is_foreign, now)
+        look = endings.Look(gang, self._assessments.get(key), plan, self._cluster, refused, stay, self._is_foreign, now)
         note_nodes(plan, self._cluster, now)
-        if (ending := next((each for each in ENDINGS if each.fact(look)), None)) is not None:
+        if plan.start is None:
+            note_cover(plan, self._cluster, touched)
+        if (ending := next((each for each in endings.ENDINGS if each.fact(look)), None)) is not None:
             self._end(gang, plan, ending, look.refused or self._marks.missing(plan), now)
             return
         if plan.former:
@@ -213,11 +209,11 @@ class Plans:
             if self._marks.hold(gang, plan, now):
                 self._tell(gang, plan, batch, now)
         elif plan.start is not None:
-            self._end(gang, plan, UNKEPT, plan.units, now)
+            self._end(gang, plan, endings.UNKEPT, plan.units, now)
         else:
             # Something may have changed once. If it was wrong from the start, the next one will be too.
             self.pace.pause(key, now, excused=True)
-            self._end(gang, plan, CHANGED, (), now)
+            self._end(gang, plan, endings.CHANGED, (), now)
 
     def _call_in(self, gang: Gang, plan: Plan, called: CalledIn) -> None:
         """Have those evicted who have overstayed."""
@@ -229,7 +225,7 @@ class Plans:
         plan.expires = max(plan.expires, called.expires)
         self.leave_for(gang, plan)
 
-    def _note_leaving(self, gang: Gang, plan: Plan, look: Look, changed: Collection[str] | None) -> None:
+    def _note_leaving(self, gang: Gang, plan: Plan, look: endings.Look, changed: Collection[str] | None) -> None:
         """Have the group tried whenever another pod has left, and wait for those that still terminate.
 
         Only these pods have changed since this was last noted; with None any may have.
@@ -237,7 +233,7 @@ class Plans:
         before = plan.there
         if changed is None or plan.looked_at is not plan.leaving or not plan.leaving.isdisjoint(changed):
             there = [*filter(None, map(self._cluster.pods.get, plan.leaving))]
-            plan.expires = max(plan.expires, OVERDUE_S + max(map(_GONE_BY, there), default=0.0))
+            plan.expires = max(plan.expires, OVERDUE_S + max((pod.gone_by for pod in there), default=0.0))
             plan.there, plan.looked_at = len(there), plan.leaving
         if plan.there != before or (look.left and not plan.tried_when_left):
             plan.tried_when_left |= look.left
@@ -274,29 +270,31 @@ class Plans:
             plan.paused_until = now + max(graces_s, default=0)
             self._members.dirty.note(holder.key)
 
-    def _end(self, gang: Gang, plan: Plan, ending: Ending, refused: Iterable[str], now: float) -> None:
+    def _end(self, gang: Gang, plan: Plan, ending: endings.Ending, refused: Iterable[str], now: float) -> None:
         key = gang.key
         self.ended[ending.name] += 1
         if ending.pauses:
             self.pace.pause(key, now)
-        elif ending.name == STARTED:
+        elif ending.name == endings.STARTED:
             self.pace.forget(key)
             self.news.lasted_s += [now - plan.opened_at] if plan.start is None else []
         if ending.passes:
             self.pace.pass_over((each for name in refused for each in (name, *plan.units[name])), now)
-        if ending.name == ROOM_LOST:
-            self.pace.pass_over(plan.units, now, key)
-        if ending.name == STARTED:
+        if ending.name == endings.ROOM_LOST:
+            self.pace.pass_over((name for name, uids in plan.units.items() if uids & plan.told), now, key)
+        if ending.name == endings.STARTED:
             self._ended.pop(key, None)
         elif plan.start is not None:
             self._ended[key] = Ended(ending.name, now)
-        elif ending.name in (REFUSED, ROOM_LOST):
+        elif ending.name in (endings.REFUSED, endings.ROOM_LOST):
             self.news.lost.append((key, self._refusals.why(plan)))
         self._loose.keep(plan.loose)
         if key in self._assessments:
             clock.go_on_after(gang, clock.paused_s(gang, plan, self._assessments[key].terms, now))
         gang.operations.wait_for(None)
-        self._release(key)
+        if ending.pauses or ending.name in endings.FINAL:
+            # Otherwise its room is kept for a call, in which another plan is looked for.
+            self._release(key)
         self._keep_singles()
         self._members.dirty.note(key)
 

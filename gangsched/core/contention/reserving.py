@@ -18,7 +18,7 @@ from msgspec import Struct
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Claim
 from gangsched.core.contention.asking import Asking
-from gangsched.core.contention.covering import enough, is_covered
+from gangsched.core.contention.covering import is_covered
 from gangsched.core.contention.departing import Departing
 from gangsched.core.contention.endings import CHANGED, OVERTAKEN, YIELDED
 from gangsched.core.contention.ends import UNKNOWN, End
@@ -238,16 +238,14 @@ class Reserving:
 
         That is if others have taken what was reserved, or if the group asks for more than a former leader has reserved.
         """
-        if plan.lost_at < NEVER:
+        if plan.lost_at < NEVER and not (plan.former and len(plan.places) < ask.need):
             # Whether it can is known once the node is back.
             return
         there = (claim for node in plan.nodes for claim in self._cluster.on_node.get(node, {}).values())
         known = plan.ends.keys() | gang.observed.pods.keys()
         ends = self._ends.of_all((claim for claim in there if claim.pod.uid not in known), now)
-        if plan.former and plan.start == NEVER:
-            self._add(gang, plan, enough(self._cluster, plan, ends))
-        elif plan.start is not None:
-            self._add(gang, plan, [each for each in ends if each[1].promised <= max(plan.start, now) < NEVER])
+        if plan.start is not None and (plan.former or plan.start < NEVER):
+            self._add(gang, plan, [each for each in ends if each[1].promised <= max(plan.start, now)])
         former, plan.former, plan.asked = plan.former, False, gang.wait.asked
         if former and not self._asking.is_enough(gang, plan, ask, budget, now):
             self._plans.give_up(gang, CHANGED, now)

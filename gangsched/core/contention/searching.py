@@ -13,6 +13,7 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Claim
 from gangsched.core.contention.asking import Asking, refused
 from gangsched.core.contention.bars import bar_of
+from gangsched.core.contention.endings import CHANGED
 from gangsched.core.contention.gathering import Gathering
 from gangsched.core.contention.hopeless import Hopeless
 from gangsched.core.contention.line import Line
@@ -20,6 +21,7 @@ from gangsched.core.contention.plans import Plans
 from gangsched.core.contention.pool import Pool
 from gangsched.core.contention.search_results import Looked, Moment, Running, State, stays_hopeless
 from gangsched.core.gang.assessment import Assessment
+from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Gang
 from gangsched.core.membership.members import Members
 from gangsched.core.objects.declaration import GroupKey
@@ -175,12 +177,8 @@ class Searching:
         return self._due
 
     def _is_due(self, key: GroupKey, now: float) -> bool:
-        gang = self._members.gangs[key]
-        if not self._plans.may_open(key, now):
-            self._await(self._plans.next_for(key))
-            return False
-        if now < (since := self._delayed_until(gang)):
-            self._await(since)
+        if now < (due := self.due(self._members.gangs[key])):
+            self._await(due)
             return False
         looked = self._looked.get(key)
         return looked is None or self._may_differ(looked, now)
@@ -241,7 +239,10 @@ class Searching:
             self.unfinished = True
 
     def _note_nobody(self, gang: Gang, ask: Ask, running: Running, found: NoWay, now: float) -> None:
-        """Nobody was found to leave."""
+        """Nobody was found to leave: what a former leader has reserved is of no use, if its nodes are there."""
+        plan = gang.operations.plan
+        if plan is not None and plan.start is None and plan.lost_at == NEVER and not found.exhausted:
+            self._plans.give_up(gang, CHANGED, now)
         looked = Looked(running.state, now, self._moment.until, gang.wait.asked)
         # Who is passed over for this group alone will be asked again though no more room has come.
         lasts = stays_hopeless(ask) and self._plans.pace.passed(now, gang.key) == self._plans.pace.passed(now)

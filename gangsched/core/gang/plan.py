@@ -71,6 +71,8 @@ class Plan:
     """The node of each place as it was when it was last looked at; None for one that is gone."""
     lost_at: float = float("inf")
     """From when on a node counts as lost that does not take its members, in epoch seconds; infinity if all do."""
+    covered: bool = True
+    """As much as its places need is free, or used by those who leave for it."""
     tried_when_left: bool = False
     """All have left, and the group is or was tried since."""
 

@@ -1,8 +1,9 @@
 """What counts on a snapshot for those who ask: pods that others have nominated, and room reserved for other groups.
 
 A group for which pods leave has its places reserved. On each node, others must leave free what is reserved there less
-what those pods still hold: the rest they leave behind themselves, so it grows as they go. What the members will close
-to others besides, such as ports, counts in full.
+what those pods still hold: the rest they leave behind themselves, so it grows as they go. If nobody knows when they go,
+it is what is free of it, whoever has left it. What the members will close to others besides, such as ports, counts in
+full.
 """
 
 from __future__ import annotations
@@ -134,10 +135,9 @@ def withheld(cluster: Cluster, reserved: Reserved, gone: Mapping[str, object]) -
     needed: dict[int, dict[str, int]] = {}
     for pod, row in members:
         _count(needed.setdefault(row, {}), pod, 1)
-    for claim in (claims[uid] for uid in staying):
-        row = rows.get(claim.node, -1)
-        if row in needed:
-            _count(needed[row], claim.pod, -1)
+    for row, less in _not_withheld(cluster, reserved, staying).items():
+        for resource, amount in less.items() if row in needed else ():
+            needed[row][resource] = needed[row].get(resource, 0) - max(0, amount)
     resources = tuple(sorted({resource for amounts in needed.values() for resource in amounts}))
     table = [[min(MOST_WITHHELD, max(0, each.get(name, 0))) for name in resources] for each in needed.values()]
     amounts = np.array(table, dtype=np.int64).reshape(len(needed), len(resources))
@@ -148,6 +148,21 @@ def withheld(cluster: Cluster, reserved: Reserved, gone: Mapping[str, object]) -
     kinds = [(kind, pod, np.array(those, dtype=np.int64)) for kind, (pod, those) in alike.items()]
     found = Withheld(np.array([*needed], dtype=np.int64), resources, amounts, kinds, nodes)
     reserved.keep(staying, found)
+    return found
+
+
+def _not_withheld(cluster: Cluster, reserved: Reserved, staying: frozenset[str]) -> dict[int, dict[str, int]]:
+    """How much less than what is reserved is withheld on rows: what those `staying` hold, or what is missing.
+
+    Less is missing once others have left, but for those that leave it for another group.
+    """
+    claims, rows, sign = cluster.ledger.claims, cluster.capacity.rows, 1
+    found = dict[int, dict[str, int]]()
+    if reserved.fills_up:
+        found = {rows[node]: {**amounts} for node, amounts in reserved.missing.items() if node in rows}
+        staying, sign = reserved.there(claims) - staying - cluster.ledger.promised(), -1
+    for claim in (claims[uid] for uid in staying if claims[uid].node in rows):
+        _count(found.setdefault(rows[claim.node], {}), claim.pod, sign)
     return found
 
 
