@@ -142,7 +142,6 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         return gang.wait.outside
     refusal = f"{gang.wait.pause.note}." if gang.wait.pause.everywhere else refusal
     waited = format_duration(assessment.terms.max_schedule_time_s)
-    succeeded = gang.record.successes
     said: dict[Reason, Callable[[], str]] = {
         Reason.UNSCHEDULABLE: lambda: refusal or "Complete; waiting to be scheduled.",
         Reason.NEVER_FITS: lambda: refusal,
@@ -151,7 +150,7 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
             f"No room within {waited}; retried after a back-off, or as soon as a change may help. {refusal}"
         ),
         Reason.SUSPENDED: lambda: _suspended(gang),
-        Reason.SUCCEEDED: lambda: f"The run ended with {number_of(succeeded, 'member')} succeeded.",
+        Reason.SUCCEEDED: lambda: f"The run ended with {number_of(gang.record.successes, 'member')} succeeded.",
         Reason.SCHEDULED: lambda: (
             f"{number_is(there(assessment), 'member')} bound or done; {gang.record.minimum} needed."
         ),
@@ -170,7 +169,7 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         Reason.PREEMPTED: lambda: f"All members were evicted for another group. {_incomplete(gang, assessment)}",
         Reason.NO_MEMBERS: lambda: _no_members(gang),
         Reason.GANG_FAILED: lambda: (
-            f"The run ended with {number_of_all(succeeded, gang.record.minimum, 'member')} succeeded."
+            f"The run ended with {number_of_all(gang.record.successes, gang.record.minimum, 'member')} succeeded."
         ),
     }
     if reason is Reason.GANG_FAILED and gang.record.outcome is Outcome.OUT_OF_TIME:

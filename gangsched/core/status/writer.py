@@ -261,9 +261,8 @@ def _reservation(gang: Gang, terms: Terms, policy: Policy) -> Reservation | None
     if not held:
         return None
     plan = gang.operations.plan if not gang.operations.has_unconfirmed() else None
-    expires = min(placeholders.expires(gang, terms), placeholders.held_until(gang, terms))
-    if plan is not None:
-        expires = plan.expires
+    held_until = min(placeholders.expires(gang, terms), placeholders.held_until(gang, terms))
+    expires = plan.expires if plan is not None else held_until
     return Reservation(
         expires=expires if expires < NEVER else gang.durability.asked_at + policy.repair_deadline_s,
         placements=tuple(
