@@ -243,7 +243,7 @@ class Search:
         Where sums do not tell, and that takes little, once the most important are spared first, and once those with
         which most work is lost.
         """
-        if self._counted.faithful and chosen in (yield from self._paid(self._sets.spared(chosen))):
+        if chosen in self._sets.least:
             return chosen
         limits = yield from self._limits(chosen)
         found = yield from self._least(chosen, limits, by_work=False)
