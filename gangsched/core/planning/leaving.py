@@ -46,6 +46,8 @@ _FACTORS = tuple(1 << at for at in range(7))
 
 _IMPROVING = 300_000
 """Limit, in units of the budget, for improving a set that is known already."""
+_CROWD = 3
+"""That limit is so much lower for each row and pair of unit and row: among many, one unit less seldom gains much."""
 _STEPS = 20_000
 """Limit of the steps of all exhaustive searches for places in a trial, divided by the number of members."""
 _Chosen = frozenset[int]
@@ -304,7 +306,7 @@ class Search:
         """The chosen, or a better set found without one of them; only where little effort finds it."""
         removable, costs = self._removable, self._counted.costs
         best, left = chosen, sorted(chosen, key=lambda at: (-costs[at], at))
-        most = self._effort + _IMPROVING
+        most = self._effort + _IMPROVING - _CROWD * self._sets.size
         while left and self._effort + self._each <= most:
             at, began = left.pop(0), self._effort
             without = eligible.copy()

@@ -184,7 +184,7 @@ def spared(
             price = 0
             for at in order[first : first + _AT_ONCE]:
                 if at in sums.away and sums.away.isdisjoint(removable.takers.get(at, ())):
-                    price += 2 * sums.price(at)
+                    price += sums.price(at)
                     sums.spare(at)
             yield price
         order = [at for at in order if at in sums.away and at in removable.takers]
@@ -201,7 +201,7 @@ def first_spared(
         for asked, at in enumerate(left[first : first + _AT_ONCE], first + 1):
             if not sums.away.isdisjoint(removable.takers.get(at, ())):
                 continue
-            price += 2 * sums.price(at)
+            price += sums.price(at)
             if sums.spare(at):
                 several.append(at)
             if len(several) == number:

@@ -90,7 +90,7 @@ class Choice:
 
     def find(self) -> Generator[int, None, frozenset[int] | None]:
         """The units; None if the sums are too small whoever leaves. Yields what it takes of the budget."""
-        yield units.CLASS + _PAIR * len(self._every) + len(self._more)
+        yield units.CLASS + len(self._every)
         while short := self._short():
             yield units.CLASS + _PAIR * len(self._pairs)
             if self._add(-(-short // _ROUNDS)):
