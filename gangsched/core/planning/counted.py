@@ -77,6 +77,8 @@ class Counted:
         self.spread_alone = depending and self._is_spread_alone(snapshot, classes)
         if self.spread_alone:
             self.kinds = [_spread(snapshot, kind, len(ask.members)) for kind in self.kinds]
+        most = [np.minimum(np.where(self.open, kind.most, 0), self.number) for kind in self.kinds]
+        self.kinds = [kind._replace(most=each) for kind, each in zip(self.kinds, most, strict=True)]
         exact = snapshot.free[:, self._columns]
         self.free: IntArray = np.clip(exact, -MOST, MOST)
         offered = snapshot.cluster.capacity.allocatable[: snapshot.size, self._columns]
@@ -127,16 +129,20 @@ class Counted:
 
     def room(self, kind: Kind, rows: IntArray, left: IntArray) -> IntArray:
         """How many members of the kind each of these rows takes once it has so much left, by the sums."""
-        found: IntArray = np.minimum(np.where(self.open[rows], kind.most[rows], 0), self.number)
+        found: IntArray = kind.most.take(rows)
         for column in np.flatnonzero(kind.requests).tolist():
             np.minimum(found, np.maximum(left[:, column], 0) // kind.requests[column], out=found)
         return found
 
     def left_on(self, rows: IntArray, more: IntArray) -> IntArray:
         """What is left on these rows once so much more is free there; never more than the nodes have."""
+        return self.within(rows, self.free.take(rows, axis=0) + more)
+
+    def within(self, rows: IntArray, left: IntArray) -> IntArray:
+        """These amounts on these rows; never more than the nodes have."""
         # Much faster than an index.
-        left: IntArray = np.minimum(self.free.take(rows, axis=0) + more, self.most.take(rows, axis=0))
-        return left
+        found: IntArray = np.minimum(left, self.most.take(rows, axis=0))
+        return found
 
     def without(self, away: Mask) -> IntArray:
         """What is left on each row once these units have left."""
