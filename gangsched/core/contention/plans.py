@@ -128,8 +128,7 @@ class Plans:
     def lost(self, gang: Gang) -> Ended | None:
         """How the places were lost that the group had reserved for later, if it has waited for them ever since."""
         ended = self._ended.get(gang.key) if gang.operations.plan is None else None
-        is_lost = ended is not None and ended.how in LOST and ended.at >= gang.operations.complete_since
-        return ended if is_lost else None
+        return ended if ended is not None and ended.how in LOST and ended.at >= gang.operations.complete_since else None
 
     def open(self, gang: Gang, plan: Plan, now: float) -> None:
         """Reserve the plan's places for the group, instead of those that it has."""

@@ -21,7 +21,6 @@ from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import PODS, Shape
-from gangsched.core.planning import budget as units
 from gangsched.core.planning.classes import MemberClass, Taken
 
 _HOLDER = 160

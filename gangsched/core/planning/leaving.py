@@ -122,8 +122,7 @@ class Search:
         yield from self._pause()
         levels: list[int | None] = [None, *sorted(set(self._removable.levels[eligible].tolist()))]
         steps = [self._removable.up_to(eligible, level) for level in levels]
-        least = 0
-        most = len(levels) - 1
+        least, most = 0, len(levels) - 1
         while least < most and counted.number:
             middle = (least + most) // 2
             if counted.could(steps[middle]):

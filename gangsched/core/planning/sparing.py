@@ -69,7 +69,7 @@ class Sums:
         self.cost = units.CLASS + len(counted.free) + _PAIR * sum(map(len, self._pairs.values()))
 
     def _sum_up(self, counted: Counted, there: IntArray, exact: IntArray, rooms: Sequence[IntArray]) -> None:
-        """Sum up what members of several kinds can use in each domain; so much is left on the rows of those who leave."""
+        """Sum up what members of several kinds can use in each domain; so much is left where units leave."""
         self._units = [max(1, int(np.gcd.reduce(column))) for column in np.array([k.requests for k in counted.kinds]).T]
         self._least = [amount * (1 - _ROUNDED) for amount in counted.least().tolist()]
         left = counted.free.copy()

@@ -172,7 +172,7 @@ class Choice:
         keys = (prices / (worth + _NOTHING), rows)
         # By row, and on each row those first that give most for what they cost.
         order = np.lexsort(keys if self._using is None else (keys[0], -self._using[pairs], rows))
-        pairs, rows, owners, prices = (each.take(order) for each in (pairs, rows, owners, prices))
+        pairs, rows, owners, prices = pairs[order], rows[order], owners[order], prices[order]
         new: Mask = np.ones(len(rows), dtype=np.bool_)
         new[1:] = rows[1:] != rows[:-1]
         begin = np.maximum.accumulate(np.where(new, np.arange(len(rows)), 0))
