@@ -84,6 +84,8 @@ class UnitTable:
         """The same without the units of these names, and which units it still has."""
         keep: Mask = np.ones(len(self.units), dtype=np.bool_)
         keep[[at for name in gone if (at := self.find(name)) is not None]] = False
+        if keep.all():
+            return self, keep
         # Taken by number, which is several times as fast as by a mask.
         units, claims = np.flatnonzero(keep), np.flatnonzero(np.repeat(keep, self.by_unit.claims))
         table = copy(self)
