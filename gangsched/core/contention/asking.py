@@ -197,8 +197,10 @@ class Asking:
         if ask is None or not {pod.uid for pod in ask.members} >= plan.members:
             return False
         left = self._plans.allowed()
-        if not self._policy.preemption.exceeds_budgets and any(
-            left[name] < 0 for name in drawn_by(self._cluster, plan.victims)
+        if (
+            not self._policy.preemption.exceeds_budgets
+            and left
+            and any(left[name] < 0 for name in drawn_by(self._cluster, plan.victims))
         ):
             return False
         leaving, gang_of = self._leaving_for(plan), self._members.gang_of

@@ -17,6 +17,9 @@ back by then, and others would have left for nothing."""
 
 def note_nodes(plan: Plan, cluster: Cluster, now: float) -> None:
     """Note from when on the plan has lost a node, which is found anew when one of its nodes has changed."""
+    if plan.changes_seen == cluster.node_changes:
+        return
+    plan.changes_seen = cluster.node_changes
     nodes = [cluster.nodes.get(node) for _, node in plan.places]
     if nodes != plan.nodes_seen:
         may_be_back = [*_refusing(plan, cluster)]

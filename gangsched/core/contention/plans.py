@@ -127,6 +127,8 @@ class Plans:
             gang.durability.written(pod.uid for pod, node in plan.places if (pod.uid, node) in same)
             gang.durability.ask(now)
         self.holders[gang.key] = None
+        # It was tried while they all were there.
+        plan.there = sum(map(self._cluster.pods.__contains__, plan.leaving))
         self._cluster.ledger.reserve(gang.key, plan.places, plan.leaving, start=plan.start)
         self.fill_up()
         self._members.dirty.note(gang.key)

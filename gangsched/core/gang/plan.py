@@ -69,6 +69,8 @@ class Plan:
     """How many of them were there; -1 before that."""
     nodes_seen: Sequence[Node | None] = ()
     """The node of each place as it was when it was last looked at; None for one that is gone."""
+    changes_seen: int = -1
+    """How many changes of nodes there were then; -1 before that."""
     lost_at: float = float("inf")
     """From when on a node counts as lost that does not take its members, in epoch seconds; infinity if all do."""
     covered: bool = True

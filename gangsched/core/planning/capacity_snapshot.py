@@ -159,7 +159,7 @@ class Snapshot:
 
     def depart(self, leavers: Leavers) -> None:
         """Let these leave, who are there still and were prepared with the rows of the snapshot."""
-        self.budget.charge(units.MATCH * len(leavers.pods) // 2)
+        self.budget.charge(units.CLASS + len(leavers.pods))
         self._recount(leavers, -1)
         self._log.append(_Departure(leavers, -1))
 

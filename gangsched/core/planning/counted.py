@@ -77,6 +77,8 @@ class Counted:
         self.spread_alone = depending and self._is_spread_alone(snapshot, classes)
         if self.spread_alone:
             self.kinds = [_spread(snapshot, kind, len(ask.members)) for kind in self.kinds]
+        most = [np.minimum(np.where(self.open, kind.most, 0), self.number) for kind in self.kinds]
+        self.kinds = [kind._replace(most=each) for kind, each in zip(self.kinds, most, strict=True)]
         exact = snapshot.free[:, self._columns]
         self.free: IntArray = np.clip(exact, -MOST, MOST)
         offered = snapshot.cluster.capacity.allocatable[: snapshot.size, self._columns]
@@ -105,8 +107,8 @@ class Counted:
     @cached_property
     def bare(self) -> list[IntArray]:
         """The room of each kind by row while nobody leaves, by the sums alone."""
-        every = np.arange(len(self.free))
-        return [self.room(kind, every, self.left_on(every, np.zeros_like(self.free))) for kind in self.kinds]
+        every, left = np.arange(len(self.free)), self.left_with(np.zeros_like(self.free))
+        return [self.room(kind, every, left) for kind in self.kinds]
 
     @cached_property
     def users(self) -> IntArray:
@@ -127,23 +129,28 @@ class Counted:
 
     def room(self, kind: Kind, rows: IntArray, left: IntArray) -> IntArray:
         """How many members of the kind each of these rows takes once it has so much left, by the sums."""
-        found: IntArray = np.minimum(np.where(self.open[rows], kind.most[rows], 0), self.number)
+        found: IntArray = kind.most.take(rows)
         for column in np.flatnonzero(kind.requests).tolist():
             np.minimum(found, np.maximum(left[:, column], 0) // kind.requests[column], out=found)
         return found
 
-    def left_on(self, rows: IntArray, more: IntArray) -> IntArray:
-        """What is left on these rows once so much more is free there; never more than the nodes have."""
-        # Much faster than an index.
-        left: IntArray = np.minimum(self.free.take(rows, axis=0) + more, self.most.take(rows, axis=0))
+    def left_with(self, more: IntArray) -> IntArray:
+        """What is left on each row once so much more is free there; never more than the nodes have."""
+        left: IntArray = np.minimum(self.free + more, self.most)
         return left
+
+    def within(self, rows: IntArray, left: IntArray) -> IntArray:
+        """These amounts on these rows; never more than the nodes have."""
+        # Much faster than an index.
+        found: IntArray = np.minimum(left, self.most.take(rows, axis=0))
+        return found
 
     def without(self, away: Mask) -> IntArray:
         """What is left on each row once these units have left."""
         pairs = np.flatnonzero(away[self.removable.owners])
         rows, freed = self.removable.rows[pairs], self.freed.take(pairs, axis=0)
         more = [np.bincount(rows, column, minlength=len(self.free)).astype(np.int64) for column in freed.T]
-        return self.left_on(np.arange(len(self.free)), np.array(more).reshape(len(more), -1).T)
+        return self.left_with(np.array(more).reshape(len(more), -1).T)
 
     def placed(self, rooms: Sequence[IntArray]) -> IntArray:
         """How many members each domain takes at most, if each class has these rooms by row."""
@@ -173,8 +180,8 @@ class Counted:
             return False
         every = np.arange(len(self.free))
         placed = self.placed([self.room(kind, every, left) for kind in self.kinds])
-        if not (placed >= self.number).any():
-            return False
+        if not (placed >= self.number).any() or len(self.kinds) == 1:
+            return bool((placed >= self.number).any())
         totals = np.maximum(left[self.open], 0).astype(np.float64).sum(axis=0) * (1 + 1e-9)
         return bool((totals >= self.least()).all())
 

@@ -32,7 +32,7 @@ class FreedSums:
             np.bincount(rows, amounts[:, column], minlength=self._size).astype(np.int64)
             for column in range(amounts.shape[1])
         ]
-        left = self._counted.left_on(np.arange(self._size), np.array(more).reshape(len(more), -1).T)
+        left = self._counted.left_with(np.array(more).reshape(len(more), -1).T)
         return self._counted.could_with(left)
 
 

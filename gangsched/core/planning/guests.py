@@ -22,11 +22,13 @@ from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import PODS, Shape
-from gangsched.core.planning import budget as units
 from gangsched.core.planning.classes import MemberClass, Taken
 
 _HOLDER = 160
 """Cost, in units of the budget, of finding what is withheld for one group, apart from applying what has changed."""
+
+_ROW = 5
+"""Cost of applying what has changed, for each of its rows."""
 
 _Change = Callable[[Taken, int, Sequence[Plan]], None]
 
@@ -74,7 +76,7 @@ class Guests:
             begun = [what for each, what in now.items() if before.get(each) is not what]
             self._withhold(ended, -1)
             self._withhold(begun, 1)
-            return _HOLDER * len(now) + units.MATCH * sum(len(what.rows) for what in (*ended, *begun))
+            return _HOLDER * len(now) + _ROW * sum(len(what.rows) for what in (*ended, *begun))
         return 0
 
     @cached_property
@@ -125,7 +127,7 @@ def withheld(cluster: Cluster, reserved: Reserved, gone: Mapping[str, object]) -
     """
     claims, rows, nodes = cluster.ledger.claims, cluster.capacity.rows, cluster.node_changes
     there = reserved.there(claims)
-    staying = there.difference(gone)
+    staying = there.difference(gone) if gone else there
     # The set that is kept has its hash already.
     staying = there if len(staying) == len(there) else staying
     known = reserved.withheld.get(staying)

@@ -46,6 +46,8 @@ _FACTORS = tuple(1 << at for at in range(7))
 
 _IMPROVING = 300_000
 """Limit, in units of the budget, for improving a set that is known already."""
+_CROWD = 3
+"""That limit is so much lower for each row and pair of unit and row: among many, one unit less seldom gains much."""
 _STEPS = 20_000
 """Limit of the steps of all exhaustive searches for places in a trial, divided by the number of members."""
 _Chosen = frozenset[int]
@@ -120,8 +122,7 @@ class Search:
         yield from self._pause()
         levels: list[int | None] = [None, *sorted(set(self._removable.levels[eligible].tolist()))]
         steps = [self._removable.up_to(eligible, level) for level in levels]
-        least = 0
-        most = len(levels) - 1
+        least, most = 0, len(levels) - 1
         while least < most and counted.number:
             middle = (least + most) // 2
             if counted.could(steps[middle]):
@@ -243,7 +244,7 @@ class Search:
         Where sums do not tell, and that takes little, once the most important are spared first, and once those with
         which most work is lost.
         """
-        if self._counted.faithful and chosen in (yield from self._paid(self._sets.spared(chosen))):
+        if chosen in self._sets.least:
             return chosen
         limits = yield from self._limits(chosen)
         found = yield from self._least(chosen, limits, by_work=False)
@@ -304,7 +305,7 @@ class Search:
         """The chosen, or a better set found without one of them; only where little effort finds it."""
         removable, costs = self._removable, self._counted.costs
         best, left = chosen, sorted(chosen, key=lambda at: (-costs[at], at))
-        most = self._effort + _IMPROVING
+        most = self._effort + _IMPROVING - _CROWD * self._sets.size
         while left and self._effort + self._each <= most:
             at, began = left.pop(0), self._effort
             without = eligible.copy()

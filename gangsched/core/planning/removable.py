@@ -33,10 +33,10 @@ class Removable:
     `levels` are those at which a unit may leave with all that it takes `along`; `rank` orders units that are otherwise
     equally good to give up: surplus of a gang, a plain pod, a whole gang; then fewer pods, the youngest, the name.
     A pair is a unit on a row that it has claims on: `rows` and `owners` by pair, in the order of the units; `by_rank`
-    are the pairs in the order of their units' ranks.
+    are the pairs in the order of their units' ranks. The `best` are the units by rank, if that is known.
     """
 
-    def __init__(self, table: UnitTable) -> None:
+    def __init__(self, table: UnitTable, best: IntArray | None = None) -> None:
         self._table = table
         self.units = table.units
         self._amounts: dict[tuple[str, ...], IntArray] = {}
@@ -49,10 +49,12 @@ class Removable:
         self.rows, self.owners = rows[self._first], self._unit_of[self._first]
         self._starts = np.append(0, np.cumsum(np.bincount(self.owners, minlength=number)))
         self._tie()
-        kinds = np.where(facts.whole, 2, 1)
-        kinds[[at for at in self.takers if not self.units[at].whole]] = 0
+        if best is None:
+            kinds = np.where(facts.whole, 2, 1)
+            kinds[[at for at in self.takers if not self.units[at].whole]] = 0
+            best = np.lexsort((-facts.since, facts.pods, kinds))
+        self._best: IntArray = best
         self.rank: IntArray = np.empty(number, dtype=np.int64)
-        best = np.lexsort((-facts.since, facts.pods, kinds))
         self.rank[best] = np.arange(number)
         sizes = np.diff(self._starts)[best]
         self.by_rank: IntArray = np.arange(len(self.rows)) + np.repeat(
@@ -66,7 +68,14 @@ class Removable:
 
     def changed(self, gone: Collection[str], new: Collection[Unit]) -> Removable:
         """The same without the units of these names, and with these units, on the same nodes."""
-        return Removable(self._table.changed(gone, new))
+        table, keep = self._table.without(gone)
+        if new or (self._table.by_unit.tied & ~keep).any():
+            return Removable(table.joined(new))
+        # In what a unit is to others nothing has changed.
+        rest = Removable(table, (np.cumsum(keep) - 1)[self._best[keep[self._best]]])
+        pairs = np.flatnonzero(keep[self.owners])
+        rest._amounts = {asked: each.take(pairs, axis=0) for asked, each in self._amounts.items()}
+        return rest
 
     def _tie(self) -> None:
         """Find the numbers of what units take along, and their levels with it."""

@@ -36,58 +36,49 @@ class Sums:
             for kind in counted.kinds
         ]
         pairs = counted.removable.pairs_in(away)
+        there, where = np.unique(counted.removable.rows.take(pairs), return_inverse=True)
         # Before it is cut off at what the nodes have.
-        more: IntArray = np.zeros_like(counted.free)
-        np.add.at(more, counted.removable.rows[pairs], counted.freed[pairs])
-        touched = np.unique(counted.removable.rows[pairs])
-        left = counted.left_on(touched, more[touched])
-        rooms = [room.copy() for room in counted.bare]
+        exact = counted.free.take(there, axis=0)
+        np.add.at(exact, where, counted.freed.take(pairs, axis=0))
+        rooms, most = [room.copy() for room in counted.bare], [kind.most for kind in counted.kinds]
         for kind, room in zip(counted.kinds, rooms, strict=True):
-            room[touched] = counted.room(kind, touched, left)
-        most = [kind.most for kind in counted.kinds]
+            room[there] = counted.room(kind, there, counted.within(there, exact))
         if limits is not None:
             most = [np.minimum(each, limit) for each, limit in zip(most, limits, strict=True)]
             rooms = [np.minimum(room, each) for room, each in zip(rooms, most, strict=True)]
         enough = np.flatnonzero(counted.placed(rooms) >= self._number).tolist()
         totals = [np.bincount(counted.domains + 1, room) for room in rooms]
         self._totals = {at: [int(total[at + 1]) for total in totals] for at in enough}
-        pairs = pairs[np.isin(counted.domains[counted.removable.rows[pairs]], enough)]
-        places = counted.removable.rows[pairs]
-        self._pairs: dict[int, list[tuple[int, list[int], list[int]]]] = {}
-        owners, users = counted.removable.owners[pairs].tolist(), counted.users[pairs].tolist()
-        for at, row, freed, used in zip(owners, places.tolist(), counted.freed[pairs].tolist(), users, strict=True):
-            self._pairs.setdefault(at, []).append((row, freed, used))
-        there = np.unique(places)
         rows: list[int] = there.tolist()
-        exact = counted.free[there] + more[there]
-        self._left = dict(zip(rows, zip(exact.tolist(), counted.most[there].tolist(), strict=True), strict=True))
+        domains = counted.domains.take(there).tolist()
+        self._domain = {row: at for row, at in zip(rows, domains, strict=True) if at in self._totals}
+        self._pairs: dict[int, list[tuple[int, list[int], list[int]]]] = {}
+        facts = (counted.removable.owners, counted.removable.rows, counted.freed, counted.users)
+        for at, row, freed, used in zip(*(each.take(pairs, axis=0).tolist() for each in facts), strict=True):
+            if row in self._domain:
+                self._pairs.setdefault(at, []).append((row, freed, used))
+        offered = counted.most.take(there, axis=0).tolist()
+        self._left = dict(zip(rows, zip(exact.tolist(), offered, strict=True), strict=True))
         shape = len(counted.kinds), len(rows)
         self._rooms = dict(zip(rows, np.reshape([room[there] for room in rooms], shape).T.tolist(), strict=True))
         self._most = dict(zip(rows, np.reshape([each[there] for each in most], shape).T.tolist(), strict=True))
         self._users = {row: [0] * len(counted.kinds) for row in rows}
-        self._domain = dict(zip(rows, counted.domains[there].tolist(), strict=True))
         self._several = len(counted.kinds) > 1
         if self._several:
-            self._sum_up(counted, more, rooms, rows, enough)
-        self.cost = units.CLASS + len(counted.free) + _PAIR * len(pairs)
+            self._sum_up(counted, there, exact, rooms)
+        self.cost = units.CLASS + len(counted.free) + _PAIR * sum(map(len, self._pairs.values()))
 
-    def _sum_up(
-        self,
-        counted: Counted,
-        more: IntArray,
-        rooms: Sequence[IntArray],
-        rows: Sequence[int],
-        enough: Sequence[int],
-    ) -> None:
-        """Sum up what members of several kinds can use in each domain."""
+    def _sum_up(self, counted: Counted, there: IntArray, exact: IntArray, rooms: Sequence[IntArray]) -> None:
+        """Sum up what members of several kinds can use in each domain; so much is left where units leave."""
         self._units = [max(1, int(np.gcd.reduce(column))) for column in np.array([k.requests for k in counted.kinds]).T]
         self._least = [amount * (1 - _ROUNDED) for amount in counted.least().tolist()]
-        left = counted.left_on(np.arange(len(more)), more)
-        usable = np.maximum(left, 0) // self._units * self._units
+        left = counted.free.copy()
+        left[there] = exact
+        usable = np.maximum(np.minimum(left, counted.most), 0) // self._units * self._units
         usable[np.sum(rooms, axis=0) == 0] = 0
         sums = [np.bincount(counted.domains + 1, column) for column in usable.T]
-        self._amounts = {at: [int(each[at + 1]) for each in sums] for at in enough}
-        self._usable = dict(zip(rows, usable[rows].tolist(), strict=True))
+        self._amounts = {at: [int(each[at + 1]) for each in sums] for at in self._totals}
+        self._usable = dict(zip(there.tolist(), usable[there].tolist(), strict=True))
 
     def _suffice(self) -> bool:
         """Whether a domain has room for the members that are needed."""
@@ -184,7 +175,7 @@ def spared(
             price = 0
             for at in order[first : first + _AT_ONCE]:
                 if at in sums.away and sums.away.isdisjoint(removable.takers.get(at, ())):
-                    price += 2 * sums.price(at)
+                    price += sums.price(at)
                     sums.spare(at)
             yield price
         order = [at for at in order if at in sums.away and at in removable.takers]
@@ -201,7 +192,7 @@ def first_spared(
         for asked, at in enumerate(left[first : first + _AT_ONCE], first + 1):
             if not sums.away.isdisjoint(removable.takers.get(at, ())):
                 continue
-            price += 2 * sums.price(at)
+            price += sums.price(at)
             if sums.spare(at):
                 several.append(at)
             if len(several) == number:

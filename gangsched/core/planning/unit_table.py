@@ -80,23 +80,33 @@ class UnitTable:
         at = bisect_left(self.units, name, key=_NAME)
         return at if at < len(self.units) and self.units[at].name == name else None
 
-    def changed(self, gone: Collection[str], new: Collection[Unit]) -> UnitTable:
-        """The same without the units of these names, and with these units."""
+    def without(self, gone: Collection[str]) -> tuple[UnitTable, Mask]:
+        """The same without the units of these names, and which units it still has."""
         keep: Mask = np.ones(len(self.units), dtype=np.bool_)
         keep[[at for name in gone if (at := self.find(name)) is not None]] = False
-        kept, added = [*compress(self.units, keep)], sorted(new, key=_NAME)
-        if len(added) > 2 * len(kept) or len(self.shapes) > 2 * len(self.by_claim.shapes):
-            return UnitTable(self._cluster, [*kept, *added])
+        if keep.all():
+            return self, keep
+        # Taken by number, which is several times as fast as by a mask.
+        units, claims = np.flatnonzero(keep), np.flatnonzero(np.repeat(keep, self.by_unit.claims))
         table = copy(self)
-        table.units = sorted([*kept, *added], key=_NAME) if added else kept
-        by_unit, by_claim = self._facts(added)
-        places = np.array([bisect_left(kept, unit.name, key=_NAME) for unit in added], dtype=np.int64)
-        starts = np.append(0, np.cumsum(self.by_unit.claims[keep]))[np.repeat(places, by_unit.claims)]
-        stay = np.repeat(keep, self.by_unit.claims)
+        table.units = [*compress(self.units, keep)]
+        table.by_unit = ByUnit._make(each.take(units) for each in self.by_unit)
+        table.by_claim = ByClaim._make(each.take(claims) for each in self.by_claim)
+        return table, keep
+
+    def joined(self, new: Collection[Unit]) -> UnitTable:
+        """The same with these units as well."""
+        added = sorted(new, key=_NAME)
+        if len(added) > 2 * len(self.units) or len(self.shapes) > 2 * len(self.by_claim.shapes):
+            return UnitTable(self._cluster, [*self.units, *added])
+        table, (by_unit, by_claim) = copy(self), self._facts(added)
+        table.units = sorted([*self.units, *added], key=_NAME)
+        places = np.array([bisect_left(self.units, unit.name, key=_NAME) for unit in added], dtype=np.int64)
+        starts = np.append(0, np.cumsum(self.by_unit.claims))[np.repeat(places, by_unit.claims)]
         pairs = zip(self.by_unit, by_unit, strict=True)
-        table.by_unit = ByUnit._make(np.insert(old[keep], places, more) for old, more in pairs)
+        table.by_unit = ByUnit._make(np.insert(old, places, more) for old, more in pairs)
         others = zip(self.by_claim, by_claim, strict=True)
-        table.by_claim = ByClaim._make(np.insert(old[stay], starts, more) for old, more in others)
+        table.by_claim = ByClaim._make(np.insert(old, starts, more) for old, more in others)
         return table
 
     def _facts(self, units: Sequence[Unit]) -> tuple[ByUnit, ByClaim]:

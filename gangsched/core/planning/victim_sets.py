@@ -22,13 +22,15 @@ _Chosen = frozenset[int]
 
 
 class VictimSets:
-    """The sets for one ask. `refused`: disruption budgets stood in the way of a unit.
+    """The sets for one ask. `refused`: disruption budgets stood in the way of a unit. `least` are those that were found
+    of which nobody can be spared, by exact sums.
 
     `size` is what one set takes. If that `is_small`, more ways of choosing are compared.
     """
 
     def __init__(self, counted: Counted, allowed: Mapping[str, int]) -> None:
         self.refused = False
+        self.least: set[_Chosen] = set()
         self.size = len(counted.freed) + len(counted.free)
         self.is_small = self.size <= _SMALL
         self._counted = counted
@@ -45,8 +47,10 @@ class VictimSets:
         found: dict[_Chosen, Key] = {}
         for domain in domains:
             for chosen in (yield from self._in(domain, eligible, factor)):
-                for least in (yield from self.spared(chosen)):
-                    found[least] = counted.removable.badness(least, counted.costs)
+                for several in (yield from self._spared(chosen)):
+                    found[several] = counted.removable.badness(several, counted.costs)
+        if counted.faithful:
+            self.least.update(found)
         return sorted(found, key=lambda chosen: found[chosen])[:COMPARED]
 
     def _in(self, domain: int, eligible: Mask, factor: int) -> Generator[int, None, list[_Chosen]]:
@@ -64,7 +68,7 @@ class VictimSets:
         self.refused |= refused
         return [chosen for chosen in several if chosen is not None]
 
-    def spared(self, chosen: _Chosen) -> Generator[int, None, list[_Chosen]]:
+    def _spared(self, chosen: _Chosen) -> Generator[int, None, list[_Chosen]]:
         """Those of the chosen that must leave, where the sums are exact: by importance, and by lost work alone."""
         if not self._counted.faithful:
             return [chosen]

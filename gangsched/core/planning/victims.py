@@ -76,10 +76,11 @@ class Choice:
             self._inside = self._inside.copy()
             self._inside[removable.rows[(self._using > 0) & ~eligible[removable.owners]]] = False
         self._rooms = [np.where(self._inside, room, 0) for room in counted.rooms]
-        self._more: IntArray = np.zeros_like(counted.free)
+        self._left = counted.free.copy()
         self._alive = eligible.copy()
         # By rank, so that what costs the same need not be sorted by it.
         self._every = removable.by_rank[(self._inside[removable.rows] & eligible[removable.owners])[removable.by_rank]]
+        self._places = removable.rows.take(self._every)
         self._pairs = self._every
         self._worth = counted.worth
         self._prices = counted.costs.copy()
@@ -90,10 +91,10 @@ class Choice:
 
     def find(self) -> Generator[int, None, frozenset[int] | None]:
         """The units; None if the sums are too small whoever leaves. Yields what it takes of the budget."""
-        yield units.CLASS + _PAIR * len(self._every) + len(self._more)
-        while short := self._short():
+        yield units.CLASS + len(self._every)
+        while short := self._short(missing := self._missing()):
             yield units.CLASS + _PAIR * len(self._pairs)
-            if self._add(-(-short // _ROUNDS)):
+            if self._add(-(-short // _ROUNDS), missing):
                 continue
             if len(self._pairs) == len(self._every):
                 return None
@@ -121,10 +122,9 @@ class Choice:
         there = zip(self._counted.kinds, self._rooms, strict=True)
         return [max(0, kind.number * self._factor - int(room.sum())) for kind, room in there]
 
-    def _short(self) -> int:
+    def _short(self, missing: Sequence[int]) -> int:
         """How many members more must have room."""
-        wanted = [kind.number * self._factor for kind in self._counted.kinds]
-        placed = sum(count - short for count, short in zip(wanted, self._missing(), strict=True))
+        placed = sum(kind.number for kind in self._counted.kinds) * self._factor - sum(missing)
         return max(0, self._counted.number * self._factor - placed)
 
     def cheapest_domains(self, most: int) -> list[int]:
@@ -144,9 +144,9 @@ class Choice:
         found: list[int] = cheapest[:most].tolist()
         return found
 
-    def _add(self, quota: int) -> bool:
+    def _add(self, quota: int, missing: Sequence[int]) -> bool:
         """Let the units of the cheapest rows leave until so many members more have room; False if no row gains any."""
-        offers = self._offers(self._missing())
+        offers = self._offers(missing)
         if not len(offers.rows):
             return False
         before, added = set(self.chosen), 0
@@ -160,14 +160,19 @@ class Choice:
         there: Mask = np.zeros_like(self._inside)
         there[offers.rows[:enough]] = True
         there[touched] = True
-        self._pairs = self._every[there[self._removable.rows[self._every]]]
+        self._pairs = self._every[there.take(self._places)]
         return True
 
     def _offers(self, missing: Sequence[int]) -> _Offers:
         """What each row asks for that gains some of the missing members of each kind, the cheapest first."""
-        pairs = self._pairs[self._alive[self._removable.owners[self._pairs]]]
-        pairs = pairs[self._order(pairs)]
-        rows, owners = self._removable.rows[pairs], self._removable.owners[pairs]
+        pairs = self._pairs[self._alive.take(self._removable.owners.take(self._pairs))]
+        rows, owners = self._removable.rows.take(pairs), self._removable.owners.take(pairs)
+        worth = self._worth.take(pairs)
+        prices = self._priced(owners, worth)
+        keys = (prices / (worth + _NOTHING), rows)
+        # By row, and on each row those first that give most for what they cost.
+        order = np.lexsort(keys if self._using is None else (keys[0], -self._using[pairs], rows))
+        pairs, rows, owners, prices = pairs[order], rows[order], owners[order], prices[order]
         new: Mask = np.ones(len(rows), dtype=np.bool_)
         new[1:] = rows[1:] != rows[:-1]
         begin = np.maximum.accumulate(np.where(new, np.arange(len(rows)), 0))
@@ -179,8 +184,8 @@ class Choice:
             # Whoever stays may be the one who closes the row.
             gains[np.diff(rows, append=-1) == 0] = 0
         ratios = np.full(len(gains), np.inf)
-        np.divide(_summed(self._price(pairs), begin), gains, out=ratios, where=gains > 0)
-        ties = _summed(self._removable.rank[owners].astype(np.float64), begin)
+        np.divide(_summed(prices, begin), gains, out=ratios, where=gains > 0)
+        ties = _summed(self._removable.rank.take(owners).astype(np.float64), begin)
         gaining = np.flatnonzero(gains)
         order = gaining[np.lexsort((rows[gaining], ties[gaining], ratios[gaining]))]
         # Of each row only the first counts, which is the one that is written last.
@@ -190,18 +195,12 @@ class Choice:
         taken = (owners[begin[at] : at + 1] for at in order.tolist())
         return _Offers(rows[order], ratios[order], gains[order], taken)
 
-    def _order(self, pairs: IntArray) -> IntArray:
-        """By row, and on each row those first that give most for what they cost."""
-        density = self._price(pairs) / (self._worth[pairs] + _NOTHING)
-        rows = self._removable.rows[pairs]
-        return np.lexsort((density, rows) if self._using is None else (density, -self._using[pairs], rows))
-
-    def _price(self, pairs: IntArray) -> Floats:
-        owners = self._removable.owners[pairs]
-        prices: Floats = self._prices[owners]
+    def _priced(self, owners: IntArray, worth: Floats) -> Floats:
+        """What each of some pairs costs, which have these owners and are worth so much."""
+        prices: Floats = self._prices.take(owners)
         if self._manner is Manner.SHARE:
-            total = np.bincount(owners, self._worth[pairs], minlength=len(self._prices))
-            prices = prices * self._worth[pairs] / (total[owners] + _NOTHING)
+            prices *= worth
+            prices /= np.bincount(owners, worth, minlength=len(self._prices)).take(owners) + _NOTHING
         return prices
 
     def _gains(self, pairs: IntArray, rows: IntArray, begin: IntArray, missing: Sequence[int]) -> IntArray:
@@ -209,10 +208,11 @@ class Choice:
         each = self._counted.freed.take(pairs, axis=0)
         freed = np.cumsum(each, axis=0)
         freed -= (freed - each).take(begin, axis=0)
-        left = self._counted.left_on(rows, self._more.take(rows, axis=0) + freed)
+        freed += self._left.take(rows, axis=0)
+        left = self._counted.within(rows, freed)
         gains: IntArray = np.zeros(len(rows), dtype=np.int64)
         for kind, room, short in zip(self._counted.kinds, self._rooms, missing, strict=True):
-            gains += np.minimum(np.maximum(self._counted.room(kind, rows, left) - room[rows], 0), short)
+            gains += np.minimum(np.maximum(self._counted.room(kind, rows, left) - room.take(rows), 0), short)
         return gains
 
     def _admit(self, several: Collection[int]) -> bool:
@@ -236,14 +236,15 @@ class Choice:
         for at in new:
             self._prices[self._removable.takers.get(at, [])] -= self._counted.costs[at]
         pairs = self._removable.pairs_in(new)
-        np.add.at(self._more, self._removable.rows[pairs], self._counted.freed[pairs])
-        touched: IntArray = np.unique(self._removable.rows[pairs])
+        rows = self._removable.rows.take(pairs)
+        np.add.at(self._left, rows, self._counted.freed.take(pairs, axis=0))
+        touched: IntArray = np.unique(rows)
         touched = touched[self._inside[touched]]
         if self._counted.selective:
             staying = self._every[self._alive[self._removable.owners[self._every]]]
             staying = staying if self._using is None else staying[self._using[staying] > 0]
             touched = np.setdiff1d(touched, self._removable.rows[staying])
-        left = self._counted.left_on(touched, self._more[touched])
+        left = self._counted.within(touched, self._left.take(touched, axis=0))
         for kind, room in zip(self._counted.kinds, self._rooms, strict=True):
             room[touched] = np.maximum(room[touched], self._counted.room(kind, touched, left))
         return touched
