@@ -18,13 +18,12 @@ from gangsched.core.objects.arrays import Mask
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.quantity import format_amount
-from gangsched.core.objects.shape import Shape
 from gangsched.core.objects.wording import moment, number_of
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.refusal import Refusal
 from gangsched.core.status.ahead import Contends, Wanted, wanted_by
 
-LOOKS = 20_000
+LOOKS = 10_000
 """Maximum number of pods examined in KEPT_S to find holders. Later messages say less about them, but cost nothing."""
 KEPT_S = 0.5
 """Time, in seconds, for which holders are cached at least."""
@@ -172,11 +171,8 @@ class Holders:
 
     def _look(self, resource: str, accepting: Mask) -> Held:
         found, looks = Held(), self._looks
-        each: dict[Shape, int] = {}
         for pod in self._pods_on(accepting):
-            amount = each.get(pod.shape)
-            if amount is None:
-                amount = each[pod.shape] = dict(pod.shape.requests).get(resource, 0)
+            amount = dict(pod.shape.requests).get(resource, 0)
             if not amount:
                 continue
             if stuck_since(pod, self._now) is not None:
