@@ -201,7 +201,7 @@ class Failures:
         record.nodes.setdefault(pod.node, _Failing()).add(at)
         record.everywhere.add(at)
         self._failing_on.setdefault(pod.node, {})[maker] = None
-        record.said = pod.failure.said if pod.failure is not None else "the kubelet rejected it"
+        record.said = pod.failure.message if pod.failure is not None else "the kubelet rejected it"
         drop_oldest(record.nodes, MOST_NODES)
 
     def started(self, pod: Pod, at: float | None = None) -> None:
