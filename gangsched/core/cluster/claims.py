@@ -100,15 +100,15 @@ class Reserved(Struct):
     leaving: frozenset[str] = frozenset()
     start: float | None = None
     withheld: dict[frozenset[str], Withheld] = field(default_factory=dict)
-    _there: frozenset[str] | None = None
+    _staying: frozenset[str] | None = None
 
-    def there(self, claims: Claims) -> frozenset[str]:
+    def staying(self, claims: Claims) -> frozenset[str]:
         """Those that leave, by UID, and still hold something on the reserved nodes, by all of these claims."""
-        if self._there is None:
+        if self._staying is None:
             nodes = {claim.node for claim in self.claims.values()}
             known = ((uid, claims.get(uid)) for uid in self.leaving)
-            self._there = frozenset([uid for uid, each in known if each and each.counts and each.node in nodes])
-        return self._there
+            self._staying = frozenset([uid for uid, claim in known if claim and claim.counts and claim.node in nodes])
+        return self._staying
 
     def keep(self, staying: frozenset[str], withheld: Withheld) -> None:
         """Keep what is withheld while these are there, until one of the claims changes."""
@@ -116,7 +116,7 @@ class Reserved(Struct):
 
     def changed(self) -> None:
         """One of the claims has changed."""
-        self.withheld, self._there = {}, None
+        self.withheld, self._staying = {}, None
 
 
 def claim_contradictions(claims: Claims, pods: Mapping[str, Pod]) -> list[str]:
