@@ -234,8 +234,7 @@ class Restarts:
     def _wanted(self, key: GroupKey, held: Held) -> int:
         """Number of members that the workload wants, of those that the group was scheduled with."""
         owner = self._members.foreign.find(held.workload.kind, GroupKey(key.namespace, held.workload.name))
-        facts = owner.workload if owner is not None else None
-        if owner is None or facts is None or owner.uid != held.object_uid or facts.idle:
+        if owner is None or (facts := owner.workload) is None or owner.uid != held.object_uid or facts.idle:
             return 0
         gang = self._members.gangs.get(key)
         pods = gang.observed.pods.values() if gang is not None else ()
