@@ -294,8 +294,7 @@ class Ledger:
             fresh._enter(claim)
             if claim.kind is HELD:
                 fresh.holdings.add(claim.pod)
-            row = self._capacity.rows.get(claim.node)
-            if row is not None and claim.counts:
+            if claim.counts and (row := self._capacity.rows.get(claim.node)) is not None:
                 taken.append((claim.node, claim.pod.shape.requests))
                 for constraint in constraints:
                     constraint.add(claim.pod, row)

@@ -309,9 +309,8 @@ class Surroundings:
 
 def uses(gang: Gang, dialect: str) -> bool:
     """Whether a pod of the gang names an object of the dialect, or a native one that its controller has added."""
-    native = dialect == NATIVE
     declared = (pod.declaration for pod in gang.observed.pods.values() if pod.declaration is not None)
-    return any(dialect in declaration.objects or (native and declaration.passed_over) for declaration in declared)
+    return any(dialect in stated.objects or (dialect == NATIVE and stated.passed_over) for stated in declared)
 
 
 def _terms(group: ForeignGroup | None) -> object:
