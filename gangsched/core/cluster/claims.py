@@ -100,15 +100,15 @@ class Reserved(Struct):
     leaving: frozenset[str] = frozenset()
     start: float | None = None
     withheld: dict[frozenset[str], Withheld] = field(default_factory=dict)
-    _staying: frozenset[str] | None = None
+    _remaining: frozenset[str] | None = None
 
-    def staying(self, claims: Claims) -> frozenset[str]:
+    def remaining(self, claims: Claims) -> frozenset[str]:
         """Those that leave, by UID, and still hold something on the reserved nodes, by all of these claims."""
-        if self._staying is None:
+        if self._remaining is None:
             nodes = {claim.node for claim in self.claims.values()}
             known = ((uid, claims.get(uid)) for uid in self.leaving)
-            self._staying = frozenset([uid for uid, claim in known if claim and claim.counts and claim.node in nodes])
-        return self._staying
+            self._remaining = frozenset([uid for uid, claim in known if claim and claim.counts and claim.node in nodes])
+        return self._remaining
 
     def keep(self, staying: frozenset[str], withheld: Withheld) -> None:
         """Keep what is withheld while these are there, until one of the claims changes."""
@@ -116,7 +116,7 @@ class Reserved(Struct):
 
     def changed(self) -> None:
         """One of the claims has changed."""
-        self.withheld, self._staying = {}, None
+        self.withheld, self._remaining = {}, None
 
 
 def claim_contradictions(claims: Claims, pods: Mapping[str, Pod]) -> list[str]:

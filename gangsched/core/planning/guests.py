@@ -123,7 +123,7 @@ def withheld(cluster: Cluster, reserved: Reserved, gone: Mapping[str, object]) -
     depends.
     """
     claims, rows, nodes = cluster.ledger.claims, cluster.capacity.rows, cluster.node_changes
-    there = reserved.staying(claims)
+    there = reserved.remaining(claims)
     staying = there.difference(gone)
     # The set that is kept has its hash already.
     staying = there if len(staying) == len(there) else staying
