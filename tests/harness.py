@@ -688,21 +688,21 @@ class Harness:
         refused = self.refuse_prebinding(effect)
         if refused is None and self.lose_prebinding(effect):
             return
-        what = effect.what
+        what = effect.prebinding
         written = refused is None and (
             self.gadgets.write(what) if isinstance(what, UseDevices) else self.disks.write(what)
         )
         if refused is None and not written:
-            refused = PrebindRefused(effect.uid, effect.what, "something else is written there")
+            refused = PrebindRefused(effect.uid, effect.prebinding, "something else is written there")
         self.inbox += [refused] if refused is not None else []
 
     def _undo_prebinding(self, effect: UndoPrebinding) -> None:
         if self.lose_unanswered(effect):
             return
-        if isinstance(effect.what, UseDevices):
-            self.gadgets.undo(effect.what)
+        if isinstance(effect.prebinding, UseDevices):
+            self.gadgets.undo(effect.prebinding)
         else:
-            self.disks.undo(effect.what)
+            self.disks.undo(effect.prebinding)
 
     def _bind(self, effect: BindPod) -> None:
         answer = self.refuse_bind(effect) or self._answer_bind(effect)
@@ -905,7 +905,7 @@ def _stream_of(event: Event) -> object:  # noqa: PLR0911 - a table
         case GroupSeen(Group(key=key)) | GroupGone(key):
             return ("group", key)
         case StorageSeen() | StorageGone():
-            return (event.kind, event.found.key if isinstance(event, StorageSeen) else event.key)
+            return (event.kind, event.storage_object.key if isinstance(event, StorageSeen) else event.key)
         case BudgetSeen() | BudgetGone():
             return ("budget", event.budget.key if isinstance(event, BudgetSeen) else event.key)
         case DemandSeen(SeenDemand(demand=DemandObject(key=name))) | DemandGone(name):

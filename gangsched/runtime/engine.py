@@ -254,7 +254,7 @@ class Engine:
                 sentence = (
                     "the scheduler failed over an object, which is a bug: it counts as not there until it changes"
                 )
-                about = {"object": fault.what}
+                about = {"object": fault.name}
             elif isinstance(fault, Omitted):
                 sentence = "a part of the scheduler that decides nothing failed, which is a bug: it rests for some time"
                 about = {"part": fault.part, "pause_s": fault.pause_s}

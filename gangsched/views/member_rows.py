@@ -34,7 +34,7 @@ def member(pod: Pod) -> Member:
     if pod.terminating:
         return Member(pod.name, pod.node, "Terminating", waits)
     if pod.terminal:
-        return Member(pod.name, pod.node, pod.phase.value, pod.failure.said if pod.failure is not None else "")
+        return Member(pod.name, pod.node, pod.phase.value, pod.failure.message if pod.failure is not None else "")
     if not pod.node:
         return Member(pod.name, "", pod.phase.value, _GATED if pod.gated else pod.condition_reason)
     if not runs(pod):

@@ -252,7 +252,7 @@ class _Simulation:
                 created = self._pods[successor.uid] = self._following(successor, effect.node)
                 self._inbox.append(PodSeen(created))
         elif isinstance(effect, Prebind):
-            self._prepare(effect.what)
+            self._prepare(effect.prebinding)
         elif isinstance(effect, EmitEvent) and effect.reason == Reason.FIELDS_IGNORED:
             self._told.append(effect.note)
         elif isinstance(effect, EvictPod):

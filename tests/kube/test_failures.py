@@ -47,7 +47,7 @@ def test_a_rejected_pod_quotes_the_kubelet_escaped(reason: str, message: str, sa
 def test_what_is_quoted_is_bounded() -> None:
     found = read(reason="OutOfcpu", message="Pod was rejected: " + "x" * 100_000)
     assert found.failure is not None
-    assert len(found.failure.said) == LONGEST_SAID
+    assert len(found.failure.message) == LONGEST_SAID
 
 
 @pytest.mark.parametrize(

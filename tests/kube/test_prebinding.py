@@ -205,7 +205,7 @@ def test_what_an_answer_means_at_each_step_for_a_claim_that_is_made(failure, res
         return
     assert answer.result is result
     assert isinstance(answer.event, PrebindRefused)
-    assert (answer.event.uid, answer.event.what) == ("p1", MADE)
+    assert (answer.event.uid, answer.event.prebinding) == ("p1", MADE)
     asked = [(method, path) for method, path, _ in steps[: step + 1] if method != "GET"]
     assert [(each.method, each.path) for each in api.asked if each.method != "GET"] == asked
 

@@ -57,13 +57,13 @@ from gangsched.kube.reading.watched_resources import GROUPS, NAMESPACES, NODES, 
         (
             PRIORITY_CLASSES,
             {"metadata": {"name": "high", "resourceVersion": "4"}, "value": -5, "globalDefault": False},
-            PriorityClassSeen(name="high", found=PriorityClass(-5)),
+            PriorityClassSeen(name="high", priority_class=PriorityClass(-5)),
             PriorityClassesReplaced(classes=(("high", PriorityClass(-5)),)),
         ),
         (
             PRIORITY_CLASSES,
             {"metadata": {"name": "meek", "resourceVersion": "4"}, "value": 5, "preemptionPolicy": "Never"},
-            PriorityClassSeen(name="meek", found=PriorityClass(5, preempts=False)),
+            PriorityClassSeen(name="meek", priority_class=PriorityClass(5, preempts=False)),
             PriorityClassesReplaced(classes=(("meek", PriorityClass(5, preempts=False)),)),
         ),
         (

@@ -56,8 +56,8 @@ SELECTED = SelectNode("ns", "p", "c", "n1")
 SAMPLES: tuple[Effect, ...] = (
     BindPod(uid="u", namespace="ns", name="p", node="n1"),
     WithdrawBinding(uid="u", node="n1"),
-    Prebind(uid="u", what=SELECTED),
-    UndoPrebinding(what=SELECTED),
+    Prebind(uid="u", prebinding=SELECTED),
+    UndoPrebinding(prebinding=SELECTED),
     EvictPod(uid="u", namespace="ns", name="p"),
     LookUpOwner(uid="u", namespace="ns", name="p"),
     PatchStatus(key=KEY, uid="u", status=GroupStatus()),

@@ -269,7 +269,7 @@ def a_shared_claim_without_hope(harness: Living) -> None:
     harness.add(node("n1", cpu=3), native(NAMED, second, least=3, name="b"))
     harness.add(GPUS, gpus("n1", 2), device_claim("c"), device_claim("d"))
     harness.refuse_prebinding = lambda effect: (
-        PrebindRefused(effect.uid, effect.what, "no") if getattr(effect.what, "claim", "") == "d" else None
+        PrebindRefused(effect.uid, effect.prebinding, "no") if getattr(effect.prebinding, "claim", "") == "d" else None
     )
     uses = shared(group="b"), shared("d", name="second", group="b")
     harness.wait(3, *(member(f"b-{at}", *uses, group="b", owner=SET) for at in range(3)))

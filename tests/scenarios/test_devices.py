@@ -38,8 +38,8 @@ def members(number: int, name: str = "a", **fields):
 
 
 def about(effect: Prebind) -> str:
-    assert isinstance(effect.what, UseDevices)
-    return effect.what.claim
+    assert isinstance(effect.prebinding, UseDevices)
+    return effect.prebinding.claim
 
 
 def claims(number: int, what=None, name: str = "a"):
@@ -342,8 +342,8 @@ def test_what_is_being_taken_back_is_written_anew_before_a_member_is_bound(harne
     assert len(late) == 1
     harness.wait(1, group(min_member=1))
     assert not harness.bound()
-    assert isinstance(late[0].what, UseDevices)
-    harness.gadgets.undo(late[0].what)
+    assert isinstance(late[0].prebinding, UseDevices)
+    harness.gadgets.undo(late[0].prebinding)
     harness.wait(10)
     assert harness.bound() == ["default/a-0"]
     assert harness.gadgets.claim("a-0").reserved == (uid,)

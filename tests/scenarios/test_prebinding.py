@@ -128,8 +128,8 @@ def test_a_pre_binding_that_is_refused_or_lost_is_sent_again(harness: Harness) -
     lost = []
 
     def lose(effect) -> bool:
-        lost.append(effect.what)
-        return lost.count(effect.what) < 2
+        lost.append(effect.prebinding)
+        return lost.count(effect.prebinding) < 2
 
     harness.lose_prebinding = lose
     harness.add(node("n1", cpu="8"), group(min_member=2))
@@ -144,7 +144,7 @@ def test_a_pre_binding_that_is_refused_is_sent_again_when_the_server_asks_for_it
 
     def refuse(effect: Prebind) -> PrebindRefused | None:
         sent.append(harness.now)
-        return PrebindRefused(effect.uid, effect.what, "busy", retry_after_s=20) if len(sent) == 1 else None
+        return PrebindRefused(effect.uid, effect.prebinding, "busy", retry_after_s=20) if len(sent) == 1 else None
 
     harness.refuse_prebinding = refuse
     harness.add(node("n1", cpu="8"), group(min_member=1))

@@ -54,7 +54,7 @@ def amid_the_constraints(injector: Injector) -> None:
 
 
 def set_aside(harness: Harness) -> list[str]:
-    return [found.what for found in harness.machine.take_faults() if isinstance(found, SetAside)]
+    return [found.name for found in harness.machine.take_faults() if isinstance(found, SetAside)]
 
 
 @pytest.mark.parametrize("fault", [before_any_constraint, amid_the_constraints])

@@ -376,7 +376,7 @@ def test_no_member_is_bound_before_the_claim_is_allocated_and_it_is_taken_back_w
     second = {"name": "second", "resourceClaimName": "d"}
     harness.add(node("n", cpu="8"), native(NAMED, second, least=2))
     harness.add(GPUS, gpus("n", 2), device_claim("c"), device_claim("d"))
-    harness.lose_prebinding = lambda effect: getattr(effect.what, "claim", "") == "d"
+    harness.lose_prebinding = lambda effect: getattr(effect.prebinding, "claim", "") == "d"
     uses = shared(), shared("d", name="second")
     harness.wait(3, *members(2, *uses))
     assert list(harness.gadgets.allocated()) == ["c"]
@@ -396,7 +396,7 @@ def test_a_group_that_is_deleted_before_it_is_bound_leaves_nothing(harness: Harn
     second = {"name": "second", "resourceClaimName": "d"}
     harness.add(node("n", cpu="8"), native(NAMED, second, least=2))
     harness.add(GPUS, gpus("n", 2), device_claim("c"), device_claim("d"))
-    harness.lose_prebinding = lambda effect: getattr(effect.what, "claim", "") == "d"
+    harness.lose_prebinding = lambda effect: getattr(effect.prebinding, "claim", "") == "d"
     harness.wait(3, *members(2, shared(), shared("d", name="second")))
     assert list(harness.gadgets.allocated()) == ["c"]
     harness.delete_foreign("native", "default/g")
@@ -417,7 +417,7 @@ def test_a_device_that_another_scheduler_has_allocated_too_withdraws_the_groups(
     second = {"name": "second", "resourceClaimName": "d"}
     harness.add(node("n", cpu="8"), native(NAMED, second, least=2))
     harness.add(GPUS, gpus("n", 2), device_claim("c"), device_claim("d"))
-    harness.lose_prebinding = lambda effect: getattr(effect.what, "claim", "") == "d"
+    harness.lose_prebinding = lambda effect: getattr(effect.prebinding, "claim", "") == "d"
     harness.wait(3, *members(2, shared(), shared("d", name="second")))
     [(_, pool, device)] = harness.gadgets.allocated()["c"]
     harness.add(device_claim("else", allocation=on(pool, device), reserved=("somebody",)))

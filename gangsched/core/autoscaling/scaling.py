@@ -77,14 +77,14 @@ class Scaling:
     def note(self, event: DemandFact) -> None:
         """A Demand object of ours was added, changed or removed, or Demand objects are no longer served."""
         match event:
-            case DemandSeen(found):
-                self._see(found.demand.key, found)
+            case DemandSeen(seen):
+                self._see(seen.demand.key, seen)
             case DemandGone(key):
                 self._see(key, None)
             case DemandsReplaced(demands):
                 self._all = self._all or not self._served
                 self._served = True
-                listed = {found.demand.key: found for found in demands}
+                listed = {seen.demand.key: seen for seen in demands}
                 for key in [*(key for key in self._seen if key not in listed), *listed]:
                     self._see(key, listed.get(key))
             case DemandsHidden():
@@ -96,9 +96,9 @@ class Scaling:
         """The observed objects, as events for a successor."""
         return [DemandsReplaced(tuple(self._seen.values()))] if self._served else []
 
-    def _see(self, key: DemandKey, found: SeenDemand | None) -> None:
-        if found is not None:
-            self._seen[key] = found
+    def _see(self, key: DemandKey, seen: SeenDemand | None) -> None:
+        if seen is not None:
+            self._seen[key] = seen
         else:
             self._seen.pop(key, None)
         if key in self._holder:
@@ -164,11 +164,11 @@ class Scaling:
             self._wanted[key] = wanted
         if old is wanted:
             return
-        kept = {each.key for each in wanted.objects} if wanted is not None else set()
-        for each in old.objects if old is not None else ():
-            if each.key not in kept and self._holder.get(each.key) == key:
-                del self._holder[each.key]
-                self._unwanted[each.key] = None
+        kept = {demand.key for demand in wanted.objects} if wanted is not None else set()
+        for demand in old.objects if old is not None else ():
+            if demand.key not in kept and self._holder.get(demand.key) == key:
+                del self._holder[demand.key]
+                self._unwanted[demand.key] = None
 
     def _put(self, gang: Gang, objects: Sequence[DemandObject], now: float) -> list[Effect]:
         effects: list[Effect] = []
@@ -216,7 +216,7 @@ class Scaling:
         wrong = [f"{key}: wants an object though gone" for key in self._wanted if key not in gangs]
         for key, holder in self._holder.items():
             wanted = self._wanted.get(holder)
-            if wanted is None or key not in {each.key for each in wanted.objects}:
+            if wanted is None or key not in {demand.key for demand in wanted.objects}:
                 wrong.append(f"{key}: held for {holder}, which does not want it")
         known = self._holder.keys() | self._seen.keys() | self._unwanted.keys()
         left = self._sent.keys() - known
@@ -286,10 +286,10 @@ def _units(missing: Mapping[MemberClass, int], members: Sequence[Pod]) -> tuple[
     """The members by equal requests; the last unit also has the names of members whose requests no unit has."""
     names = _names(missing, members)
     wanted = expansion.demand(missing, ())
-    units = [DemandUnit(each.count, each.requests, tuple(sorted(names.pop(each.requests, ())))) for each in wanted]
+    units = [DemandUnit(unit.count, unit.requests, tuple(sorted(names.pop(unit.requests, ())))) for unit in wanted]
     if names and units:
         last = units[-1]
-        rest = (name for some in names.values() for name in some)
+        rest = (name for others in names.values() for name in others)
         units[-1] = DemandUnit(last.count, last.requests, tuple(sorted((*last.pods, *rest))))
     return tuple(units)
 
@@ -299,10 +299,10 @@ def _names(missing: Mapping[MemberClass, int], members: Sequence[Pod]) -> dict[A
     counts: Counter[Shape] = Counter()
     for member, count in missing.items():
         counts[member.shape] += count
-    found: dict[Amounts, list[str]] = {}
+    by_requests: dict[Amounts, list[str]] = {}
     for shape, count in counts.items():
         alike = sorted((pod for pod in members if pod.shape == shape), key=lambda pod: not pod.name)
         names = [pod.name for pod in alike[-count:] if pod.name]
         if names:
-            found.setdefault(shape.requests, []).extend(names)
-    return found
+            by_requests.setdefault(shape.requests, []).extend(names)
+    return by_requests

@@ -63,7 +63,7 @@ class _Case(Struct):
 
     namespace: str
     at: float
-    said: str
+    message: str
     by_kubelet: bool
     times: int = 0
 
@@ -114,16 +114,16 @@ class Avoidance:
         """When the next node stops being avoided by all gangs, in epoch seconds; infinity if there is none."""
         return min((note.until for note in self._by_all.values() if note.until > self._now), default=float("inf"))
 
-    def refused(self, key: GroupKey, uid: str, node: str, said: str, *, by_kubelet: bool = False) -> Tries:
+    def refused(self, key: GroupKey, uid: str, node: str, message: str, *, by_kubelet: bool = False) -> Tries:
         """The node has permanently refused a pod of the gang, for a reason that may be the node's fault."""
         self.given_up(key, node)
         cases = self._cases.setdefault(uid, {})
         case = cases.get(node)
         if case is None or not self._is_fresh(case):
-            case = cases[node] = _Case(key.namespace, self._now, said, by_kubelet)
+            case = cases[node] = _Case(key.namespace, self._now, message, by_kubelet)
             self._on.setdefault(node, {})[uid] = case
         case.times += 1
-        case.at, case.said = self._now, said
+        case.at, case.message = self._now, message
         tries = Tries(case.times, len(cases))
         if by_kubelet:
             self._kubelets.add(node)
@@ -132,9 +132,9 @@ class Avoidance:
         while len(self._on[node]) > MOST_PODS_ON_A_NODE:
             self._drop_case(next(iter(self._on[node])), node)
         if self._may_count(uid, case) and node not in self.by_all():
-            several = [each for uid, each in self._on[node].items() if self._may_count(uid, each)]
-            if len({each.namespace for each in several}) > 1:
-                self._count(node, several)
+            counting = [other for uid, other in self._on[node].items() if self._may_count(uid, other)]
+            if len({other.namespace for other in counting}) > 1:
+                self._count(node, counting)
         return tries
 
     def given_up(self, key: GroupKey, node: str) -> None:
@@ -147,11 +147,11 @@ class Avoidance:
         """The API server has bound the pod to the node: other nodes that have recently refused it are blamed."""
         self._succeeded(node, by_kubelet=False)
         cases = self._cases.get(uid, {})
-        blamed = [(each, case) for each, case in cases.items() if not case.by_kubelet and self._is_fresh(case)]
+        blamed = [(other, case) for other, case in cases.items() if not case.by_kubelet and self._is_fresh(case)]
         self._drop_pod(uid)
         if len(blamed) <= MOST_BLAMED:
-            for each, case in blamed:
-                self._count(each, [case, *self._on.get(each, {}).values()])
+            for other, case in blamed:
+                self._count(other, [case, *self._on.get(other, {}).values()])
 
     def ran(self, node: str) -> None:
         """The node's kubelet has started a pod."""
@@ -225,7 +225,7 @@ class Avoidance:
                 action="Scheduling",
                 note=f"{pods} refused on this node by {who}, so other nodes are preferred for the next {lasts} "
                 "or until a pod is accepted here: find what refuses them, most often an admission policy or webhook "
-                f"that checks the node. Last response: {cases[0].said}",
+                f"that checks the node. Last response: {cases[0].message}",
             )
         )
 

@@ -25,7 +25,7 @@ class Budgets:
         self.allowed: dict[str, int] = {}
         self.why_hidden = ""
         self.changes = 0
-        self._found: dict[str, DisruptionBudget] = {}
+        self._budgets: dict[str, DisruptionBudget] = {}
         # Namespaces and names of pods that a budget has shown as disrupted, or may have before, until they are gone.
         self._shown: set[tuple[str, str]] = set()
         self._by_place: dict[_Place, dict[str, DisruptionBudget]] = {}
@@ -37,15 +37,15 @@ class Budgets:
 
     def set(self, key: str, budget: DisruptionBudget | None) -> None:
         """Add or replace the budget; None removes it."""
-        old = self._found.get(key)
+        old = self._budgets.get(key)
         if old == budget:
             return
         self.changes += 1
         if old is not None:
             drop(self._by_place, _place(old), key)
-            del self._found[key], self.allowed[key]
+            del self._budgets[key], self.allowed[key]
         if budget is not None:
-            self._found[key], self.allowed[key] = budget, budget.allowed
+            self._budgets[key], self.allowed[key] = budget, budget.allowed
             self._by_place.setdefault(_place(budget), {})[key] = budget
             more = budget.disrupted - old.disrupted if old is not None else budget.disrupted
             self._shown.update((budget.namespace, name) for name in more)
@@ -70,7 +70,7 @@ class Budgets:
 
     def hide(self, why: str) -> None:
         """Forget all budgets: they cannot be read until the next call of `show`."""
-        for key in list(self._found):
+        for key in list(self._budgets):
             self.set(key, None)
         self.why_hidden = why
         self.changes += 1
@@ -82,17 +82,17 @@ class Budgets:
 
     def all(self) -> tuple[DisruptionBudget, ...]:
         """All budgets."""
-        return tuple(self._found.values())
+        return tuple(self._budgets.values())
 
     def of(self, pod: Pod) -> Sequence[DisruptionBudget]:
         """The budgets that select the pod, by name."""
-        if not self._found:
+        if not self._budgets:
             return ()
         labels = dict(pod.labels)
         places = [(pod.namespace, "", ""), *((pod.namespace, *label) for label in pod.labels)]
         near = [budget for place in places for budget in self._by_place.get(place, _NONE).values()]
-        found = [budget for budget in near if budget.selector is not None and matches(budget.selector, labels)]
-        return sorted(found, key=lambda budget: budget.name)
+        selecting = [budget for budget in near if budget.selector is not None and matches(budget.selector, labels)]
+        return sorted(selecting, key=lambda budget: budget.name)
 
     def drawn_by(self, pod: Pod) -> Sequence[DisruptionBudget]:
         """The budgets that an eviction of the pod needs, and draws from.
@@ -101,13 +101,13 @@ class Budgets:
         """
         if pod.lifetime.ready:
             return self.of(pod)
-        return () if pod.phase is PodPhase.PENDING else [each for each in self.of(pod) if each.counts_unready]
+        return () if pod.phase is PodPhase.PENDING else [budget for budget in self.of(pod) if budget.counts_unready]
 
     def contradictions(self) -> list[str]:
         """One sentence for each budget that is not where it is looked for, or counted with another number."""
-        indexed = {key: budget for there in self._by_place.values() for key, budget in there.items()}
-        allowed = {key: budget.allowed for key, budget in self._found.items()}
-        wrong = [] if indexed == self._found else ["the index of budgets differs from the budgets"]
+        indexed = {key: budget for budgets in self._by_place.values() for key, budget in budgets.items()}
+        allowed = {key: budget.allowed for key, budget in self._budgets.items()}
+        wrong = [] if indexed == self._budgets else ["the index of budgets differs from the budgets"]
         return wrong if allowed == self.allowed else [*wrong, "what budgets allow differs from the budgets"]
 
 

@@ -74,7 +74,7 @@ class Cluster:
             self.preferred,
             self.ledger.pending_prebindings,
         )
-        self.constraints += [each(world) for each in registry.CONSTRAINTS]
+        self.constraints += [kind(world) for kind in registry.CONSTRAINTS]
         self.on_node: Mapping[str, Claims] = self.ledger.on_node
         self.holdings = self.ledger.holdings
 
@@ -221,18 +221,18 @@ class Cluster:
         if self.namespaces.pop(name, None):
             self._namespaces_changed()
 
-    def set_storage(self, kind: StorageKind, key: StorageKey, found: StorageObject | None) -> list[str]:
+    def set_storage(self, kind: StorageKind, key: StorageKey, new: StorageObject | None) -> list[str]:
         """Set a storage object; None removes it. Returns the UIDs of the known pods whose claims are affected."""
         old, demanded = self.volumes.known(kind).get(key), key[1] in self.volumes.demanding
         promised = len(self.volumes.marked)
-        attached = self.volumes.nodes_of(old) | self.volumes.nodes_of(found) if old != found else frozenset()
-        claims = self.volumes.set(kind, key, found)
-        self.relief.note(everywhere=len(self.volumes.marked) < promised or unbound.gives_storage(old, found))
+        attached = self.volumes.nodes_of(old) | self.volumes.nodes_of(new) if old != new else frozenset()
+        claims = self.volumes.set(kind, key, new)
+        self.relief.note(everywhere=len(self.volumes.marked) < promised or unbound.gives_storage(old, new))
         for constraint in self.constraints if claims else ():
             constraint.claims_changed(claims)
         users = dict.fromkeys(uid for claim in claims for uid in self.volumes.users(claim))
         nodes = {self.node_of(uid) for uid in users}
-        if kind is StorageKind.NODE and old != found:
+        if kind is StorageKind.NODE and old != new:
             nodes.add(key[1])
         if demanded != (key[1] in self.volumes.demanding):
             nodes |= self.nodes.keys()
@@ -240,20 +240,20 @@ class Cluster:
             for constraint in self.constraints:
                 constraint.set_node(self.capacity.rows[node], self.nodes[node])
         # The volume of a pod is attached some time after the pod was bound, which frees nothing.
-        eased = found is None or kind is not StorageKind.ATTACHMENT
+        eased = new is None or kind is not StorageKind.ATTACHMENT
         for node in sorted((nodes | attached) & self.nodes.keys()):
             if eased:
                 self.relief.note(row=self.capacity.rows[node])
             self.worsen(node)
         return list(users)
 
-    def set_devices(self, kind: DeviceKind, key: ObjectKey, found: DeviceObject | None) -> list[str]:
+    def set_devices(self, kind: DeviceKind, key: ObjectKey, new: DeviceObject | None) -> list[str]:
         """Set a ResourceSlice, a DeviceClass or a ResourceClaim; None removes it.
 
         Returns the UIDs of the known pods whose claims are affected. A device may be usable on several nodes.
         """
         generation, taken = self.devices.generation, self.devices.taken
-        claims = self.devices.set(kind, key, found)
+        claims = self.devices.set(kind, key, new)
         self.relief.note(everywhere=self.devices.generation != generation or self.devices.taken < taken)
         return list(dict.fromkeys(uid for claim in claims for uid in self.devices.users.of(claim)))
 
@@ -305,7 +305,7 @@ class Cluster:
         wrong = claim_contradictions(self.ledger.claims, self.pods)
         rows = self.capacity.rows
         by_row = {rows[name]: node for name, node in self.nodes.items() if name in rows}
-        fresh = [each.fresh() for each in self.constraints]
+        fresh = [constraint.fresh() for constraint in self.constraints]
         for constraint in fresh:
             for row, node in by_row.items():
                 constraint.set_node(row, node)

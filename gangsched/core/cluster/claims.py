@@ -102,20 +102,20 @@ class Reserved(Struct):
     start: float | None = None
     missing: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     withheld: dict[frozenset[str], Withheld] = field(default_factory=dict)
-    _there: frozenset[str] | None = None
+    _remaining: frozenset[str] | None = None
 
     @property
     def fills_up(self) -> bool:
         """Whether whatever comes free of it is withheld, as nobody knows when the rest will."""
         return self.start == float("inf")
 
-    def there(self, claims: Claims) -> frozenset[str]:
+    def remaining(self, claims: Claims) -> frozenset[str]:
         """Those that leave, by UID, and still hold something on the reserved nodes, by all of these claims."""
-        if self._there is None:
+        if self._remaining is None:
             nodes = {claim.node for claim in self.claims.values()}
             known = ((uid, claims.get(uid)) for uid in self.leaving)
-            self._there = frozenset([uid for uid, each in known if each and each.counts and each.node in nodes])
-        return self._there
+            self._remaining = frozenset([uid for uid, claim in known if claim and claim.counts and claim.node in nodes])
+        return self._remaining
 
     def keep(self, staying: frozenset[str], withheld: Withheld) -> None:
         """Keep what is withheld while these are there, until one of the claims changes."""
@@ -129,7 +129,7 @@ class Reserved(Struct):
 
     def changed(self) -> None:
         """One of the claims has changed."""
-        self.withheld, self._there = {}, None
+        self.withheld, self._remaining = {}, None
 
 
 def claim_contradictions(claims: Claims, pods: Mapping[str, Pod]) -> list[str]:

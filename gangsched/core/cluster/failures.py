@@ -72,7 +72,7 @@ def maker_of(pod: Pod) -> Maker:
 def _template_of(pod: Pod) -> Hashable:
     """What all pods of one template have in common, and pods of another one probably have not."""
     workload = pod.workload.identity if pod.workload is not None else pod.owner
-    return pod.shape, workload, tuple(each for each in pod.labels if each[0] in _REVISIONS)
+    return pod.shape, workload, tuple(label for label in pod.labels if label[0] in _REVISIONS)
 
 
 class _Failing(Struct):
@@ -94,7 +94,7 @@ class _Failing(Struct):
             self.times, self.batch = self.times + 1, 0
         self.batch += 1
         self.trial = 0.0
-        self.recent = sorted([*(each for each in self.recent if each > at - WINDOW_S), at])[-MOST_FAILURES:]
+        self.recent = sorted([*(earlier for earlier in self.recent if earlier > at - WINDOW_S), at])[-MOST_FAILURES:]
         self.until = max(at + doubled(FIRST_S, self.times, longest=LONGEST_S), self.permitted)
 
     @property
@@ -126,15 +126,15 @@ class _Failing(Struct):
 class _Record(Struct):
     """What is known of a maker: the `templates` of its pods that have failed, and their failures by node and in all.
 
-    `started` is when pods last started on a node where none has failed since, `said` what the last failed one said, and
-    `waiting` are the gangs that wait because of it.
+    `started` is when pods last started on a node where none has failed since, `message` that of the last failed one,
+    and `waiting` are the gangs that wait because of it.
     """
 
     templates: dict[Hashable, None] = field(default_factory=dict)
     nodes: dict[str, _Failing] = field(default_factory=dict)
     everywhere: _Failing = field(default_factory=_Failing)
     started: dict[str, float] = field(default_factory=dict)
-    said: str = ""
+    message: str = ""
     waiting: dict[GroupKey, None] = field(default_factory=dict)
 
     def sound(self, now: float) -> list[str]:
@@ -143,7 +143,7 @@ class _Record(Struct):
 
     def doubtful(self, now: float) -> bool:
         """Whether the cause is probably in the pods: they failed on several nodes, and lately ran on none."""
-        failing = sum(each.times > 0 for each in self.nodes.values())
+        failing = sum(place.times > 0 for place in self.nodes.values())
         return failing > 1 and not any(now <= self.started[node] + WINDOW_S for node in self.sound(now))
 
     def forgive(self, now: float) -> None:
@@ -177,7 +177,7 @@ class Failures:
     def prune(self) -> None:
         """Forget makers whose last pause ended long ago."""
         ended = self._now - LONGEST_S
-        self._records = {maker: each for maker, each in self._records.items() if each.everywhere.until > ended}
+        self._records = {maker: record for maker, record in self._records.items() if record.everywhere.until > ended}
         self._failing_on = {}
         for maker, record in self._records.items():
             for node in record.nodes:
@@ -201,7 +201,7 @@ class Failures:
         record.nodes.setdefault(pod.node, _Failing()).add(at)
         record.everywhere.add(at)
         self._failing_on.setdefault(pod.node, {})[maker] = None
-        record.said = pod.failure.said if pod.failure is not None else "the kubelet rejected it"
+        record.message = pod.failure.message if pod.failure is not None else "the kubelet rejected it"
         drop_oldest(record.nodes, MOST_NODES)
 
     def started(self, pod: Pod, at: float | None = None) -> None:
@@ -228,19 +228,19 @@ class Failures:
         if record is None or record.templates.keys().isdisjoint(map(_template_of, pods)):
             return OPEN
         record.forgive(now := self._now)
-        nodes = {node: each for node, each in record.nodes.items() if each.closed_until > now}
+        nodes = {node: failing for node, failing in record.nodes.items() if failing.closed_until > now}
         everywhere = record.everywhere.closed_until > now and record.doubtful(now)
         failed_on, again = (
-            frozenset(node for node, each in record.nodes.items() if each.times > times) for times in (0, 1)
+            frozenset(node for node, failing in record.nodes.items() if failing.times > times) for times in (0, 1)
         )
         if not (nodes or everywhere):
             return Pause(doubted=failed_on, failed_again=again)
         record.waiting[key] = None
         drop_oldest(record.waiting, MOST_PODS)
         closing = [record.everywhere] if everywhere else [*nodes.values()]
-        until = min(record.decided_at(now), *(each.closed_until for each in closing))
-        lasts_s = max(each.lasts_s for each in closing)
-        note = _note(sorted(failed_on if everywhere else nodes), record.said, lasts_s, everywhere=everywhere)
+        until = min(record.decided_at(now), *(failing.closed_until for failing in closing))
+        lasts_s = max(failing.lasts_s for failing in closing)
+        note = _note(sorted(failed_on if everywhere else nodes), record.message, lasts_s, everywhere=everywhere)
         return Pause(frozenset(nodes), until, note, everywhere=everywhere, doubted=failed_on, failed_again=again)
 
     def forget(self, maker: Maker) -> None:
@@ -253,8 +253,8 @@ class Failures:
         for maker in self._failing_on.pop(node, ()):
             record = self._records.get(maker)
             if record is not None and (failing := record.nodes.get(node)) is not None:
-                for each in (failing, record.everywhere):
-                    each.shorten(self._now)
+                for place in (failing, record.everywhere):
+                    place.shorten(self._now)
                 self._eased |= record.waiting
                 record.waiting = {}
 
@@ -266,13 +266,13 @@ class Failures:
         return [key for key in eased if key in gangs]
 
 
-def _note(nodes: list[str], said: str, lasts_s: float, *, everywhere: bool) -> str:
+def _note(nodes: list[str], message: str, lasts_s: float, *, everywhere: bool) -> str:
     """Where pods failed and how, without a full stop."""
     named = first_named(nodes, NAMED)
     which = f"node {named}" if len(nodes) == 1 else f"nodes {named}"
     where = "anywhere" if everywhere else "there"
     return (
-        f'Such pods failed at once on {which}, the last with "{said}", so none is bound {where} for '
+        f'Such pods failed at once on {which}, the last with "{message}", so none is bound {where} for '
         f"{format_duration(round(lasts_s))}, longer each time: find the cause on the node or in the pods; a change of "
         "either ends this"
     )

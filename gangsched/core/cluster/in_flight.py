@@ -112,7 +112,7 @@ class Prebindings:
 
     def take_back(self, prebindings: Iterable[Prebinding]) -> None:
         """Set the pre-bindings that are being undone: what they have written no longer counts."""
-        self._undone = {each.writes: each for each in prebindings}
+        self._undone = {prebinding.writes: prebinding for prebinding in prebindings}
 
     def _is_shown(self, prebinding: Prebinding) -> bool:
         if isinstance(prebinding, UseDevices):
@@ -126,4 +126,4 @@ def _is_use_asked_for(use: UseDevices, asking: Mapping[str, Prebinding]) -> bool
         return bool(asking)
     if not use.consumer.group:
         return use.consumer.uid in asking
-    return any(isinstance(each, UseDevices) and each.consumer == use.consumer for each in asking.values())
+    return any(isinstance(asked, UseDevices) and asked.consumer == use.consumer for asked in asking.values())

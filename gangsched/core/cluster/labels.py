@@ -52,7 +52,7 @@ class Domains(NamedTuple):
     def inside(self, value: str | tuple[str, ...] | None) -> Mask:
         """The rows of the domains of this value or these values; no row for None and for a value that no node has."""
         if isinstance(value, tuple):
-            return np.isin(self.of_row, [self.positions[each] for each in value if each in self.positions])
+            return np.isin(self.of_row, [self.positions[one] for one in value if one in self.positions])
         inside: Mask = self.of_row == self.positions.get(value, len(self.values))
         return inside
 
@@ -65,10 +65,10 @@ def names_of(key: str) -> tuple[str, ...]:
 def domains(nodes: Sequence[Mapping[str, str]], key: str) -> Domains:
     """The domains of the label among nodes with these labels."""
     names = names_of(key)
-    found = [next((labels[name] for name in names if name in labels), None) for labels in nodes]
-    values = tuple(sorted({value for value in found if value is not None}))
+    by_node = [next((labels[name] for name in names if name in labels), None) for labels in nodes]
+    values = tuple(sorted({value for value in by_node if value is not None}))
     positions: dict[str | None, int] = {value: number for number, value in enumerate(values)}
-    of_row = np.array([-1 if value is None else positions[value] for value in found], dtype=np.int64)
+    of_row = np.array([-1 if value is None else positions[value] for value in by_node], dtype=np.int64)
     return Domains(values, positions, of_row)
 
 
@@ -145,8 +145,8 @@ class NodeLabels:
         if any(not np.array_equal(kept, fresh.preference(wish)) for wish, kept in self._preferred.items()):
             wrong.append("a preference is not what the labels say")
         for key, kept in self._domains.items():
-            found = fresh.domains(key)
-            if kept.values != found.values or not np.array_equal(kept.of_row, found.of_row):
+            expected = fresh.domains(key)
+            if kept.values != expected.values or not np.array_equal(kept.of_row, expected.of_row):
                 wrong.append(f"the domains of {key} are not what the labels say")
         return wrong
 

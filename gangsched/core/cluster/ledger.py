@@ -147,10 +147,10 @@ class Ledger:
         if (reserved := self.reserved.get(holder)) is None:
             return frozenset()
         before = reserved.leaving
-        others = (each.leaving for key, each in self.reserved.items() if key != holder and not each.fills_up)
+        others = (other.leaving for key, other in self.reserved.items() if key != holder and not other.fills_up)
         reserved.leaving = frozenset(leaving).difference(*others)
-        for each in (reserved, *(each for each in self.reserved.values() if each.fills_up)):
-            each.changed()
+        for changed in (reserved, *(other for other in self.reserved.values() if other.fills_up)):
+            changed.changed()
         self._promised = None
         self.changes += 1
         return reserved.leaving - before
@@ -158,8 +158,8 @@ class Ledger:
     def promised(self) -> frozenset[str]:
         """The pods, by UID, that are preempted for groups: the same set until that changes."""
         if self._promised is None:
-            several = (each.leaving for each in self.reserved.values() if each.start is None)
-            self._promised = frozenset[str]().union(*several)
+            leaving = (room.leaving for room in self.reserved.values() if room.start is None)
+            self._promised = frozenset[str]().union(*leaving)
         return self._promised
 
     def unreserve(self, holder: GroupKey) -> None:
@@ -202,12 +202,13 @@ class Ledger:
     @cached_property
     def _counting(self) -> Sequence[Constraint]:
         """The constraints that count pods. They are registered after the ledger is created, before the first claim."""
-        return [each for each in self._constraints if type(each).add is not Constraint.add]
+        return [constraint for constraint in self._constraints if type(constraint).add is not Constraint.add]
 
     @cached_property
     def _opening(self) -> Sequence[Constraint]:
         """Likewise, the constraints by which an event on one node may make others available."""
-        return [each for each in self._constraints if type(each).opens_elsewhere is not Constraint.opens_elsewhere]
+        default = Constraint.opens_elsewhere
+        return [constraint for constraint in self._constraints if type(constraint).opens_elsewhere is not default]
 
     def _enter(self, claim: Claim) -> None:
         self.changes += 1
@@ -295,21 +296,20 @@ class Ledger:
             fresh._enter(claim)
             if claim.kind is HELD:
                 fresh.holdings.add(claim.pod)
-            row = self._capacity.rows.get(claim.node)
-            if row is not None and claim.counts:
+            if claim.counts and (row := self._capacity.rows.get(claim.node)) is not None:
                 taken.append((claim.node, claim.pod.shape.requests))
                 for constraint in constraints:
                     constraint.add(claim.pod, row)
         wrong = self._capacity.mismatches(taken)
-        for what, kept, found in (
+        for name, kept, expected in (
             ("lists of claims by node", self.on_node, fresh.on_node),
             ("nominated claims", self.nominated, fresh.nominated),
             ("reserved claims", _claims_of(self.reserved), _claims_of(fresh.reserved)),
             ("amounts that namespaces hold", self.holdings, fresh.holdings),
             ("pre-bindings under way", self.pending_prebindings, fresh.pending_prebindings),
         ):
-            if kept != found:
-                wrong.append(f"the {what} are not those of the claims")
+            if kept != expected:
+                wrong.append(f"the {name} are not those of the claims")
         for known, other in zip(self._constraints, constraints, strict=True):
             if known.state() != other.state():
                 wrong.append(f"what {type(known).__name__} knows is not what nodes and claims say")
@@ -339,7 +339,7 @@ def _takes_alike(before: Claim, after: Claim) -> bool:
 
 
 def _claims_of(reserved: Mapping[GroupKey, Reserved]) -> dict[GroupKey, dict[str, Claim]]:
-    return {holder: each.claims for holder, each in reserved.items()}
+    return {holder: room.claims for holder, room in reserved.items()}
 
 
 def _preferred_terms(pod: Pod) -> tuple[tuple[int, PodTerm], ...]:

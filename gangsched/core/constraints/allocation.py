@@ -64,7 +64,7 @@ def _searched(errands: Sequence[Errand], candidates: Candidates, usage: DeviceUs
 
 
 def _waits_for_pools(errand: Errand) -> bool:
-    return not errand.offers.whole and any(each.all for each in errand.wishes.every)
+    return not errand.offers.whole and any(request.all for request in errand.wishes.every)
 
 
 class _Contradiction(Exception):  # noqa: N818 - the end of a search, as in kube-scheduler, and no error
@@ -206,8 +206,8 @@ class _Search:
 
     def _has(self, device: Device, key: DeviceKey, taken: Amounts) -> bool:
         here: Counter[str] = Counter()
-        for each in self._shares.get(key, ()):
-            here.update(dict(each))
+        for amounts in self._shares.get(key, ()):
+            here.update(dict(amounts))
         return fits(taken, device, here, *self._usage.shared(key))
 
     def _is_shared(self, key: DeviceKey) -> bool:
@@ -235,14 +235,14 @@ class _Search:
 
     def _matching(self, claim: int, request: DeviceRequest, device: Device) -> Sequence[tuple[Match, Hashable]] | None:
         """The device's value of each match of the claim that is for the request; None if it does not satisfy one."""
-        found: list[tuple[Match, Hashable]] = []
+        values: list[tuple[Match, Hashable]] = []
         for match in self._errands[claim].wishes.matches:
             if applies(match, request):
-                value = next((each for each in device.attributes if each.name == match.attribute), None)
+                value = next((attribute for attribute in device.attributes if attribute.name == match.attribute), None)
                 if value is None or not self._agrees(claim, match, value):
                     return None
-                found.append((match, value))
-        return found
+                values.append((match, value))
+        return values
 
     def _agrees(self, claim: int, match: Match, value: Hashable) -> bool:
         known = self._values.get((claim, match), ())
@@ -275,8 +275,8 @@ def _usable_on(offers: Sequence[Offer], node: str) -> tuple[NodeTerm, ...] | Non
         return None
     return (
         NodeTerm(
-            tuple(dict.fromkeys(each for term in terms for each in term.expressions)),
-            tuple(dict.fromkeys(each for term in terms for each in term.fields)),
+            tuple(dict.fromkeys(requirement for term in terms for requirement in term.expressions)),
+            tuple(dict.fromkeys(requirement for term in terms for requirement in term.fields)),
         ),
     )
 

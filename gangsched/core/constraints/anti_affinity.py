@@ -27,10 +27,10 @@ MOST_CACHED = 4096
 
 def by_key(domains: Iterable[ForbiddenDomain]) -> dict[str, list[str]]:
     """The sorted values of these domains by topology key."""
-    found: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     for key, value in sorted(domains):
-        found.setdefault(key, []).append(value)
-    return found
+        values.setdefault(key, []).append(value)
+    return values
 
 
 class AntiAffinityIndex:
@@ -127,11 +127,11 @@ class AntiAffinityIndex:
     def owners(self, newcomer: Matchable, namespaces: Mapping[str, Mapping[str, str]]) -> str:
         """The owners of terms that match this new pod: a few of its own namespace by name, all others as a number."""
         matching = (term for term in self.terms.candidates(newcomer) if term_matches(term, newcomer, namespaces))
-        found = {owner for term in matching for owner in self._owners.get(term, {}).values()}
-        own = [name for namespace, name in found if namespace == newcomer.namespace]
+        owners = {owner for term in matching for owner in self._owners.get(term, {}).values()}
+        own = [name for namespace, name in owners if namespace == newcomer.namespace]
         named = [f"{newcomer.namespace}/{name}" for name in nsmallest(NAMED, own)]
         parts = [listed(named, len(own))] if own else []
-        parts += [f"{len(found) - len(own)} of other namespaces"] if len(own) < len(found) else []
+        parts += [f"{len(owners) - len(own)} of other namespaces"] if len(own) < len(owners) else []
         return " and ".join(parts)
 
     def _enter(self, term: PodTerm) -> dict[str, int]:

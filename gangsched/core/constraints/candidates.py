@@ -38,7 +38,7 @@ class Candidates:
     def __init__(self, errands: Sequence[Errand], usage: DeviceUsage) -> None:
         self._errands = errands
         self._usage = usage
-        self._found: dict[tuple[int, DeviceRequest], Sequence[int]] = {}
+        self._possible: dict[tuple[int, DeviceRequest], Sequence[int]] = {}
         self._slots: dict[DeviceKey, int] = {}
         self._kinds: dict[DeviceKey, Hashable] | None = None
 
@@ -49,10 +49,10 @@ class Candidates:
         """
         errand = self._errands[claim]
         at = id(errand.offers), request
-        if at not in self._found:
+        if at not in self._possible:
             devices = errand.offers.devices
-            self._found[at] = [number for number in errand.selected(request) if self._may(request, devices[number])]
-        return self._found[at]
+            self._possible[at] = [number for number in errand.selected(request) if self._may(request, devices[number])]
+        return self._possible[at]
 
     def _may(self, request: DeviceRequest, offer: Offer) -> bool:
         if not request.all and not (
@@ -106,7 +106,7 @@ class Candidates:
 
     def _traits(self, offer: Offer, asked: set[str], lists: tuple[int, ...]) -> Hashable:
         device = offer.device
-        values = tuple(each for each in device.attributes if each.name in asked)
+        values = tuple(attribute for attribute in device.attributes if attribute.name in asked)
         pool = id(offer.pool) if device.counters else 0
         return lists, values, device.counters, pool, device.shares, device.multiple, self._usage.state(offer.key)
 
@@ -122,11 +122,11 @@ class Candidates:
         left: dict[tuple[int, CounterKey], int] = {}
         for claim, errand in enumerate(self._errands):
             for alternatives in errand.wishes.requests:
-                if any(each.all or each.admin for each in alternatives):
+                if any(request.all or request.admin for request in alternatives):
                     continue
-                numbers = {number for each in alternatives for number in self.of(claim, each)}
+                numbers = {number for request in alternatives for number in self.of(claim, request)}
                 offers = [errand.offers.devices[number] for number in numbers]
-                count = min(each.count for each in alternatives)
+                count = min(request.count for request in alternatives)
                 needs.append((count, frozenset(offer.key for offer in offers)))
                 self._note_slots(offers, alternatives)
                 for counter, amount in self._least_drawn(offers).items():
@@ -154,9 +154,9 @@ class Candidates:
         if taken is None:
             return 0
         before = self._usage.shared(offer.key)
-        size = {each.name: each.value for each in offer.device.shares}
+        size = {capacity.name: capacity.value for capacity in offer.device.shares}
         left = (
-            (size[name] - sum(each.get(name, 0) for each in before)) // amount if amount > 0 else _MANY
+            (size[name] - sum(shares.get(name, 0) for shares in before)) // amount if amount > 0 else _MANY
             for name, amount in taken
         )
         return min(left, default=_MANY)
@@ -197,7 +197,7 @@ def usable(device: Device, request: DeviceRequest) -> bool:
 
 def _closing(device: Device, request: DeviceRequest) -> list[DeviceTaint]:
     closing = (taint for taint in device.taints if taint.effect in KEEPING_OUT)
-    return [taint for taint in closing if not any(_tolerates(each, taint) for each in request.tolerations)]
+    return [taint for taint in closing if not any(_tolerates(toleration, taint) for toleration in request.tolerations)]
 
 
 def _tolerates(toleration: Toleration, taint: DeviceTaint) -> bool:

@@ -336,11 +336,11 @@ class SeesAlike(Plan, Generic[PlanT]):
 
 def having(plans: Iterable[Plan]) -> Mapping[str, Sequence[Plan]]:
     """For each method of plans, those that have it of their own, in order."""
-    found: dict[str, list[Plan]] = {name: [] for name in _METHODS}
+    by_method: dict[str, list[Plan]] = {name: [] for name in _METHODS}
     for plan in plans:
         for name in plan.overrides:
-            found[name].append(plan)
-    return found
+            by_method[name].append(plan)
+    return by_method
 
 
 def concerned(plans: Iterable[Plan], member: Member) -> list[Plan]:

@@ -49,8 +49,8 @@ class CsiDrivers(NodeConstraint):
         """The drivers of the pod's claims that demand it."""
         volumes = self._world.volumes
         attachments = filter(None, map(volumes.attachment, keys_of(pod)))
-        found = {driver for driver, _ in attachments if driver in volumes.demanding}
-        return Needed(tuple(sorted(found))) if found else None
+        drivers = {driver for driver, _ in attachments if driver in volumes.demanding}
+        return Needed(tuple(sorted(drivers))) if drivers else None
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
         """The rows that have all drivers."""

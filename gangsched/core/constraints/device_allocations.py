@@ -17,8 +17,8 @@ _SHARES = UUID("c4a3f6a8-6f0e-4f6b-9d53-0c2b6a5f9e17")
 
 def configured(claim: ResourceClaim, allocation: Allocation, devices: Devices) -> tuple[ClaimConfigured, ...]:
     """The configuration for the drivers of the devices: first that of their classes, then that of the claim."""
-    chosen = dict.fromkeys(each.request for each in allocation.devices)
-    found = []
+    chosen = dict.fromkeys(device.request for device in allocation.devices)
+    entries = []
     by_class: dict[str, list[str]] = {}
     for request in claim.wishes.every:
         if request.name in chosen:
@@ -26,11 +26,11 @@ def configured(claim: ResourceClaim, allocation: Allocation, devices: Devices) -
     for name, requests in by_class.items():
         device_class = devices.device_class(name)
         configs = device_class.config if device_class is not None else ()
-        found += [ClaimConfigured("FromClass", tuple(requests), config) for config in configs]
+        entries += [ClaimConfigured("FromClass", tuple(requests), config) for config in configs]
     names = {*chosen, *(name.partition("/")[0] for name in chosen)}
-    asked = [each for each in claim.wishes.config if not each.requests or names.intersection(each.requests)]
-    found += [ClaimConfigured("FromClaim", each.requests, each.config) for each in asked]
-    return tuple(replace(each, requests=()) if _for_all(each.requests, chosen) else each for each in found)
+    asked = [entry for entry in claim.wishes.config if not entry.requests or names.intersection(entry.requests)]
+    entries += [ClaimConfigured("FromClaim", entry.requests, entry.config) for entry in asked]
+    return tuple(replace(entry, requests=()) if _for_all(entry.requests, chosen) else entry for entry in entries)
 
 
 def _for_all(requests: Collection[str], chosen: Iterable[str]) -> bool:
@@ -43,11 +43,11 @@ def _for_all(requests: Collection[str], chosen: Iterable[str]) -> bool:
 
 def identified(allocation: Allocation, claim: ResourceClaim) -> Allocation:
     """The allocation with an ID for each share of a device: the same for all pods that use the claim."""
-    if not any(each.shared for each in allocation.devices):
+    if not any(device.shared for device in allocation.devices):
         return allocation
-    where = f"{claim.namespace}/{claim.name}/{claim.uid}"
+    key = f"{claim.namespace}/{claim.name}/{claim.uid}"
     devices = (
-        replace(each, share=str(uuid5(_SHARES, f"{where}/{at}/{'/'.join(each.device)}"))) if each.shared else each
-        for at, each in enumerate(allocation.devices)
+        replace(device, share=str(uuid5(_SHARES, f"{key}/{at}/{'/'.join(device.device)}"))) if device.shared else device
+        for at, device in enumerate(allocation.devices)
     )
     return replace(allocation, devices=tuple(devices))

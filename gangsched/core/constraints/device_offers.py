@@ -63,39 +63,39 @@ def view(slices: Sequence[ResourceSlice], relevant: Sequence[ResourceSlice]) -> 
 
     Counters of slices of other nodes count too. None if the node sees only slices that were replaced elsewhere.
     """
-    generation = max(each.generation for each in relevant)
-    mine = [each for each in relevant if each.generation == generation]
+    generation = max(part.generation for part in relevant)
+    mine = [part for part in relevant if part.generation == generation]
     everyone = mine
     if not _complete(mine, len(mine)):
-        if any(each.generation > generation for each in slices):
+        if any(part.generation > generation for part in slices):
             return None
-        everyone = [each for each in slices if each.generation == generation]
+        everyone = [part for part in slices if part.generation == generation]
         if not _complete(mine, len(everyone)):
             return _BROKEN
     return _BROKEN if _contradicts_itself(mine, everyone) else _whole(mine, everyone)
 
 
 def _complete(parts: Iterable[ResourceSlice], number: int) -> bool:
-    return all(number == each.parts for each in parts)
+    return all(number == part.parts for part in parts)
 
 
 def _contradicts_itself(mine: Sequence[ResourceSlice], everyone: Sequence[ResourceSlice]) -> bool:
     """Whether devices or sets of counters have the same name, or a device consumes a counter that does not exist."""
-    devices = [device.name for each in mine for device in each.devices]
-    sets = [name for each in everyone for name in {counter[0] for counter, _ in each.counters}]
-    counters = {counter for each in everyone for counter, _ in each.counters}
-    consumed = {counter for each in everyone for device in each.devices for counter, _ in device.counters}
+    devices = [device.name for part in mine for device in part.devices]
+    sets = [name for part in everyone for name in {counter[0] for counter, _ in part.counters}]
+    counters = {counter for part in everyone for counter, _ in part.counters}
+    consumed = {counter for part in everyone for device in part.devices for counter, _ in device.counters}
     return len(set(devices)) < len(devices) or len(set(sets)) < len(sets) or not consumed <= counters
 
 
 def _whole(mine: Sequence[ResourceSlice], everyone: Sequence[ResourceSlice]) -> PoolView:
     consumers = tuple(
-        ((each.driver, each.pool, device.name), device.counters)
-        for each in everyone
-        for device in each.devices
+        ((part.driver, part.pool, device.name), device.counters)
+        for part in everyone
+        for device in part.devices
         if device.counters
     )
-    parts = tuple(each for each in mine if not each.counters)
-    counters = dict(pair for each in everyone for pair in each.counters)
-    late = any(device.binding for each in parts for device in each.devices)
+    parts = tuple(part for part in mine if not part.counters)
+    counters = dict(pair for part in everyone for pair in part.counters)
+    late = any(device.binding for part in parts for device in part.devices)
     return PoolView(parts, Pool(counters, consumers), late=late)

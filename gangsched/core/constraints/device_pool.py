@@ -60,7 +60,7 @@ class DevicePool:
 
     def taken(self, wishes: Wishes, row: int) -> Sequence[tuple[Allocation, ...]]:
         """The allocations of the members on the row, in order."""
-        return [stay.found for stay in self._on_row.get(row, ()) if stay.wishes == wishes]
+        return [stay.allocations for stay in self._on_row.get(row, ()) if stay.wishes == wishes]
 
     def digest(self) -> Hashable:
         """A digest of the devices taken, and by whom."""
@@ -85,13 +85,13 @@ class DevicePool:
             return np.full(len(rows), max(0, self.sharers(wishes)), dtype=np.int64)
         if any(wish.claim != OWN for wish in wishes):
             return np.array([self._members(wishes, row) for row in rows.tolist()], dtype=np.int64)
-        found: list[int] = []
+        numbers: list[int] = []
         for row in rows.tolist():
             alike = (wishes, self._alike(wishes, row))
             if alike not in self._known:
                 self._known[alike] = self._members(wishes, row)
-            found.append(self._known[alike])
-        return np.array(found, dtype=np.int64)
+            numbers.append(self._known[alike])
+        return np.array(numbers, dtype=np.int64)
 
     def _alike(self, wishes: Wishes, row: int) -> Hashable:
         """All properties of the row's devices that the search considers, and the members that may choose again."""
@@ -99,20 +99,20 @@ class DevicePool:
         if not offers.devices:
             return ()
         involved = self._involved(row)
-        several = dict.fromkeys(wish for each in (wishes, *(stay.wishes for stay in involved)) for wish in each)
-        asked = {match.attribute for wish in several for match in wish.wishes.matches}
+        wished = dict.fromkeys(wish for theirs in (wishes, *(stay.wishes for stay in involved)) for wish in theirs)
+        asked = {match.attribute for wish in wished for match in wish.wishes.matches}
         pools: dict[int, int] = {}
         devices = []
         for offer in offers.devices:
             device = offer.device
-            values = tuple(each for each in device.attributes if each.name in asked) if asked else ()
+            values = tuple(attribute for attribute in device.attributes if attribute.name in asked) if asked else ()
             pool = pools.setdefault(id(offer.pool), len(pools)) if device.counters else -1
             traits = device.taints, device.counters, device.multiple, device.shares
             devices.append((values, traits, pool, self._usage.state(offer.key)))
         counters = {id(offer.pool): offer.pool for offer in offers.devices if offer.device.counters}
-        left = tuple((tuple(sorted(each.counters.items())), self._drawn(each)) for each in counters.values())
-        requests = (each for wish in several for each in wish.wishes.every)
-        selected = tuple(self._supply.selected(each, row) for each in requests)
+        left = tuple((tuple(sorted(pool.counters.items())), self._drawn(pool)) for pool in counters.values())
+        requests = (request for wish in wished for request in wish.wishes.every)
+        selected = tuple(self._supply.selected(request, row) for request in requests)
         others = tuple((stay.wishes, stay.row if self._supply.shared else 0) for stay in involved)
         return offers.whole, tuple(devices), left, selected, others
 
@@ -140,17 +140,17 @@ class DevicePool:
 
     def shortage(self, wishes: Wishes, rows: IntArray) -> str:
         """The requests of one more member, each with the most devices for it that any of these rows has left."""
-        said: list[str] = []
+        asks: list[str] = []
         for wish in wishes:
             if wish.claim != OWN and self._left(wish) <= 0:
-                said.append(f"a share of the ResourceClaim {wish.claim[1]} (at most {MOST_RESERVED} pods may have one)")
+                asks.append(f"a share of the ResourceClaim {wish.claim[1]} (at most {MOST_RESERVED} pods may have one)")
                 continue
-            said += [" or ".join(self._asked(each, rows) for each in either) for either in wish.wishes.requests]
-            said += [
+            asks += [" or ".join(self._asked(request, rows) for request in either) for either in wish.wishes.requests]
+            asks += [
                 f"each with another {match.attribute}" if match.distinct else f"all with the same {match.attribute}"
                 for match in wish.wishes.matches
             ]
-        return ", ".join(dict.fromkeys(said))
+        return ", ".join(dict.fromkeys(asks))
 
     def _asked(self, request: DeviceRequest, rows: IntArray) -> str:
         free, kept, beside = 0, list[DeviceTaint](), ""
@@ -177,7 +177,7 @@ class DevicePool:
         if claim not in self._reserved:
             known = self._world.devices.claim(claim)
             pending = self._pending.by_taken.get(("ResourceClaim", *claim), {}).values()
-            asking = {each.consumer.uid for each in pending if isinstance(each, UseDevices)}
+            asking = {prebinding.consumer.uid for prebinding in pending if isinstance(prebinding, UseDevices)}
             self._reserved[claim] = asking.union(known.reserved if known is not None else ()) - self._freed.gone
         reserved, sharers = self._reserved[claim], self._sharers.get(claim, _NO_SHARERS)
         groups = {uid for uid, number in sharers.items() if uid and number} - reserved
@@ -194,7 +194,7 @@ class DevicePool:
         if self._shared.get(claim):
             return self._shared[claim][-1]
         asked = self._pending.by_taken.get(("ResourceClaim", *claim), {}).values()
-        return next((each.allocation for each in asked if isinstance(each, UseDevices)), None)
+        return next((prebinding.allocation for prebinding in asked if isinstance(prebinding, UseDevices)), None)
 
     # Taking devices
 
@@ -211,14 +211,14 @@ class DevicePool:
     def _may(self, wishes: Wishes, row: int, settled: Sequence[Allocation | None]) -> bool:
         """Whether the row can use what is settled of the member's claims, and one more pod may share them."""
         here = np.array([row], dtype=np.int64)
-        affinities = [each.node_affinity for each in settled if each is not None and each.node_affinity is not None]
+        affinities = [known.node_affinity for known in settled if known is not None and known.node_affinity is not None]
         return self.sharers(wishes) > 0 and all(self._affinity.among(terms, here)[0] for terms in affinities)
 
     def _find(self, stay: Stay, settled: Sequence[Allocation | None]) -> bool:
         open_ = [wish.wishes for wish, known in zip(stay.wishes, settled, strict=True) if known is None]
-        outcome = allocate([self._errand(each, stay.row) for each in open_], self._usage)
+        outcome = allocate([self._errand(wishes, stay.row) for wishes in open_], self._usage)
         if outcome.allocations is not None:
-            stay.found, stay.own = filled(settled, outcome.allocations), taking(outcome.allocations)
+            stay.allocations, stay.own = filled(settled, outcome.allocations), taking(outcome.allocations)
             self._enter(stay)
             return True
         others = self._involved(stay.row)
@@ -230,44 +230,44 @@ class DevicePool:
 
     def _involved(self, row: int) -> list[Stay]:
         """The members that could leave devices to another one on the row by choosing others."""
-        return [stay for stay in (self._stays if self._supply.shared else self._on_row.get(row, ())) if stay.found]
+        stays = self._stays if self._supply.shared else self._on_row.get(row, ())
+        return [stay for stay in stays if stay.allocations]
 
     def _choose_again(self, others: list[Stay], stay: Stay, settled: Sequence[Allocation | None]) -> bool:
         """Have these members and the new one choose devices together."""
-        free = [each for each in others if all(wish.claim == OWN for wish in each.wishes)]
-        for each in free:
-            self._count(each.found, -1)
+        free = [member for member in others if all(wish.claim == OWN for wish in member.wishes)]
+        for member in free:
+            self._count(member.allocations, -1)
         members = by_kind([*free, stay])
-        kept = {id(each): settled if each is stay else [None] * len(each.wishes) for each in members}
+        kept = {id(member): settled if member is stay else [None] * len(member.wishes) for member in members}
         outcome = allocate(self._errands(members, kept), self._usage)
-        for each in free:
-            self._count(each.found, 1)
+        for member in free:
+            self._count(member.allocations, 1)
         if outcome.allocations is None:
             if len(free) < len(others) or not outcome.certain:
                 self.unsure.add(stay.wishes)
             return False
-        stay.before = [(each, each.found) for each in free]
+        stay.before = [(member, member.allocations) for member in free]
         fresh = iter(outcome.allocations)
-        for each in members:
-            own = tuple(next(fresh) for known in kept[id(each)] if known is None)
-            if each is not stay:
-                self._count(each.found, -1)
-            each.found, each.own = filled(kept[id(each)], own), taking(own)
-            if each is not stay:
-                self._count(each.found, 1)
+        for member in members:
+            own = tuple(next(fresh) for known in kept[id(member)] if known is None)
+            self._count(member.allocations, -1)
+            member.allocations, member.own = filled(kept[id(member)], own), taking(own)
+            if member is not stay:
+                self._count(member.allocations, 1)
         self._enter(stay)
         return True
 
     def _errands(self, members: Sequence[Stay], kept: Mapping[int, Sequence[Allocation | None]]) -> list[Errand]:
         errands: list[Errand] = []
         first: dict[tuple[Wishes, int], int] = {}
-        for each in members:
-            open_ = [wish for wish, known in zip(each.wishes, kept[id(each)], strict=True) if known is None]
-            after = first.get((each.wishes, each.row))
+        for member in members:
+            open_ = [wish for wish, known in zip(member.wishes, kept[id(member)], strict=True) if known is None]
+            after = first.get((member.wishes, member.row))
             if open_:
-                first[each.wishes, each.row] = len(errands)
+                first[member.wishes, member.row] = len(errands)
             for at, wish in enumerate(open_):
-                errands.append(self._errand(wish.wishes, each.row, after=None if at else after))
+                errands.append(self._errand(wish.wishes, member.row, after=None if at else after))
         return errands
 
     def _errand(self, wishes: DeviceWishes, row: int, *, after: int | None = None) -> Errand:
@@ -279,14 +279,14 @@ class DevicePool:
     def _enter(self, stay: Stay) -> None:
         self._stays.append(stay)
         self._on_row.setdefault(stay.row, []).append(stay)
-        for wish, allocation in zip(stay.wishes, stay.found, strict=False):
+        for wish, allocation in zip(stay.wishes, stay.allocations, strict=False):
             if wish.claim != OWN:
                 self._shared.setdefault(wish.claim, []).append(allocation)
                 self._sharers.setdefault(wish.claim, Counter())[wish.group] += 1
-        self._count(stay.found, 1)
+        self._count(stay.allocations, 1)
 
-    def _count(self, found: Sequence[Allocation], sign: int) -> None:
-        for allocation in found:
+    def _count(self, allocations: Sequence[Allocation], sign: int) -> None:
+        for allocation in allocations:
             self._usage.add(allocation, sign)
 
     def pop(self, wishes: Wishes, row: int) -> None:
@@ -294,23 +294,23 @@ class DevicePool:
 
         If it was the last of all, the members that chose again for it get back what they had.
         """
-        stay = next(each for each in reversed(self._on_row[row]) if each.wishes == wishes)
+        stay = next(other for other in reversed(self._on_row[row]) if other.wishes == wishes)
         is_last = self._stays[-1] is stay
         remove(stay, self._stays)
         remove(stay, self._on_row[row])
-        for wish, allocation in zip(stay.wishes, stay.found, strict=False):
+        for wish, allocation in zip(stay.wishes, stay.allocations, strict=False):
             if wish.claim != OWN:
                 self._shared[wish.claim].remove(allocation)
                 self._sharers[wish.claim][wish.group] -= 1
-        self._count(stay.found, -1)
+        self._count(stay.allocations, -1)
         if not is_last:
-            for each in self._stays:
-                each.before = []
+            for other in self._stays:
+                other.before = []
             return
-        for each, found in stay.before:
-            self._count(each.found, -1)
-            each.found = found
-            self._count(each.found, 1)
+        for other, allocations in stay.before:
+            self._count(other.allocations, -1)
+            other.allocations = allocations
+            self._count(other.allocations, 1)
 
     def elsewhere(self, wishes: Wishes) -> IntArray | None:
         """The rows, besides that where devices were taken, whose devices may have changed; None if there are none."""

@@ -52,14 +52,14 @@ class DeviceSupply:
         """The row's offers, by number, that the request and its class select."""
         offers = self.offers(row)
         choice = _choice(request, row)
-        found = self._selected.get(choice)
-        if found is None:
+        numbers = self._selected.get(choice)
+        if numbers is None:
             if len(self._selected) >= _KEPT:
                 self._selected.clear()
                 self._failing.clear()
-            found = tuple(at for at, offer in enumerate(offers.devices) if self._selects(request, offer, row))
-            self._selected[choice] = found
-        return found
+            numbers = tuple(at for at, offer in enumerate(offers.devices) if self._selects(request, offer, row))
+            self._selected[choice] = numbers
+        return numbers
 
     def failure(self, wishes: DeviceWishes) -> str:
         """The first expression that cannot be evaluated for some device on some node; empty if there is none."""
@@ -138,15 +138,15 @@ class DeviceSupply:
 
     def _in_order(self, pools: Sequence[PoolView], row: int) -> Offers:
         """The devices that the pools offer the row; those of pools with devices that must be made ready come last."""
-        ordered = sorted(pools, key=lambda each: each.late)
+        ordered = sorted(pools, key=lambda pool: pool.late)
         offers = (
-            Offer((part.driver, part.pool, device.name), device, part, each.pool)
-            for each in ordered
-            for part in each.parts
+            Offer((part.driver, part.pool, device.name), device, part, pool.pool)
+            for pool in ordered
+            for part in pool.parts
             for device in part.devices
             if not part.per_device or row in self._only_on[part.name, device.name]
         )
-        return Offers(tuple(offers), not any(each.broken for each in pools))
+        return Offers(tuple(offers), not any(pool.broken for pool in pools))
 
 
 def _choice(request: DeviceRequest, row: int) -> _Choice:

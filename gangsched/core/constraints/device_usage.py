@@ -49,18 +49,18 @@ class DeviceUsage:
     def shared(self, key: DeviceKey) -> tuple[Mapping[str, int], ...]:
         """What shares of the device take of its capacities; nothing if no claim has a share."""
         here, before = self._shares.get(key), self._taken_before().get(key)
-        return tuple(each for each in (here, before) if each is not None)
+        return tuple(shares for shares in (here, before) if shares is not None)
 
     def drawn(self, pool: Pool) -> Mapping[CounterKey, int]:
         """What the pool's allocated devices draw from its counters, each device once."""
-        found = self._drawn.get(pool)
-        if found is None:
-            found = self._drawn[pool] = {}
+        drawn = self._drawn.get(pool)
+        if drawn is None:
+            drawn = self._drawn[pool] = {}
             for key, consumption in pool.consumers:
                 if self.held(key) or self.shared(key):
                     for counter, amount in consumption:
-                        found[counter] = found.get(counter, 0) + amount
-        return found
+                        drawn[counter] = drawn.get(counter, 0) + amount
+        return drawn
 
     def add(self, allocation: Allocation, sign: int) -> None:
         """Take the devices of the allocation (1), or give them back (-1)."""
@@ -76,13 +76,13 @@ class DeviceUsage:
 
     def state(self, key: DeviceKey) -> Hashable:
         """What is taken of the device: equal while nothing of it is taken or given back."""
-        return self.held(key), tuple(frozenset(each.items()) for each in self.shared(key))
+        return self.held(key), tuple(frozenset(shares.items()) for shares in self.shared(key))
 
     def digest(self) -> Hashable:
         """A digest of what is taken here."""
         shares = (
-            frozenset((key, frozenset(there.items())) for key, there in each.items())
-            for each in (self._shares, self._released_shares)
+            frozenset((key, frozenset(taken.items())) for key, taken in by_device.items())
+            for by_device in (self._shares, self._released_shares)
         )
         return frozenset(self._held.items()), frozenset(self._released), frozenset(self._pending.by_taken), *shares
 
@@ -99,21 +99,21 @@ class DeviceUsage:
             for taken, by_owner in self._pending.by_taken.items()
             if taken[0] == "ResourceClaim"
             for prebinding in by_owner.values()
-            if isinstance(prebinding, UseDevices) and any(each.shared for each in prebinding.allocation.devices)
+            if isinstance(prebinding, UseDevices) and any(device.shared for device in prebinding.allocation.devices)
         }
         if not asked and not self._released_shares:
             return devices.shares
-        found: Shares = {key: Counter(there) for key, there in devices.shares.items()}
+        before: Shares = {key: Counter(taken) for key, taken in devices.shares.items()}
         for (namespace, name), prebinding in asked.items():
             if not devices.is_allocated((namespace, name)):
-                for each in prebinding.allocation.devices:
-                    if each.shared and not each.admin:
-                        add_share(found, each, 1)
+                for device in prebinding.allocation.devices:
+                    if device.shared and not device.admin:
+                        add_share(before, device, 1)
         for key, given_back in self._released_shares.items():
-            found[key].subtract(given_back)
-            if not found[key][""]:
-                del found[key]
-        return found
+            before[key].subtract(given_back)
+            if not before[key][""]:
+                del before[key]
+        return before
 
 
 def share(request: DeviceRequest, device: Device) -> Amounts | None:
@@ -122,7 +122,7 @@ def share(request: DeviceRequest, device: Device) -> Amounts | None:
     A device that only one request at a time may have must have it too.
     """
     asked = dict(request.capacity)
-    if asked and not asked.keys() <= {each.name for each in device.shares}:
+    if asked and not asked.keys() <= {capacity.name for capacity in device.shares}:
         return None
     taken = []
     for capacity in device.shares:
@@ -135,8 +135,8 @@ def share(request: DeviceRequest, device: Device) -> Amounts | None:
 
 def fits(taken: Amounts, device: Device, *before: Mapping[str, int]) -> bool:
     """Whether the device has this much left of each capacity, with what was taken `before`."""
-    size = {each.name: each.value for each in device.shares}
-    return all(amount + sum(each.get(name, 0) for each in before) <= size[name] for name, amount in taken)
+    size = {capacity.name: capacity.value for capacity in device.shares}
+    return all(amount + sum(shares.get(name, 0) for shares in before) <= size[name] for name, amount in taken)
 
 
 def _taken(asked: int | None, capacity: Capacity) -> int:
@@ -192,5 +192,5 @@ class FreedClaims:
                 if claim.allocation is not None and using <= self.gone:
                     freed[claim.key] = claim.allocation
         self._freed = freed
-        ended = [(each, -1) for key, each in freed.items() if key not in before]
-        return ended + [(each, 1) for key, each in before.items() if key not in freed]
+        ended = [(allocation, -1) for key, allocation in freed.items() if key not in before]
+        return ended + [(allocation, 1) for key, allocation in before.items() if key not in freed]

@@ -40,22 +40,22 @@ class Stay(Struct, eq=False):
 
     wishes: Wishes
     row: int
-    found: tuple[Allocation, ...]
+    allocations: tuple[Allocation, ...]
     own: bool = False
     before: list[tuple[Stay, tuple[Allocation, ...]]] = field(default_factory=list)
 
     @property
     def whole(self) -> bool:
         """Whether it takes a device as a whole, of which there are only so many."""
-        return any(each.exclusive for allocation in self.found for each in allocation.devices)
+        return any(device.exclusive for allocation in self.allocations for device in allocation.devices)
 
 
 def by_kind(members: Sequence[Stay]) -> list[Stay]:
     """The members by row; those of a row that ask for the same next to each other."""
     kinds: dict[tuple[int, Wishes], list[Stay]] = {}
-    for each in members:
-        kinds.setdefault((each.row, each.wishes), []).append(each)
-    return [each for alike in kinds.values() for each in alike]
+    for member in members:
+        kinds.setdefault((member.row, member.wishes), []).append(member)
+    return [member for alike in kinds.values() for member in alike]
 
 
 def remove(stay: Stay, stays: list[Stay]) -> None:
@@ -65,7 +65,7 @@ def remove(stay: Stay, stays: list[Stay]) -> None:
 
 def taking(fresh: Sequence[Allocation]) -> bool:
     """Whether any device is taken, not only for admin access."""
-    return any(not each.admin for allocation in fresh for each in allocation.devices)
+    return any(not device.admin for allocation in fresh for device in allocation.devices)
 
 
 def filled(settled: Sequence[Allocation | None], fresh: Sequence[Allocation]) -> tuple[Allocation, ...]:

@@ -119,7 +119,7 @@ class _DevicesPlan(Plan):
             Wish(NO_DEVICES, claim.key, self._group(pod, claim)) for claim in claims if self._competes(pod, claim)
         )
         names = tuple(had[terms] for terms in affinities)
-        may = any(each.resource in devices.provided for each in pod.extended)
+        may = any(use.resource in devices.provided for use in pod.extended)
         return UsesDevices(affinities, wishes, claims=names) if affinities or wishes or may else None
 
     def sees_nominated(self, pod: Pod) -> UsesDevices | None:
@@ -230,7 +230,7 @@ class _DevicesPlan(Plan):
         if seen is None or not seen.wishes:
             return None
         devices = self._world.devices
-        shares = frozenset((key, frozenset(there.items())) for key, there in devices.shares.items())
+        shares = frozenset((key, frozenset(taken.items())) for key, taken in devices.shares.items())
         pending = frozenset(self._pool.pending)
         return devices.generation, frozenset(devices.in_use), shares, pending, self._pool.sharers(seen.wishes)
 
@@ -262,8 +262,8 @@ class _DevicesPlan(Plan):
     def _claims(self, pod: Pod) -> list[tuple[ResourceClaim, Making | None]]:
         """The pod's claims, and the one that is created for its extended resources."""
         made = self._world.devices.making(pod, self._delegated)
-        found: list[tuple[ResourceClaim, Making | None]] = [(each, None) for each in self._world.devices.claims(pod)]
-        return [*found, made] if made is not None else found
+        claims: list[tuple[ResourceClaim, Making | None]] = [(claim, None) for claim in self._world.devices.claims(pod)]
+        return [*claims, made] if made is not None else claims
 
     def _wish(self, pod: Pod, claim: ResourceClaim) -> Wish:
         if not self._world.devices.is_shared(claim.key):
@@ -282,8 +282,8 @@ class _DevicesPlan(Plan):
         return self._world.devices.consumer(pod, claim.key).uid not in claim.reserved
 
     def _failure(self, wishes: Wishes) -> str:
-        found = self._failures.get(wishes)
-        if found is None:
-            found = next(filter(None, (self._supply.failure(wish.wishes) for wish in wishes)), "")
-            self._failures[wishes] = found
-        return found
+        failure = self._failures.get(wishes)
+        if failure is None:
+            failure = next(filter(None, (self._supply.failure(wish.wishes) for wish in wishes)), "")
+            self._failures[wishes] = failure
+        return failure

@@ -59,8 +59,8 @@ class ImageLocality(NodeConstraint):
 
     def relevant(self, soft: Soft) -> Soft:
         """The preferences without images that no node has."""
-        there = tuple(image for image in soft.images if image in self._nodes)
-        return replace(soft, images=there, containers=soft.containers if there else 0)
+        images = tuple(image for image in soft.images if image in self._nodes)
+        return replace(soft, images=images, containers=soft.containers if images else 0)
 
     def prefers(self, member: Member) -> bool:
         """Whether some node has one of the images."""
@@ -91,9 +91,9 @@ class ImageLocality(NodeConstraint):
         return sizes
 
     def _renew(self, row: int, images: Images) -> None:
-        found = dict(images) if self._sizes else {}
+        present = dict(images) if self._sizes else {}
         for name, sizes in list(self._sizes.items()):
             if row < len(sizes):
-                sizes[row] = found.get(name, 0)
+                sizes[row] = present.get(name, 0)
             else:
                 del self._sizes[name]

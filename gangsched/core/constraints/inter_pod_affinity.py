@@ -173,12 +173,12 @@ class AffinityPlan(Plan):
         seen, shape = member.sight(AffinitySight), member.shape
         forbidden = self._forbidden(seen.pod) if seen is not None else frozenset()
         for reason, keys, where in self._refusing(member, rows):
-            found = {key: self._nodes.values(key, rows[where]) for key in keys} or by_key(forbidden)
-            terms = [each for each in shape.anti_affinity if each.topology_key in keys]
+            domains = {key: self._nodes.values(key, rows[where]) for key in keys} or by_key(forbidden)
+            terms = [term for term in shape.anti_affinity if term.topology_key in keys]
             who = pod_terms(shape.affinity if reason == NodeReason.POD_AFFINITY else terms)
             if seen is not None and not keys:
                 who = self._index.owners(seen.pod, self._namespaces) or "members of the gang itself"
-            yield reason, f"{', '.join(starmap(self._nodes.described, sorted(found.items())))}: {who}", where
+            yield reason, f"{', '.join(starmap(self._nodes.described, sorted(domains.items())))}: {who}", where
 
     def digest(self, rows: IntArray) -> Hashable:  # noqa: ARG002 - pods elsewhere matter as much
         """A digest of the places of pods that terms match, and of the domains that terms apply to."""
@@ -229,8 +229,8 @@ class AffinityPlan(Plan):
 
     def _is_met(self, shape: Shape) -> bool:
         """Whether a pod matches all affinity terms on a node that has the label of one."""
-        there = self._tallies.of(of_all(shape.affinity)).rows
-        return any(self._nodes.by_label(term.topology_key).any(there).any() for term in shape.affinity)
+        rows = self._tallies.of(of_all(shape.affinity)).rows
+        return any(self._nodes.by_label(term.topology_key).any(rows).any() for term in shape.affinity)
 
     def _refusing(self, member: Member, rows: IntArray) -> Iterator[tuple[str, Sequence[str], Mask]]:
         """Each reason, the topology keys of the member's terms that cause it, and the rows where it holds."""
@@ -257,9 +257,9 @@ class AffinityPlan(Plan):
             near &= self._nodes.by_label(term.topology_key).any(rows) | (self._emptied & self._nodes.unsettled(rows))
         if self._emptied or (self._joins(member, member) and not self._is_met(member.shape)):
             return near
-        there = self._tallies.of(of_all(terms)).rows
+        matching = self._tallies.of(of_all(terms)).rows
         for term in terms:
-            near &= self._nodes.beside(rows, term.topology_key, there)
+            near &= self._nodes.beside(rows, term.topology_key, matching)
         return near
 
     def _forbidden(self, pod: Matchable) -> frozenset[ForbiddenDomain]:
@@ -279,11 +279,11 @@ class AffinityPlan(Plan):
     def recount(self, leavers: Leavers, sign: int) -> IntArray | None:
         """Count these pods of the cluster again (1), or no longer (-1)."""
         changed = self._tallies.recount(leavers.pods, sign)
-        for each in leavers.alike:
-            for term in each.shape.anti_affinity:
+        for alike in leavers.alike:
+            for term in alike.shape.anti_affinity:
                 if self._index is self._known:
                     self._index = self._known.copy()
-                for pod, row in zip(each.pods, each.rows.tolist(), strict=True):
+                for pod, row in zip(alike.pods, alike.rows.tolist(), strict=True):
                     change = self._index.add if sign > 0 else self._index.remove
                     change(term, self._nodes.labels(row), pod)
                 self._closed.clear()

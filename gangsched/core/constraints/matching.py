@@ -157,13 +157,13 @@ class LabelledPods:
         anchors = {anchor for term in terms for anchor in anchors_of(term)}
         if any(not key for key, _ in anchors):
             return self._all()
-        found: Numbers = {}
+        candidates: Numbers = {}
         for key, value in sorted(anchors, key=str):
             by_value = self._with_label(key)
             for numbers in by_value.values() if value is None else [by_value.get(value, {})]:
                 self.examined += len(numbers)
-                found |= numbers
-        return found
+                candidates |= numbers
+        return candidates
 
     def keep(self, keys: Container[str]) -> None:
         """Forget the pods by all label keys but these."""
@@ -201,8 +201,8 @@ def _count(numbers: Numbers, pod: Pod, row: int) -> None:
 
 
 def _by_value(key: str, numbers: Numbers) -> dict[str, Numbers]:
-    found: dict[str, Numbers] = {}
+    by_value: dict[str, Numbers] = {}
     for alike, rows in numbers.items():
         for value in [value for name, value in alike[0].labels if name == key]:
-            found.setdefault(value, {})[alike] = rows
-    return found
+            by_value.setdefault(value, {})[alike] = rows
+    return by_value

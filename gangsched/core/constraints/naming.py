@@ -35,17 +35,17 @@ def requirement(asked: Requirement) -> str:
 
 def node_terms(terms: Sequence[NodeTerm]) -> str:
     """The nodes that match one of the terms: `zone=a and disk=ssd or zone=b`."""
-    return _some([_all([*each.expressions, *each.fields]) for each in terms], "or")
+    return _some([_all([*term.expressions, *term.fields]) for term in terms], "or")
 
 
 def pod_terms(terms: Sequence[PodTerm]) -> str:
     """The pods that the terms match, in whichever namespace: `app=web`."""
-    return _some(list(dict.fromkeys(_all(each.selector or ()) or "any pod" for each in terms)), "and")
+    return _some(list(dict.fromkeys(_all(term.selector or ()) or "any pod" for term in terms)), "and")
 
 
-def taint(found: Taint | DeviceTaint) -> str:
+def taint(taint: Taint | DeviceTaint) -> str:
     """The taint as `kubectl taint` writes it."""
-    return f"{found.key}={found.value}:{found.effect}" if found.value else f"{found.key}:{found.effect}"
+    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
 
 
 def port(asked: HostPort) -> str:
@@ -54,15 +54,15 @@ def port(asked: HostPort) -> str:
     return number if asked.ip == HostPort(port=0).ip else f"{asked.ip}:{number}"
 
 
-def disk(found: Disk) -> str:
+def disk(disk: Disk) -> str:
     """The disk's kind, which is the field of the manifest, and its first name."""
-    return f"the {found.kind} disk {found.names[0]}"
+    return f"the {disk.kind} disk {disk.names[0]}"
 
 
 def _all(asked: Sequence[Requirement]) -> str:
-    return _some([requirement(each) for each in asked], "and")
+    return _some(list(map(requirement, asked)), "and")
 
 
-def _some(said: Sequence[str], between: str) -> str:
-    more = [f"{len(said) - NAMED} more"] if len(said) > NAMED else []
-    return f" {between} ".join([*said[:NAMED], *more])
+def _some(parts: Sequence[str], between: str) -> str:
+    more = [f"{len(parts) - NAMED} more"] if len(parts) > NAMED else []
+    return f" {between} ".join([*parts[:NAMED], *more])

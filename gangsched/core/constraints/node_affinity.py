@@ -103,12 +103,12 @@ class NodeAffinity(NodeConstraint):
             self._generation = self._nodes.generation
             self._rows.clear()
             self._by_value.clear()
-        found = self._rows.get(term)
-        if found is None:
-            found = self._rows[term] = self._found(term)
-        return found
+        rows = self._rows.get(term)
+        if rows is None:
+            rows = self._rows[term] = self._with_term(term)
+        return rows
 
-    def _found(self, term: NodeTerm) -> IntArray:
+    def _with_term(self, term: NodeTerm) -> IntArray:
         requirement = term.expressions[0] if len(term.expressions) == 1 and not term.fields else None
         if requirement is None or requirement.operator != "In" or not well_formed(requirement):
             return np.flatnonzero(self.among((term,), np.arange(len(self._world.stock.names))))

@@ -164,10 +164,10 @@ class _Plan(Plan):
 
     def recount(self, leavers: Leavers, sign: int) -> None:
         """Count the pods' ports again (1), or no longer (-1)."""
-        for each in leavers.alike:
-            for row in each.rows.tolist() if each.shape.host_ports else ():
+        for alike in leavers.alike:
+            for row in alike.rows.tolist() if alike.shape.host_ports else ():
                 change = self._own(row).add if sign > 0 else self._own(row).remove
-                change(each.shape.host_ports)
+                change(alike.shape.host_ports)
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """For each port, the rows where it is in use."""

@@ -162,15 +162,15 @@ class ResourcesPlan(Plan):
 
     def settle(self, leavers: Leavers) -> None:
         """What the pods have requested is free in the cluster now."""
-        for each in leavers.alike:
-            for resource, amount in (*each.shape.requests, (PODS, 1)):
-                self._note_gone(resource, each, -amount)
+        for alike in leavers.alike:
+            for resource, amount in (*alike.shape.requests, (PODS, 1)):
+                self._note_gone(resource, alike, -amount)
 
     def recount(self, leavers: Leavers, sign: int) -> None:
         """Take again what the pods have requested (1), or free it (-1)."""
-        for each in leavers.alike:
-            for resource, amount in (*each.shape.requests, (PODS, 1)):
-                self._count(resource, each, -sign * amount)
+        for alike in leavers.alike:
+            for resource, amount in (*alike.shape.requests, (PODS, 1)):
+                self._count(resource, alike, -sign * amount)
 
     def _count(self, resource: str, alike: Alike, freed: int) -> None:
         """Free so much on the row of each of the pods."""
@@ -188,8 +188,8 @@ class ResourcesPlan(Plan):
         gone = self._exactly_gone().get(resource, {})
         for row, number in zip(rows.tolist(), numbers.tolist(), strict=True):
             # The capacity clips absurd sums, so a difference of exact sums is added, and what is clipped here kept.
-            there, at, was = self._stock.free_of(row, resource), (row, column), gone.get(row, 0)
-            more = clip(there + was + number * freed) - clip(there + was)
+            free, at, was = self._stock.free_of(row, resource), (row, column), gone.get(row, 0)
+            more = clip(free + was + number * freed) - clip(free + was)
             exact = int(self.free[at]) + self._clipped.pop(at, 0) + more
             self.free[at] = clip(exact)
             if exact != self.free[at]:
@@ -223,7 +223,7 @@ class ResourcesPlan(Plan):
 
     def _asked(self, shape: Shape) -> list[tuple[str, int]]:
         """The amounts that count for the shape, the pod count last."""
-        return [each for each in (*shape.requests, (PODS, 1)) if each[0] not in self.delegated]
+        return [pair for pair in (*shape.requests, (PODS, 1)) if pair[0] not in self.delegated]
 
 
 class MostResources(ResourcesPlan):
@@ -249,8 +249,8 @@ class MostResources(ResourcesPlan):
         if not unknown:
             return None
         mask: Mask = np.ones(len(rows), dtype=np.bool_)
-        for each in unknown:
-            mask &= self._awaits(each)[rows]
+        for resource in unknown:
+            mask &= self._awaits(resource)[rows]
         return mask
 
     def _source(self) -> IntArray:
@@ -268,4 +268,4 @@ class MostResources(ResourcesPlan):
         return self._unsettled | np.isin(self._every, awaiting)
 
     def _asked(self, shape: Shape) -> list[tuple[str, int]]:
-        return [each for each in super()._asked(shape) if self.column(each[0]) is not None]
+        return [pair for pair in super()._asked(shape) if self.column(pair[0]) is not None]

@@ -62,21 +62,21 @@ class Column(Generic[Value]):
 
     def any(self, rows: IntArray) -> Mask:
         """Which of the rows have a value."""
-        there: Mask = self._of_row[rows] >= 0
-        return there
+        valued: Mask = self._of_row[rows] >= 0
+        return valued
 
     def among(self, values: Collection[Value], rows: IntArray) -> Mask:
         """Which of the rows have one of the values."""
         numbers: IntArray = self._of_row[rows]
         if len(rows) <= FEW:
             return np.array([at >= 0 and self._values[at] in values for at in numbers.tolist()], dtype=np.bool_)
-        found = [self._numbers[value] for value in values if value in self._numbers]
-        if len(found) == 1:
-            single: Mask = numbers == found[0]
+        wanted = [self._numbers[value] for value in values if value in self._numbers]
+        if len(wanted) == 1:
+            single: Mask = numbers == wanted[0]
             return single
         # The last element stands for rows without a value.
         answers: Mask = np.zeros(len(self._values) + 1, dtype=np.bool_)
-        answers[found] = True
+        answers[wanted] = True
         return answers[numbers]
 
     def where(self, holds: Callable[[Value], bool], rows: IntArray, *, question: Hashable) -> Mask:
@@ -232,8 +232,8 @@ class Nodes:
         return int(self._changed[rows].max(initial=0))
 
     def _note(self, row: int, *, shut: bool, unsettled: bool, awaited: tuple[str, ...]) -> None:
-        for rows, there in ((self.shut, shut), (self._unsettled, unsettled)):
-            if there:
+        for rows, belongs in ((self.shut, shut), (self._unsettled, unsettled)):
+            if belongs:
                 rows.add(row)
             else:
                 rows.discard(row)

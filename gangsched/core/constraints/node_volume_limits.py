@@ -80,8 +80,7 @@ class NodeVolumeLimits(Constraint):
     def add(self, pod: Pod, row: int) -> None:
         """Count the pod's volumes on the row."""
         for key in keys_of(pod) if pod.uses_claims else ():
-            counted = self._claims.get(key)
-            if counted is None:
+            if (counted := self._claims.get(key)) is None:
                 counted = self._claims[key] = _Counted(self._world.volumes.attachment(key), {})
             counted.rows[row] = counted.rows.get(row, 0) + 1
             self._count(row, counted.attachment, 1)
@@ -132,12 +131,12 @@ class NodeVolumeLimits(Constraint):
     def _count(self, row: int, attachment: Attachment | None, number: int) -> None:
         if attachment is None:
             return
-        there = self._by_row.setdefault(row, {})
-        before = attachment in there
-        count(there, attachment, number)
-        if (attachment in there) != before and attachment not in self._attached.get(row, _NO_ATTACHMENTS):
-            self._number(row, attachment[0], 1 if attachment in there else -1)
-        if not there:
+        used = self._by_row.setdefault(row, {})
+        before = attachment in used
+        count(used, attachment, number)
+        if (attachment in used) != before and attachment not in self._attached.get(row, _NO_ATTACHMENTS):
+            self._number(row, attachment[0], 1 if attachment in used else -1)
+        if not used:
             del self._by_row[row]
 
     def _number(self, row: int, driver: str, number: int) -> None:
@@ -199,18 +198,18 @@ class _LimitsPlan(Plan):
             return None
         room: IntArray = np.full(len(rows), _NO_LIMIT, dtype=np.int64)
         for driver in {*own, *(attachment[0] for attachment in shared)}:
-            each = own.get(driver, 0)
+            per_member = own.get(driver, 0)
             first = self._not_there([one for one in shared if one[0] == driver], rows)
             left = self._left_of(driver)[rows] - first
-            most = left // each if each else np.where((left >= 0) | (first == 0), _NO_LIMIT, 0)
+            most = left // per_member if per_member else np.where((left >= 0) | (first == 0), _NO_LIMIT, 0)
             room = np.minimum(room, np.maximum(most, 0))
         return room
 
     def take(self, member: Member, rows: IntArray, counts: IntArray) -> None:
         """Attach the members' volumes on these rows, or detach them where negative."""
         own, shared = self._of(member)
-        for driver, each in own.items():
-            self._left_of(driver)[rows] -= each * counts
+        for driver, per_member in own.items():
+            self._left_of(driver)[rows] -= per_member * counts
         for attachment in shared:
             for row, number in zip(rows.tolist(), counts.tolist(), strict=True):
                 self._count(self._members, row, attachment, number)
@@ -234,10 +233,10 @@ class _LimitsPlan(Plan):
         if not drivers:
             return None
         inside = set(rows.tolist())
-        there = tuple(frozenset(self._by_row.get(row, _NOTHING)) for row in rows.tolist())
-        members = frozenset(each for each in self._members.items() if each[0][0] in inside)
-        gone = frozenset(each for each in self._gone.items() if each[0][0] in inside)
-        return there, members, gone, tuple(self._left_of(driver)[rows].tobytes() for driver in drivers)
+        used = tuple(frozenset(self._by_row.get(row, _NOTHING)) for row in rows.tolist())
+        members = frozenset(item for item in self._members.items() if item[0][0] in inside)
+        gone = frozenset(item for item in self._gone.items() if item[0][0] in inside)
+        return used, members, gone, tuple(self._left_of(driver)[rows].tobytes() for driver in drivers)
 
     # For the exhaustive search
 
@@ -250,12 +249,12 @@ class _LimitsPlan(Plan):
 
     def amounts(self, member: Member) -> Mapping[int, int]:
         """The number of the member's own volumes by driver, as the driver's number in the search."""
-        found = {}
-        for driver, each in self._of(member)[0].items():
+        by_driver = {}
+        for driver, number in self._of(member)[0].items():
             if driver not in self._asked:
                 self._asked.append(driver)
-            found[self._asked.index(driver)] = each
-        return found
+            by_driver[self._asked.index(driver)] = number
+        return by_driver
 
     def left(self, number: int, rows: IntArray) -> IntArray:
         """The number of volumes of the driver that each row may still attach."""
@@ -275,7 +274,7 @@ class _LimitsPlan(Plan):
         for pod, row in leavers.pods if volumes.limited else ():
             claims = keys_of(pod) if pod.uses_claims else ()
             used = [volumes.attachment(key) for key in claims] + [disk.attachment for disk in pod.shape.disks]
-            yield from ((row, each) for each in used if each is not None and each[0] in volumes.limited)
+            yield from ((row, attachment) for attachment in filter(None, used) if attachment[0] in volumes.limited)
 
     def _count(self, users: Counter[tuple[int, Attachment]], row: int, attachment: Attachment, number: int) -> None:
         """Count so many users of the volume on the row, among the members or the pods that have left."""
@@ -287,8 +286,8 @@ class _LimitsPlan(Plan):
     def _attachments(self, row: int, attachment: Attachment) -> int:
         """How often the volume counts on the row: one that is attached but unused again for a member that uses it."""
         staying = self._staying(row, attachment)
-        there = staying > 0 or attachment in self._attached.get(row, _NO_ATTACHMENTS)
-        return there + (self._members[row, attachment] > 0 and not staying)
+        attached = staying > 0 or attachment in self._attached.get(row, _NO_ATTACHMENTS)
+        return attached + (self._members[row, attachment] > 0 and not staying)
 
     def _staying(self, row: int, attachment: Attachment) -> int:
         """The number of pods of the cluster that use the volume there and have not left."""
@@ -298,7 +297,8 @@ class _LimitsPlan(Plan):
         """The volumes of the class with limited drivers: the number of its own by driver, and the shared ones."""
         seen = member.sight(Attaches)
         shared = [] if seen is None else list(seen.shared)
-        shared += [found for found in _attached(member.shape.disks) if found[0] in self._world.volumes.limited]
+        limited = self._world.volumes.limited
+        shared += [attachment for attachment in _attached(member.shape.disks) if attachment[0] in limited]
         return {} if seen is None else dict(seen.own), list(dict.fromkeys(shared))
 
     def _left_of(self, driver: str) -> IntArray:
@@ -318,8 +318,8 @@ class _LimitsPlan(Plan):
 
     def _not_there(self, shared: Sequence[Attachment], rows: IntArray) -> IntArray:
         """The number of these volumes that each row has not attached."""
-        found = [sum(not self._uses(row, each) for each in shared) for row in rows.tolist()] if shared else 0
-        return np.array(found, dtype=np.int64)
+        new = [sum(not self._uses(row, attachment) for attachment in shared) for row in rows.tolist()] if shared else 0
+        return np.array(new, dtype=np.int64)
 
 
 def _attached(disks: Sequence[Disk]) -> Iterator[Attachment]:

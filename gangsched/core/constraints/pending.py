@@ -13,9 +13,9 @@ class Pending:
     `by_taken` are these by what they take and by owner; it is the cluster's own mapping until a pod leaves.
     """
 
-    def __init__(self, there: Mapping[Taken, Mapping[str, Prebinding]]) -> None:
-        self.by_taken = there
-        self._there = there
+    def __init__(self, by_taken: Mapping[Taken, Mapping[str, Prebinding]]) -> None:
+        self.by_taken = by_taken
+        self._all = by_taken
         self._gone: set[str] = set()
 
     def recount(self, owners: Collection[str], sign: int) -> None:
@@ -26,10 +26,10 @@ class Pending:
             self._gone.update(owners)
         else:
             self._gone.difference_update(owners)
-        found = {
-            taken: {owner: each for owner, each in by_owner.items() if owner not in self._gone}
-            for taken, by_owner in self._there.items()
+        staying = {
+            taken: {owner: prebinding for owner, prebinding in by_owner.items() if owner not in self._gone}
+            for taken, by_owner in self._all.items()
         }
         self.by_taken = (
-            {taken: by_owner for taken, by_owner in found.items() if by_owner} if self._gone else self._there
+            {taken: by_owner for taken, by_owner in staying.items() if by_owner} if self._gone else self._all
         )

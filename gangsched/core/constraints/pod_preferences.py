@@ -53,8 +53,8 @@ class PodPreferences(Constraint):
             if weighed not in self.rows:
                 self.rows[weighed] = {}
                 self.index.enter(weighed, weighed[1])
-            there = self.rows[weighed]
-            there[row] = there.get(row, 0) + 1
+            by_row = self.rows[weighed]
+            by_row[row] = by_row.get(row, 0) + 1
 
     def remove(self, pod: Pod, row: int) -> None:
         """Stop counting the pod's terms on the row."""
@@ -84,10 +84,10 @@ class PodPreferencesPlan(Plan):
     about = frozenset({"affinity", "soft", "known"})
     weight = 2
 
-    def __init__(self, world: World, there: PodPreferences) -> None:
+    def __init__(self, world: World, known: PodPreferences) -> None:
         self._nodes = world.nodes
         self._namespaces = world.namespaces
-        self._there = there
+        self._known = known
         self._tallies = PlannedTallies(world.preferred, emptied=False)
         self._index: TermIndex[Weighed] = TermIndex()
         self._own: dict[Weighed, dict[int, int]] = {}
@@ -110,7 +110,7 @@ class PodPreferencesPlan(Plan):
         """The label keys of all terms."""
         if not (self._index or self._tallies or self._present):
             return None
-        return self._index.keys.keys() | self._there.index.keys.keys() | set(self._tallies.keys)
+        return self._index.keys.keys() | self._known.index.keys.keys() | set(self._tallies.keys)
 
     def notices(self, pod: Matchable) -> bool:
         """Whether a term matches the pod."""
@@ -125,12 +125,12 @@ class PodPreferencesPlan(Plan):
         """The sum of all weights, scaled from the smallest sum (0) to the largest (100)."""
         sums: IntArray = np.zeros(len(rows), dtype=np.int64)
         for weight, term in member.soft.pod_terms if member.soft is not None else ():
-            found = self._tallies.of(of_term(term))
-            sums += weight * self._in_domains(term.topology_key, found.rows, found.counts, rows)
+            tally = self._tallies.of(of_term(term))
+            sums += weight * self._in_domains(term.topology_key, tally.rows, tally.counts, rows)
         for weight, term in list(self._matching(member.known)) if member.known is not None else ():
-            there = self._ask((weight, term))
-            at = np.fromiter(there, dtype=np.int64, count=len(there))
-            counts = np.fromiter(there.values(), dtype=np.int64, count=len(there))
+            by_row = self._ask((weight, term))
+            at = np.fromiter(by_row, dtype=np.int64, count=len(by_row))
+            counts = np.fromiter(by_row.values(), dtype=np.int64, count=len(by_row))
             sums += weight * self._in_domains(term.topology_key, at, counts, rows)
         sums -= sums.min(initial=_MOST)
         scores: IntArray = (100 * (sums / max(1, int(sums.max(initial=0))))).astype(np.int64)
@@ -142,11 +142,11 @@ class PodPreferencesPlan(Plan):
             return None
         changed = member.known is not None and bool(self._tallies.place(member.known, rows, counts))
         for weighed in _terms(member.shape, member.soft):
-            there = self._own.get(weighed)
-            if there is not None:
+            by_row = self._own.get(weighed)
+            if by_row is not None:
                 changed = True
                 for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
-                    there[row] = there.get(row, 0) + count
+                    by_row[row] = by_row.get(row, 0) + count
         return _NOWHERE if changed else None
 
     def settle(self, leavers: Leavers) -> None:
@@ -175,32 +175,32 @@ class PodPreferencesPlan(Plan):
             for weighed in _terms(pod.shape, pod.soft):
                 changed = True
                 self._gone[weighed, row] -= sign
-                there = self._own.get(weighed)
-                if there is not None:
-                    there[row] = there.get(row, 0) + sign
+                by_row = self._own.get(weighed)
+                if by_row is not None:
+                    by_row[row] = by_row.get(row, 0) + sign
         return _NOWHERE if changed else None
 
     @property
     def _present(self) -> bool:
-        return bool(self._there.index)
+        return bool(self._known.index)
 
     def _ask(self, weighed: Weighed) -> dict[int, int]:
         """The number of pods with the term by row, counted here from now on."""
-        there = self._own.get(weighed)
-        if there is None:
-            there = self._own[weighed] = dict(self._there.rows.get(weighed, ()))
+        by_row = self._own.get(weighed)
+        if by_row is None:
+            by_row = self._own[weighed] = dict(self._known.rows.get(weighed, ()))
             for (gone, row), number in self._gone.items():
                 if gone == weighed:
-                    there[row] = there.get(row, 0) - number
+                    by_row[row] = by_row.get(row, 0) - number
             self._index.enter(weighed, weighed[1])
-        return there
+        return by_row
 
     def _matching(self, pod: Matchable) -> Iterator[Weighed]:
         """The terms that match the pod, each once."""
-        found = dict.fromkeys(self._index.candidates(pod))
+        matching = dict.fromkeys(self._index.candidates(pod))
         if self._present:
-            found.update(dict.fromkeys(self._there.index.candidates(pod)))
-        for weighed in found:
+            matching.update(dict.fromkeys(self._known.index.candidates(pod)))
+        for weighed in matching:
             if term_matches(weighed[1], pod, self._namespaces):
                 yield weighed
 
@@ -210,5 +210,5 @@ class PodPreferencesPlan(Plan):
         # The last element stands for rows without the label.
         numbers = column.numbers(at)
         sums = np.bincount(numbers[numbers >= 0], weights=counts[numbers >= 0], minlength=column.count + 1)
-        found: IntArray = sums.astype(np.int64)[column.numbers(rows)]
-        return found
+        totals: IntArray = sums.astype(np.int64)[column.numbers(rows)]
+        return totals

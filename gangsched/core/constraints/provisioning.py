@@ -36,20 +36,21 @@ _MOST_PROMISED = 1 << 50
 class Segments:
     """The segments of one class; `rows_of` returns the rows, of `rows` in all, that match a selector."""
 
-    def __init__(self, found: Sequence[StorageCapacity], rows_of: Callable[[NodeTerm], IntArray], rows: int) -> None:
-        inside = [rows_of(each.topology) if each.topology is not None else np.zeros(0, np.int64) for each in found]
-        self._found = found
+    def __init__(self, segments: Sequence[StorageCapacity], rows_of: Callable[[NodeTerm], IntArray], rows: int) -> None:
+        nowhere = np.zeros(0, np.int64)
+        inside = [rows_of(segment.topology) if segment.topology is not None else nowhere for segment in segments]
+        self._published = segments
         self._size = rows
         # One element for each pair of a segment and one of its rows, in the order of rows.
-        of_rows: IntArray = np.concatenate([np.zeros(0, np.int64), *inside])
+        of_rows: IntArray = np.concatenate([nowhere, *inside])
         in_order = np.argsort(of_rows, kind="stable")
         self._row: IntArray = of_rows[in_order]
-        self._segment: IntArray = np.repeat(np.arange(len(found)), [len(each) for each in inside])[in_order]
-        self._limit = np.array([min(each.limit, _NO_LIMIT) for each in found], dtype=np.int64)
-        capacities = [_NO_LIMIT if each.capacity is None else min(each.capacity, _NO_LIMIT) for each in found]
-        self._capacity = np.array(capacities, dtype=np.int64)
-        self._promised: IntArray = np.zeros(len(found), dtype=np.int64)
-        self._volumes: IntArray = np.zeros(len(found), dtype=np.int64)
+        self._segment: IntArray = np.repeat(np.arange(len(segments)), [len(part) for part in inside])[in_order]
+        self._limit = np.array([min(segment.limit, _NO_LIMIT) for segment in segments], dtype=np.int64)
+        sizes = [_NO_LIMIT if segment.capacity is None else min(segment.capacity, _NO_LIMIT) for segment in segments]
+        self._capacity = np.array(sizes, dtype=np.int64)
+        self._promised: IntArray = np.zeros(len(segments), dtype=np.int64)
+        self._volumes: IntArray = np.zeros(len(segments), dtype=np.int64)
 
     def promise_all(self, rows: Sequence[int], sizes: Sequence[int]) -> None:
         """Count volumes of these sizes that are to be provisioned for these rows' nodes."""
@@ -61,53 +62,53 @@ class Segments:
 
     def promise(self, row: int, size: int, sign: int = 1) -> None:
         """Count a volume to be provisioned for the row's node (`sign` 1), or stop counting it (-1)."""
-        there = self._of(row)
-        self._promised[there] += sign * min(size, _MOST_PROMISED)
-        self._volumes[there] += sign
+        segments = self._of(row)
+        self._promised[segments] += sign * min(size, _MOST_PROMISED)
+        self._volumes[segments] += sign
 
     def suffices(self, size: int) -> Mask:
         """By row, whether kube-scheduler would accept the node for a volume of this size."""
         return self._best(self._limit >= size) > 0
 
-    def room(self, size: int, each: int) -> IntArray:
-        """By row, the number of members that fit if each takes `each` bytes, among them a volume of `size` bytes."""
-        size, each = min(size, _NO_LIMIT), min(each, _NO_LIMIT)
+    def room(self, size: int, per_member: int) -> IntArray:
+        """By row, how many members fit if each takes `per_member` bytes, among them a volume of `size` bytes."""
+        size, per_member = min(size, _NO_LIMIT), min(per_member, _NO_LIMIT)
         left = self._capacity - self._promised
-        more = np.maximum(left - size, 0) // max(each, 1)
+        more = np.maximum(left - size, 0) // max(per_member, 1)
         room = np.where((self._promised == 0) | (left >= size), 1 + more, 0)
-        room = np.where((self._capacity == _NO_LIMIT) | (each == 0), MANY, room)
+        room = np.where((self._capacity == _NO_LIMIT) | (per_member == 0), MANY, room)
         return self._best(np.where(self._limit >= size, room, 0))
 
     def beside(self, rows: IntArray) -> IntArray:
         """The rows that share a segment with one of these rows."""
-        there = np.unique(self._segment[np.isin(self._row, rows)])
-        return np.unique(self._row[np.isin(self._segment, there)])
+        segments = np.unique(self._segment[np.isin(self._row, rows)])
+        return np.unique(self._row[np.isin(self._segment, segments)])
 
     def here(self, row: int) -> Hashable:
         """A digest of the storage left for the row: equal for rows with the same limits, capacities and promises."""
-        there = self._of(row)
-        return np.concatenate((self._limit[there], self._capacity[there], self._promised[there])).tobytes()
+        segments = self._of(row)
+        return np.concatenate((self._limit[segments], self._capacity[segments], self._promised[segments])).tobytes()
 
     def refusals(self, size: int, rows: IntArray) -> Iterator[tuple[str, Mask]]:
         """The storage left in the segments of the rows, in words, for a wanted volume of this size, and the rows."""
         inside = np.isin(self._row, rows)
-        there = np.unique(self._segment[inside]).tolist()
+        segments = np.unique(self._segment[inside]).tolist()
         covered = np.isin(rows, self._row)
         if not covered.all():
             yield f"no CSIStorageCapacity selects them; {format_bytes(size)} wanted", ~covered
-        if len(there) > NAMED:
-            most = max(int(self._left(at)) for at in there)
-            text = f"{len(there)} segments with at most {format_bytes(most)} left; {format_bytes(size)} wanted"
+        if len(segments) > NAMED:
+            most = max(int(self._left(at)) for at in segments)
+            text = f"{len(segments)} segments with at most {format_bytes(most)} left; {format_bytes(size)} wanted"
             yield text, covered
             return
-        for at in there:
+        for at in segments:
             yield self._refusal(at, size), covered & np.isin(rows, self._row[self._segment == at])
             covered &= ~np.isin(rows, self._row[self._segment == at])
 
     def _refusal(self, at: int, size: int) -> str:
         number = int(self._volumes[at])
         promised = f" after {number} promised volume{'s' if number > 1 else ''}" if number else ""
-        topology = self._found[at].topology
+        topology = self._published[at].topology
         where = node_terms([topology]) if topology is not None and topology.expressions[0].key else "all nodes"
         return f"{where}: {format_bytes(self._left(at))} left{promised}, {format_bytes(size)} wanted"
 
@@ -141,10 +142,10 @@ class Provisioning:
 
     def makes(self, wanted: Wanted, rows: IntArray) -> Mask:
         """The rows on which the class provisions volumes, whether or not there is storage for them."""
-        found = self._world.volumes.storage_class(wanted.storage_class)
-        mask: Mask = np.full(len(rows), found is not None and found.provisions, dtype=np.bool_)
-        if found is not None and found.provisions and found.topologies is not None:
-            mask = self._affinity.among(found.topologies, rows)
+        storage_class = self._world.volumes.storage_class(wanted.storage_class)
+        mask: Mask = np.full(len(rows), storage_class is not None and storage_class.provisions, dtype=np.bool_)
+        if storage_class is not None and storage_class.provisions and storage_class.topologies is not None:
+            mask = self._affinity.among(storage_class.topologies, rows)
         return mask
 
     def room(self, wanted: Wanted, wants: Sequence[Wanted], rows: IntArray) -> IntArray:
@@ -164,8 +165,8 @@ class Provisioning:
         if wanted.shared:
             return np.where(segments.room(wanted.size, wanted.size)[rows] > 0, room, 0)
         alike = (other for other in wants if other.storage_class == wanted.storage_class)
-        each = sum(other.size for other in alike if not (other.selected or other.shared))
-        return np.minimum(segments.room(wanted.size, each)[rows], room)
+        per_member = sum(other.size for other in alike if not (other.selected or other.shared))
+        return np.minimum(segments.room(wanted.size, per_member)[rows], room)
 
     def order(self, ordered: Iterable[Wanted], row: int, sign: int) -> None:
         """Add orders for volumes on the row's node (`sign` 1), or withdraw them (-1)."""
@@ -183,8 +184,8 @@ class Provisioning:
     def beside(self, wants: Iterable[Wanted], rows: IntArray) -> IntArray:
         """The rows whose storage may change after volumes were ordered on these rows."""
         # A class whose segments were never read has no orders.
-        known = [found for name in {each.storage_class for each in wants} if (found := self._segments.get(name))]
-        return np.unique(np.concatenate([np.zeros(0, np.int64), *(each.beside(rows) for each in known)]))
+        known = filter(None, map(self._segments.get, {wanted.storage_class for wanted in wants}))
+        return np.unique(np.concatenate([np.zeros(0, np.int64), *(segments.beside(rows) for segments in known)]))
 
     def full(self, wants: Sequence[Wanted], rows: IntArray) -> Iterator[tuple[str, Mask]]:
         """The rows where only storage capacity is missing, each group with the class and the capacity that is left."""
@@ -193,18 +194,16 @@ class Provisioning:
             lacking = self.makes(wanted, rows) & (self.room(wanted, wants, rows) == 0)
             if segments is not None and lacking.any():
                 for text, where in segments.refusals(wanted.size, rows[lacking]):
-                    there = lacking.copy()
-                    there[lacking] = where
-                    yield f"{wanted.storage_class} ({text})", there
+                    mask = lacking.copy()
+                    mask[lacking] = where
+                    yield f"{wanted.storage_class} ({text})", mask
 
     def state(self, wants: Iterable[Wanted]) -> Hashable:
         """A digest of the storage capacity for these claims and of the volumes promised from it."""
         volumes, promised = self._world.volumes, self._pending.by_taken
-        found = {
-            name: unbound.capacities(volumes, name) for name in dict.fromkeys(each.storage_class for each in wants)
-        }
-        known = {name: each for name, each in found.items() if each is not None}
-        return tuple((*each, *unbound.promises(volumes, name, promised)) for name, each in known.items())
+        names = dict.fromkeys(wanted.storage_class for wanted in wants)
+        known = {name: listed for name in names if (listed := unbound.capacities(volumes, name)) is not None}
+        return tuple((*listed, *unbound.promises(volumes, name, promised)) for name, listed in known.items())
 
     def recount(self, before: Mapping[Taken, Mapping[str, Prebinding]]) -> None:
         """The pre-bindings that promise storage were these `before`, and are others now."""
@@ -225,12 +224,12 @@ class Provisioning:
         if storage_class in self._segments:
             return self._segments[storage_class]
         volumes, names = self._world.volumes, self._world.stock.names
-        found, segments = unbound.capacities(volumes, storage_class), None
-        if found is not None:
-            segments = Segments(found, self._affinity.rows, len(names))
+        capacities, segments = unbound.capacities(volumes, storage_class), None
+        if capacities is not None:
+            segments = Segments(capacities, self._affinity.rows, len(names))
             rows = {name: row for row, name in enumerate(names)}
             promised = unbound.promises(volumes, storage_class, self._pending.by_taken)
-            there = [(rows[node], size) for node, size in promised if node in rows]
-            segments.promise_all([row for row, _ in there], [size for _, size in there])
+            orders = [(rows[node], size) for node, size in promised if node in rows]
+            segments.promise_all([row for row, _ in orders], [size for _, size in orders])
         self._segments[storage_class] = segments
         return segments

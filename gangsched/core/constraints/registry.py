@@ -42,10 +42,10 @@ CONSTRAINTS: list[type[Constraint]] = [
 
 def words_of(reason: str) -> Words | None:
     """The wording of this reason in messages to users; None if no constraint has the reason."""
-    return next((words for each in CONSTRAINTS for words in each.words if words.reason == reason), None)
+    return next((words for kind in CONSTRAINTS for words in kind.words if words.reason == reason), None)
 
 
 def is_of_node(reason: str) -> bool:
     """Whether nodes that refuse for this reason do so regardless of the pods on them."""
-    of_node = [each for each in CONSTRAINTS if issubclass(each, NodeConstraint)]
-    return any(words.reason == reason for each in of_node for words in each.words)
+    of_node = [kind for kind in CONSTRAINTS if issubclass(kind, NodeConstraint)]
+    return any(words.reason == reason for kind in of_node for words in kind.words)

@@ -87,7 +87,7 @@ class TaintToleration(PropertyConstraint[tuple[Taint, ...]]):
         tolerations = member.shape.tolerations
 
         def refusing(taints: tuple[Taint, ...]) -> Taint | None:
-            return next((each for each in taints if not tolerated(tolerations, each)), None)
+            return next((taint for taint in taints if not tolerated(tolerations, taint)), None)
 
         mask = self.mask(member, rows)
         closed = np.zeros(len(rows), dtype=np.bool_) if mask is None else ~mask
@@ -99,8 +99,8 @@ class TaintToleration(PropertyConstraint[tuple[Taint, ...]]):
                 key = taint.key if taint.key in by_key or len(by_key) < _MOST_KEYS else next(reversed(by_key))
                 by_key.setdefault(key, []).append(value)
         for values in by_key.values():
-            found = {taint for value in values[:_MOST_NAMED] if (taint := refusing(self.column.value(value)))}
-            yield NodeReason.TAINT, listed(sorted(map(named, found))), np.isin(numbers, values)
+            taints = {taint for value in values[:_MOST_NAMED] if (taint := refusing(self.column.value(value)))}
+            yield NodeReason.TAINT, listed(sorted(map(named, taints))), np.isin(numbers, values)
 
     def prefers(self, member: Member) -> bool:  # noqa: ARG002 - members that tolerate all of them are no special case
         """Whether a node has a PreferNoSchedule taint."""

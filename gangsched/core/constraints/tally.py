@@ -61,7 +61,7 @@ def asked_by(shape: Shape) -> frozenset[Question]:
     return frozenset([*map(of_spread, shape.spread), *map(of_term, shape.anti_affinity), *of_affinity])
 
 
-class There(NamedTuple):
+class Tally(NamedTuple):
     """The rows with pods that match a question, and the number of these pods on each."""
 
     rows: IntArray
@@ -100,9 +100,9 @@ class Tallies:
         if not self._stale.isdisjoint(questions):
             self._counts |= self._counted(self._stale)
             self._stale.clear()
-        found = {question: self._counts.pop(question, None) for question in questions}
-        new = self._counted([question for question, rows in found.items() if rows is None])
-        known = {question: new[question] if rows is None else rows for question, rows in found.items()}
+        cached = {question: self._counts.pop(question, None) for question in questions}
+        new = self._counted([question for question, rows in cached.items() if rows is None])
+        known = {question: new[question] if rows is None else rows for question, rows in cached.items()}
         for question in new:
             self._index.enter(question, *question.terms)
         self._counts |= known
@@ -115,23 +115,23 @@ class Tallies:
         self._pods.add(pod, row)
         if not self._counts:
             return ()
-        found = list(self._asking(pod))
-        for question in found:
+        asking = list(self._asking(pod))
+        for question in asking:
             if question not in self._stale:
                 rows = self._counts[question]
                 rows[row] = rows.get(row, 0) + 1
-        return found
+        return asking
 
     def remove(self, pod: Pod, row: int) -> Sequence[Question]:
         """Stop counting a pod that was added before. Returns the questions that it counted for."""
         self._pods.remove(pod, row)
         if not self._counts:
             return ()
-        found = list(self._asking(pod))
-        for question in found:
+        asking = list(self._asking(pod))
+        for question in asking:
             if question not in self._stale:
                 uncount(self._counts[question], row)
-        return found
+        return asking
 
     def namespaces_changed(self) -> None:
         """Recount the questions that use namespace labels once they are asked: those of a namespace have changed."""
@@ -164,9 +164,9 @@ class Tallies:
             for question in index.candidates(known):
                 self._matched += 1
                 if not (question.staying and terminating) and question.matches(known, self.namespaces):
-                    there = counts[question]
+                    counted = counts[question]
                     for row, number in rows.items():
-                        there[row] = there.get(row, 0) + number
+                        counted[row] = counted.get(row, 0) + number
         return counts
 
     def _drop(self, question: Question) -> None:
@@ -190,7 +190,7 @@ class PlannedTallies:
         self._tallies = tallies
         self._emptied = emptied
         self._counts: dict[Question, dict[int, int]] = {}
-        self._there: dict[Question, There] = {}
+        self._arrays: dict[Question, Tally] = {}
         self._matching: dict[Matchable, tuple[Question, ...]] = {}
         # As they were placed: they are many, and seldom asked about.
         self._nominated: list[tuple[Matchable, IntArray, IntArray]] = []
@@ -212,21 +212,21 @@ class PlannedTallies:
         if not new:
             return
         self._matching.clear()
-        there = {} if self._emptied else self._tallies.of(new)
+        known = {} if self._emptied else self._tallies.of(new)
         for question in new:
             self._index.enter(question, *question.terms)
-            self._counts[question] = dict(there.get(question, ()))
+            self._counts[question] = dict(known.get(question, ()))
             self._subtract(question)
             self.digest += _digest(question, self._counts[question].items())
 
-    def of(self, question: Question) -> There:
+    def of(self, question: Question) -> Tally:
         """The counts of a question that was asked before."""
-        known = self._there.get(question)
+        known = self._arrays.get(question)
         if known is None:
             counts = self._counts[question]
             rows = np.fromiter(counts, dtype=np.int64, count=len(counts))
-            known = There(rows, np.fromiter(counts.values(), dtype=np.int64, count=len(counts)))
-            self._there[question] = known
+            known = Tally(rows, np.fromiter(counts.values(), dtype=np.int64, count=len(counts)))
+            self._arrays[question] = known
         return known
 
     @property
@@ -250,11 +250,11 @@ class PlannedTallies:
         if pod.nominated:
             self._nominated.append((pod, rows, counts))
         more = list(zip(rows.tolist(), counts.tolist(), strict=True)) if matched else []
-        for there in (self._counts[question] for question in matched if not pod.nominated):
+        for by_row in (self._counts[question] for question in matched if not pod.nominated):
             for row, number in more:
-                count(there, row, number)
+                count(by_row, row, number)
         for question in matched:
-            self._there.pop(question, None)
+            self._arrays.pop(question, None)
             self.digest += _digest(question, more)
         return matched
 
@@ -294,16 +294,16 @@ class PlannedTallies:
 
     def _add(self, question: Question, row: int, number: int) -> None:
         count(self._counts[question], row, number)
-        self._there.pop(question, None)
+        self._arrays.pop(question, None)
         self.digest += _digest(question, [(row, number)])
 
     def nominated(self, question: Question) -> Mapping[int, int]:
         """The number of matching nominated pods by row."""
-        found: Counter[int] = Counter()
+        numbers: Counter[int] = Counter()
         for pod, rows, counts in self._nominated:
             if question.matches(pod, self._tallies.namespaces):
-                found.update(dict(zip(rows.tolist(), counts.tolist(), strict=True)))
-        return +found
+                numbers.update(dict(zip(rows.tolist(), counts.tolist(), strict=True)))
+        return +numbers
 
 
 def _digest(question: Question, counts: Iterable[tuple[int, int]]) -> int:

@@ -75,11 +75,11 @@ class TopologySpread(Constraint):
 
 
 class _Judged(NamedTuple):
-    """The domains that a constraint counts, the pods `there` by domain, and the rows that it refuses, by reason."""
+    """The domains that a constraint counts, the `counts` of pods by domain, and the rows that it refuses, by reason."""
 
     spread: Spread
     domains: IntArray
-    there: IntArray
+    counts: IntArray
     unlabelled: Mask
     closed: Mask
 
@@ -199,8 +199,8 @@ class SpreadPlan(Plan):
             numbers = self._numbers(spread)
             if spread.term.topology_key == _HOSTNAME:
                 count, domains = np.zeros(len(self._every), dtype=np.int64), len(at)
-                there = self._preferred.of(of_spread(spread))
-                count[there.rows] = there.counts if spread.term.selector != () else 0
+                tally = self._preferred.of(of_spread(spread))
+                count[tally.rows] = tally.counts if spread.term.selector != () else 0
                 counts = count[at]
             else:
                 counted = self._counting(member, spread, labelled)
@@ -228,10 +228,10 @@ class SpreadPlan(Plan):
         for judged in self._judged(member, self._every):
             if self._is_counted(member, judged.spread):
                 # The emptiest domain has the mean at most.
-                there = int(judged.there[judged.domains].sum()) + number
-                limit = there // max(1, len(judged.domains)) + judged.spread.max_skew
+                total = int(judged.counts[judged.domains].sum()) + number
+                limit = total // max(1, len(judged.domains)) + judged.spread.max_skew
                 numbers = self._numbers(judged.spread)
-                np.minimum(most, np.where(numbers < 0, 0, limit - judged.there[numbers]), out=most)
+                np.minimum(most, np.where(numbers < 0, 0, limit - judged.counts[numbers]), out=most)
         return np.maximum(most, 0)
 
     def _judged(self, member: Member, rows: IntArray) -> Iterator[_Judged]:
@@ -243,15 +243,15 @@ class SpreadPlan(Plan):
                 # Others are counted too: if some of them stay, the domains may be even.
                 yield _Judged(spread, domains, domains, numbers < 0, numbers < -1)
                 continue
-            there = self._by_domain(spread, eligible, self._tallies)
-            closed = (numbers >= 0) & (there[numbers] > self._most(spread, member, there[domains]))
+            counts = self._by_domain(spread, eligible, self._tallies)
+            closed = (numbers >= 0) & (counts[numbers] > self._most(spread, member, counts[domains]))
             for row, count in self._tallies.nominated(of_spread(spread)).items():
                 at = np.flatnonzero(rows == row)
                 if len(at) and eligible[row]:
-                    there[numbers[at]] += count
-                    closed[at] |= there[numbers[at]] > self._most(spread, member, there[domains])
-                    there[numbers[at]] -= count
-            yield _Judged(spread, domains, there, numbers < 0, closed)
+                    counts[numbers[at]] += count
+                    closed[at] |= counts[numbers[at]] > self._most(spread, member, counts[domains])
+                    counts[numbers[at]] -= count
+            yield _Judged(spread, domains, counts, numbers < 0, closed)
 
     def _is_counted(self, member: Member, spread: Spread) -> bool:
         """Whether members of the class match the selector; an empty selector matches them, though it counts no pod."""
@@ -269,28 +269,28 @@ class SpreadPlan(Plan):
         size = self._world.nodes.by_label(spread.term.topology_key).count + 1
         if spread.term.selector == ():
             return np.zeros(size, dtype=np.int64)
-        there = tallies.of(of_spread(spread))
-        counted = eligible[there.rows]
-        numbers = self._numbers(spread)[there.rows[counted]]
-        return np.bincount(numbers, weights=there.counts[counted], minlength=size).astype(np.int64)
+        tally = tallies.of(of_spread(spread))
+        counted = eligible[tally.rows]
+        numbers = self._numbers(spread)[tally.rows[counted]]
+        return np.bincount(numbers, weights=tally.counts[counted], minlength=size).astype(np.int64)
 
     def _described(self, judged: _Judged, rows: IntArray) -> str:
         """The constraint's key, how full the domains of these rows are, and which limit they have reached."""
-        spread, domains, there = judged.spread, judged.domains, judged.there
+        spread, domains, counts = judged.spread, judged.domains, judged.counts
         key, column = spread.term.topology_key, self._world.nodes.by_label(spread.term.topology_key)
         most, why = spread.max_skew, f"minDomains {spread.min_domains}, there are {len(domains)}"
         if len(domains) >= spread.min_domains:
-            fewest = int(domains[there[domains].argmin()])
-            most += int(there[fewest])
-            why = f"fewest in {column.value(fewest)}: {there[fewest]}"
-        closed = sorted((column.value(number), int(there[number])) for number in np.unique(column.numbers(rows)))
+            fewest = int(domains[counts[domains].argmin()])
+            most += int(counts[fewest])
+            why = f"fewest in {column.value(fewest)}: {counts[fewest]}"
+        closed = sorted((column.value(number), int(counts[number])) for number in np.unique(column.numbers(rows)))
         full = [f"{value} has {count} of at most {most}" for value, count in closed[:NAMED]]
         full += [f"{len(closed) - NAMED} more full"] if len(closed) > NAMED else []
         return f"{key} ({', '.join(full)}; {why})"
 
-    def _most(self, spread: Spread, member: Member, there: IntArray) -> int:
-        """The most pods that a domain with room for one more member may have; `there` are those of counted domains."""
-        fewest = int(there.min()) if len(there) >= spread.min_domains else 0
+    def _most(self, spread: Spread, member: Member, counts: IntArray) -> int:
+        """The most pods that a domain with room for one more member may have; `counts` are those of counted domains."""
+        fewest = int(counts.min()) if len(counts) >= spread.min_domains else 0
         return spread.max_skew + fewest - self._is_counted(member, spread)
 
     def _counted(self, member: Member) -> list[tuple[Mask, IntArray]]:

@@ -112,10 +112,10 @@ class VolumeBinding(NodeConstraint):
         unready = volumes.unready(pod)
         if unready is not None:
             return BoundTo(ready=False, claim=unready.claim)
-        found = {each.node_affinity: each.name for each in volumes.volumes(pod) if each.node_affinity is not None}
+        had = {volume.node_affinity: volume.name for volume in volumes.volumes(pod) if volume.node_affinity is not None}
         wants = tuple(wanted for wanted, _ in unbound.wants(volumes, pod))
-        affinities = tuple(sorted(found, key=repr))
-        names = tuple(found[terms] for terms in affinities)
+        affinities = tuple(sorted(had, key=repr))
+        names = tuple(had[terms] for terms in affinities)
         return BoundTo(affinities, wants, volumes=names) if affinities or wants else None
 
     def sees_nominated(self, pod: Pod) -> BoundTo | None:
@@ -156,9 +156,9 @@ class VolumeBinding(NodeConstraint):
             yield NodeReason.VOLUME_AFFINITY, f"{volume} (node affinity {node_terms(terms)})", left & ~usable
             left &= usable
         for node in dict.fromkeys(wanted.selected for wanted in seen.wants if _keeps(wanted, is_settled)):
-            there = self._world.nodes.names.among((node,), rows)
-            yield NodeReason.VOLUME_AFFINITY, f"that is being provisioned for node {node}", left & ~there
-            left &= there
+            on_node = self._world.nodes.names.among((node,), rows)
+            yield NodeReason.VOLUME_AFFINITY, f"that is being provisioned for node {node}", left & ~on_node
+            left &= on_node
 
 
 def _keeps(wanted: Wanted, is_settled: Callable[[Wanted], bool] | None) -> bool:
@@ -222,7 +222,7 @@ class VolumePlan(SeesAlike[VolumeBinding]):
         if seen is None or others is None:
             return False
         pool = self._pool
-        limited = (each for each in others.wants if pool.offered(each) or pool.provisioning.segments_of([each]))
+        limited = (wanted for wanted in others.wants if pool.offered(wanted) or pool.provisioning.segments_of([wanted]))
         wants = {wanted.storage_class for wanted in limited}
         claims = {wanted.claim for wanted in others.wants if wanted.shared}
         return any(wanted.storage_class in wants or wanted.claim in claims for wanted in seen.wants)

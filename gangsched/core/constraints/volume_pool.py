@@ -67,7 +67,7 @@ class VolumePool:
         for at, row in enumerate(rows.tolist()):
             # Rows with the same affinities and segments share volumes.
             usable = tuple(tuple(self._here(wanted, row)) for wanted in wants)
-            here = (usable, tuple(made[:, at].tolist()), tuple(each.here(row) for each in segments))
+            here = (usable, tuple(made[:, at].tolist()), tuple(of_class.here(row) for of_class in segments))
             if here not in known:
                 known[here] = self._members(wants, row)
             room[at] = known[here]
@@ -133,21 +133,21 @@ class VolumePool:
 
     def choices(self, wants: Wants) -> Hashable:
         """A digest of the volumes for these claims, taken or not, of pre-bindings in flight and of storage capacity."""
-        volumes = tuple(tuple(each.name for each in self.offered(wanted)) for wanted in wants)
+        volumes = tuple(tuple(volume.name for volume in self.offered(wanted)) for wanted in wants)
         return volumes, frozenset(self._pending.by_taken), self.provisioning.state(wants)
 
     def offered(self, wanted: Wanted) -> Sequence[Volume]:
         """The volumes that suffice for the claim, used or not."""
-        found = self._choices.get(wanted)
-        if found is None:
-            found = self._choices[wanted] = unbound.choices(self._world.volumes, wanted)
-        return found
+        choices = self._choices.get(wanted)
+        if choices is None:
+            choices = self._choices[wanted] = unbound.choices(self._world.volumes, wanted)
+        return choices
 
     def _room_made(self, wants: Wants, rows: IntArray) -> IntArray:
         """The number of members for which each row can provision volumes of their own."""
         room: IntArray = np.full(len(rows), MANY, dtype=np.int64)
-        for wanted in (each for each in wants if not each.shared):
-            room = np.minimum(room, self.provisioning.room(wanted, wants, rows))
+        for own in (wanted for wanted in wants if not wanted.shared):
+            room = np.minimum(room, self.provisioning.room(own, wants, rows))
         return room
 
     def _mask(self, terms: Terms) -> Mask:
@@ -161,12 +161,12 @@ class VolumePool:
 
     def _of_terms(self, wanted: Wanted) -> dict[Terms, list[Volume]]:
         """The volumes offered for the claim, used or not, by node affinity; the best first."""
-        found = self._offers.get(wanted)
-        if found is None:
-            found = self._offers[wanted] = {}
+        offers = self._offers.get(wanted)
+        if offers is None:
+            offers = self._offers[wanted] = {}
             for volume in self.offered(wanted):
-                found.setdefault(volume.node_affinity, []).append(volume)
-        return found
+                offers.setdefault(volume.node_affinity, []).append(volume)
+        return offers
 
     def _here(self, wanted: Wanted, row: int) -> Sequence[Terms]:
         """The node affinities, among the volumes offered for the claim, that match the row."""
@@ -174,8 +174,8 @@ class VolumePool:
         if by_row is None:
             by_row = self._by_row[wanted] = {}
             for terms in self._of_terms(wanted):
-                for each in np.flatnonzero(self._mask(terms)).tolist():
-                    by_row.setdefault(each, []).append(terms)
+                for at in np.flatnonzero(self._mask(terms)).tolist():
+                    by_row.setdefault(at, []).append(terms)
         return by_row.get(row, ())
 
     def _left(self, wanted: Wanted, terms: Terms) -> int:
@@ -260,15 +260,15 @@ class VolumePool:
     def _is_there(self, wanted: Wanted, settled: tuple[int, str], rows: IntArray) -> Mask:
         """The rows on which the volume of a settled claim can be used, as far as is known."""
         if not settled[1]:
-            there: Mask = rows == settled[0]
-            return there | self.provisioning.makes(wanted, rows) if wanted.anywhere else there
+            on_node: Mask = rows == settled[0]
+            return on_node | self.provisioning.makes(wanted, rows) if wanted.anywhere else on_node
         volume = self._world.volumes.volume(settled[1])
         usable: Mask = np.zeros(len(rows), dtype=np.bool_) if volume is None else self._mask(volume.node_affinity)[rows]
         return usable
 
     def _push(self, wants: Wants, row: int, chosen: Chosen) -> None:
         asked = zip(wants, chosen, strict=True)
-        ordered = [each for each, name in asked if not (name or each.selected or self._settled(each))]
+        ordered = [wanted for wanted, name in asked if not (name or wanted.selected or self._settled(wanted))]
         self._taken.setdefault((wants, row), []).append(chosen)
         self._ordered.setdefault((wants, row), []).append(tuple(ordered))
         self._used.update(filter(None, chosen))
@@ -302,8 +302,8 @@ class VolumePool:
         if any(wanted.shared for wanted in wants):
             return np.arange(len(self._world.stock.names))
         changed: Mask = np.zeros(len(self._world.stock.names), dtype=np.bool_)
-        found = [volume for name in chosen if name and (volume := self._world.volumes.volume(name)) is not None]
-        for terms in {volume.node_affinity for volume in found}:
+        volumes = [volume for name in chosen if name and (volume := self._world.volumes.volume(name)) is not None]
+        for terms in {volume.node_affinity for volume in volumes}:
             changed |= self._mask(terms)
         changed[self.provisioning.beside(wants, rows)] = True
         return np.flatnonzero(changed) if changed.any() else None

@@ -108,8 +108,8 @@ class _UsesPlan(Plan):
     def sees(self, pod: Pod) -> Contested | None:
         """The contested claims that the pod names."""
         contested = self._world.volumes.contested
-        found = [(pod.namespace, name) for name in pod.volume_claims if (pod.namespace, name) in contested]
-        return Contested(tuple(sorted(found))) if found else None
+        claims = [(pod.namespace, name) for name in pod.volume_claims if (pod.namespace, name) in contested]
+        return Contested(tuple(sorted(claims))) if claims else None
 
     def mask(self, member: Member, rows: IntArray) -> Mask | None:
         """All rows or none, because a claim in use anywhere is closed everywhere."""
@@ -171,8 +171,8 @@ class _UsesPlan(Plan):
     def recount(self, leavers: Leavers, sign: int) -> IntArray | None:
         """Count these pods of the cluster again (1), or no longer (-1)."""
         everywhere = False
-        for each in leavers.alike:
-            self._count_disks(each.shape.disks, ((row, sign) for row in each.rows.tolist()))
+        for alike in leavers.alike:
+            self._count_disks(alike.shape.disks, ((row, sign) for row in alike.rows.tolist()))
         for pod, _ in leavers.pods if self._world.volumes.contested else ():
             for key in ((pod.namespace, name) for name in pod.volume_claims):
                 if key in self._world.volumes.contested:

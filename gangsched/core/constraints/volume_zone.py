@@ -52,9 +52,9 @@ class VolumeZone(NodeConstraint):
         if not pod.volume_claims:
             return None
         volumes = self._world.volumes.volumes(pod, own=False)
-        found = {label: volume.name for volume in volumes for label in volume.zones}
-        labels = tuple(sorted(found))
-        return Zones(labels, tuple(found[label] for label in labels)) if found else None
+        by_label = {label: volume.name for volume in volumes for label in volume.zones}
+        labels = tuple(sorted(by_label))
+        return Zones(labels, tuple(by_label[label] for label in labels)) if by_label else None
 
     def refusals(self, member: Member, rows: IntArray) -> Iterator[tuple[str, str, Mask]]:
         """For each volume with a zone or region, the rows on which it is the first that is elsewhere."""

@@ -156,7 +156,7 @@ class Asking:
     def promised_to_others(self, viewer: Viewer) -> set[str]:
         """The pods, by UID, that leave places which are not this one's."""
         claims, several = self._cluster.ledger.claims, self._cluster.ledger.reserved.items()
-        return set[str]().union(*(each.there(claims) for key, each in several if viewer.sees(key, each.start)))
+        return set[str]().union(*(each.remaining(claims) for key, each in several if viewer.sees(key, each.start)))
 
     def _waited_for(self, viewer: Viewer, pool: Pool) -> frozenset[str]:
         """The pods, by UID, that leave by themselves places which are not this one's.
@@ -172,7 +172,7 @@ class Asking:
             return (False, 0, "", uid) if unit is None else (True, -unit.level, unit.name, uid)
 
         for each in seen:
-            there = each.there(ledger.claims)
+            there = each.remaining(ledger.claims)
             if each.fills_up:
                 order = sorted(there - ledger.promised(), key=importance)
                 there = enough(self._cluster, each, map(ledger.claims.__getitem__, order))

@@ -160,7 +160,7 @@ def note_refused(gang: Gang, event: PrebindRefused, now: float) -> None:
     """The API server has not written a pre-binding: schedule a retry with the same back-off as for bindings."""
     binding = gang.operations.bindings.get(event.uid)
     for pending in binding.pending if binding is not None else ():
-        if pending.what == event.what and not pending.made:
+        if pending.what == event.prebinding and not pending.made:
             wait_s = doubled(bindings.FIRST_RETRY_S, pending.tries, longest=bindings.LONGEST_RETRY_S)
             pending.failed(event.message, retry_at=now + max(wait_s, event.retry_after_s))
 

@@ -53,7 +53,7 @@ class Capacity:
     def counted(self, amounts: Amounts) -> Amounts:
         """The part of the amounts that is taken from nodes, that is, without delegated resources."""
         delegated = self.delegated()
-        return tuple(each for each in amounts if each[0] not in delegated) if delegated else amounts
+        return tuple(pair for pair in amounts if pair[0] not in delegated) if delegated else amounts
 
     def _listed(self, resource: str) -> bool:
         column = self.column(resource)

@@ -37,14 +37,14 @@ Shares = dict[DeviceKey, Counter[str]]
 """What is taken of the capacities of each device that is shared."""
 
 
-def add_share(shares: Shares, each: AllocatedDevice, sign: int) -> None:
+def add_share(shares: Shares, device: AllocatedDevice, sign: int) -> None:
     """Add a share to those of its device (1), or remove it (-1). The name "" counts the shares themselves."""
-    there = shares.setdefault(each.device, Counter())
-    there[""] += sign
-    for name, amount in each.consumed:
-        there[name] += sign * amount
-    if not there[""]:
-        del shares[each.device]
+    taken = shares.setdefault(device.device, Counter())
+    taken[""] += sign
+    for name, amount in device.consumed:
+        taken[name] += sign * amount
+    if not taken[""]:
+        del shares[device.device]
 
 
 def count_devices(whole: Counter[DeviceKey], shares: Shares, devices: Iterable[AllocatedDevice], sign: int) -> int:
@@ -52,12 +52,12 @@ def count_devices(whole: Counter[DeviceKey], shares: Shares, devices: Iterable[A
 
     Returns how many more are taken than before; admin access takes nothing.
     """
-    taking = [each for each in devices if not each.admin]
-    for each in taking:
-        if each.exclusive:
-            count(whole, each.device, sign)
+    taking = [device for device in devices if not device.admin]
+    for device in taking:
+        if device.exclusive:
+            count(whole, device.device, sign)
         else:
-            add_share(shares, each, sign)
+            add_share(shares, device, sign)
     return sign * len(taking)
 
 
@@ -86,20 +86,20 @@ class Devices:
 
     # Objects
 
-    def set(self, kind: DeviceKind, key: ObjectKey, found: DeviceObject | None) -> list[ObjectKey]:
+    def set(self, kind: DeviceKind, key: ObjectKey, new: DeviceObject | None) -> list[ObjectKey]:
         """Set the object, or remove it with None. Returns the claims that are affected."""
         old = self._objects[kind].get(key)
-        if old == found:
+        if old == new:
             return []
         self._enter(old, -1)
-        self._enter(found, 1)
+        self._enter(new, 1)
         if kind is DeviceKind.CLAIM:
-            self.users.claim_changes(key, found if isinstance(found, ResourceClaim) else None)
-        if found is None:
+            self.users.claim_changes(key, new if isinstance(new, ResourceClaim) else None)
+        if new is None:
             del self._objects[kind][key]
         else:
-            self._objects[kind][key] = found
-        if isinstance(found, ResourceClaim) and self._allocated_twice(found) is not None:
+            self._objects[kind][key] = new
+        if isinstance(new, ResourceClaim) and self._allocated_twice(new) is not None:
             # Claims of ours with the same device are affected too.
             return list(dict.fromkeys((key, *self.users.ours)))
         if kind is DeviceKind.CLAIM:
@@ -110,32 +110,32 @@ class Devices:
         return self.users.used if kind is DeviceKind.CLASS else []
 
     def _provide(self) -> None:
-        classes = [each for each in self._objects[DeviceKind.CLASS].values() if isinstance(each, DeviceClass)]
-        classes.sort(key=lambda each: each.name, reverse=True)
-        classes.sort(key=lambda each: each.made_at)
+        classes = [class_ for class_ in self._objects[DeviceKind.CLASS].values() if isinstance(class_, DeviceClass)]
+        classes.sort(key=lambda class_: class_.name, reverse=True)
+        classes.sort(key=lambda class_: class_.made_at)
         self.provided.clear()
-        self.provided |= {each.resource: each.name for each in classes if each.resource}
-        self.provided |= {f"{CLASS_PREFIX}{each.name}": each.name for each in classes}
+        self.provided |= {class_.resource: class_.name for class_ in classes if class_.resource}
+        self.provided |= {f"{CLASS_PREFIX}{class_.name}": class_.name for class_ in classes}
 
     def known(self, kind: DeviceKind) -> Mapping[ObjectKey, DeviceObject]:
         """The objects of this kind."""
         return self._objects[kind]
 
-    def _enter(self, found: DeviceObject | None, sign: int) -> None:
+    def _enter(self, stored: DeviceObject | None, sign: int) -> None:
         """Add the object to the derived indexes (1), or remove it (-1)."""
-        match found:
+        match stored:
             case ResourceClaim(allocation=Allocation(devices=devices)):
                 self.taken += count_devices(self.in_use, self.shares, devices, sign)
             case ResourceSlice(driver=driver, pool=pool, name=name):
                 parts = self._pools.setdefault((driver, pool), {})
                 if sign > 0:
-                    parts[name] = found
+                    parts[name] = stored
                     self._withdrawn.pop((driver, pool), None)
                 else:
                     del parts[name]
                     if not parts:
                         del self._pools[driver, pool]
-                        self._withdrawn[driver, pool] = found.node
+                        self._withdrawn[driver, pool] = stored.node
 
     # Pods
 
@@ -179,7 +179,7 @@ class Devices:
         """
         group = self._groups.get((pod.namespace, use.group)) if use.group else None
         shared = group.spec.device_claims if group is not None and group.spec is not None else ()
-        return group if any(each.asked == use.asked for each in shared) else None
+        return group if any(other.asked == use.asked for other in shared) else None
 
     # Queries
 
@@ -190,8 +190,8 @@ class Devices:
 
     def claim(self, key: ObjectKey) -> ResourceClaim | None:
         """The claim of this namespace and name."""
-        found = self._objects[DeviceKind.CLAIM].get(key)
-        return found if isinstance(found, ResourceClaim) else None
+        claim = self._objects[DeviceKind.CLAIM].get(key)
+        return claim if isinstance(claim, ResourceClaim) else None
 
     def is_allocated(self, key: ObjectKey) -> bool:
         """Whether the claim has its devices."""
@@ -204,34 +204,34 @@ class Devices:
 
     def made(self, pod: Pod) -> list[ResourceClaim]:
         """The claim that was created for the pod's extended resources, if there is one."""
-        found = self.claim(made_key(pod)) if pod.extended else None
-        return [] if found is None else [found]
+        claim = self.claim(made_key(pod)) if pod.extended else None
+        return [] if claim is None else [claim]
 
     def making(self, pod: Pod, delegated: Container[str]) -> tuple[ResourceClaim, Making] | None:
         """The claim for the pod's extended resources that are `delegated`, as it exists or would be created."""
-        uses = [each for each in pod.extended if each.resource in delegated]
+        uses = [use for use in pod.extended if use.resource in delegated]
         if not uses:
             return None
         making = Making(
             tuple(sorted((name, self.provided[use.resource], count) for use in uses for name, count in use.requests)),
             tuple((container, use.resource, name) for use in uses for container, name in use.mappings),
         )
-        found = self.claim(made_key(pod))
-        if found is None:
+        claim = self.claim(made_key(pod))
+        if claim is None:
             asked = tuple((DeviceRequest(name, of, count=count),) for name, of, count in making.requests)
-            found = ResourceClaim(*made_key(pod), wishes=DeviceWishes(asked), owner=pod.uid, extended=True)
-        return found, making
+            claim = ResourceClaim(*made_key(pod), wishes=DeviceWishes(asked), owner=pod.uid, extended=True)
+        return claim, making
 
     def device_class(self, name: str) -> DeviceClass | None:
         """The class of this name."""
-        found = self._objects[DeviceKind.CLASS].get(("", name))
-        return found if isinstance(found, DeviceClass) else None
+        device_class = self._objects[DeviceKind.CLASS].get(("", name))
+        return device_class if isinstance(device_class, DeviceClass) else None
 
     def unready(self, pod: Pod) -> UnreadyClaim | None:
         """The first claim that keeps the pod from being placed; None if none does."""
-        for each in pod.device_claims:
-            for trouble, about in self._troubles(pod, each):
-                return UnreadyClaim(each.claim or each.name, trouble, about)
+        for use in pod.device_claims:
+            for trouble, about in self._troubles(pod, use):
+                return UnreadyClaim(use.claim or use.name, trouble, about)
         made = self.claim(made_key(pod)) if pod.extended else None
         if made is not None and (made.terminating or made.owner != pod.uid):
             return UnreadyClaim(made.name, ClaimTrouble.TERMINATING if made.terminating else ClaimTrouble.NOT_OWNED)
@@ -264,7 +264,7 @@ class Devices:
     def _allocated_twice(self, claim: ResourceClaim) -> DeviceKey | None:
         """A device of the claim that is allocated to another claim too."""
         had = claim.allocation.devices if claim.allocation is not None else ()
-        return next((each.device for each in had if each.exclusive and self.in_use[each.device] > 1), None)
+        return next((device.device for device in had if device.exclusive and self.in_use[device.device] > 1), None)
 
     def _unallocatable(self, claim: ResourceClaim) -> Iterator[tuple[ClaimTrouble, str]]:
         if claim.wishes.unsupported:
@@ -288,7 +288,7 @@ class Devices:
         allocated = claim.allocation is not None
         if claim.terminating or (claim.allocation is not None and claim.allocation.has != asked.allocation.has):
             return PrebindingState.LOST
-        if any(self.in_use[each.device] > allocated for each in asked.allocation.devices if each.exclusive):
+        if any(self.in_use[device.device] > allocated for device in asked.allocation.devices if device.exclusive):
             return PrebindingState.LOST
         if claim.failure:
             return PrebindingState.GIVEN_UP
@@ -320,15 +320,15 @@ class Devices:
         """A sentence for each difference between the index and the objects and these pods."""
         fresh = Devices()
         for kind, objects in self._objects.items():
-            for key, found in objects.items():
-                fresh.set(kind, key, found)
+            for key, stored in objects.items():
+                fresh.set(kind, key, stored)
         for key, group in self._groups.items():
             fresh.set_group(key, group)
         for pod in pods:
             fresh.users.pod_changes(None, pod)
-        kept, found_again = vars(self), vars(fresh)
+        kept, expected = vars(self), vars(fresh)
         past = ("generation", "_withdrawn")
-        names = [name for name in kept if name not in past and kept[name] != found_again[name]]
+        names = [name for name in kept if name not in past and kept[name] != expected[name]]
         return [f"devices: {name.lstrip('_')} is not what the objects say" for name in names]
 
 

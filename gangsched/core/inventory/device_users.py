@@ -34,7 +34,7 @@ def named(pod: Pod) -> list[ObjectKey]:
     """The claims in the pod's spec that have a name already, without duplicates."""
     if not pod.device_claims:
         return []
-    return [(pod.namespace, name) for name in dict.fromkeys(each.claim for each in pod.device_claims) if name]
+    return [(pod.namespace, name) for name in dict.fromkeys(use.claim for use in pod.device_claims) if name]
 
 
 def made_key(pod: Pod) -> ObjectKey:
@@ -81,10 +81,10 @@ class DeviceUsers(Struct):
         """The claims with gangsched's mark."""
         return list(self._ours)
 
-    def claim_changes(self, key: ObjectKey, found: ResourceClaim | None) -> None:
+    def claim_changes(self, key: ObjectKey, claim: ResourceClaim | None) -> None:
         """The claim was added, changed or, with None, removed."""
-        if found is not None and found.ours:
-            self._ours[key] = found
+        if claim is not None and claim.ours:
+            self._ours[key] = claim
         else:
             self._ours.pop(key, None)
         self._update_early(key)
@@ -127,8 +127,8 @@ class DeviceUsers(Struct):
         # Anybody may have named a pod that does not use the claim, whose changes do not come here.
         waiting = [self._waiting[uid] for uid in consumers if uid in self._waiting and uid in self.of(key)]
         early = [Consumer(pod.name, pod.uid) for pod in waiting]
-        groups = [(each, (key, each.name)) for each in claim.sharing]
-        early += [each for each, shared in groups if shared in self._hoping and shared not in self._placed]
+        groups = [(consumer, (key, consumer.name)) for consumer in claim.sharing]
+        early += [consumer for consumer, shared in groups if shared in self._hoping and shared not in self._placed]
         if early or claim.allocation is None:
             self._early[key] = early
 
@@ -145,10 +145,10 @@ class DeviceUsers(Struct):
                 yield UseDevices(*key, claim.uid, NOBODY, _NO_DEVICES)
                 continue
             had, making = claim.allocation or _NO_DEVICES, Making() if claim.extended else None
-            for each in early:
-                pods = self._hoping[key, each.name] if each.group else (each.uid,)
+            for consumer in early:
+                pods = self._hoping[key, consumer.name] if consumer.group else (consumer.uid,)
                 if all(self._waiting[uid].scheduler in schedulers for uid in pods):
-                    yield UseDevices(*key, claim.uid, each, had, making=making)
+                    yield UseDevices(*key, claim.uid, consumer, had, making=making)
 
     def shows(self, prebinding: UseDevices) -> bool:
         """Whether the claim still shows what `shown` has found: the reservation, or our mark without devices."""

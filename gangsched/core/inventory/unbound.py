@@ -62,12 +62,12 @@ def _unready(volumes: Volumes, pod: Pod, name: str, *, own: bool) -> Unready | N
 
 def wants(volumes: Volumes, pod: Pod) -> list[tuple[Wanted, VolumeClaim]]:
     """The pod's claims that wait for its node, with their requirements, smallest first."""
-    found = []
+    pairs = []
     for key in keys_of(pod):
         claim = volumes.claim(key)
         if claim is None or not volumes.waits(claim):
             continue
-        fitting = (each for each in volumes.meant_for(claim) if _suffices(each, claim))
+        fitting = (volume for volume in volumes.meant_for(claim) if _suffices(volume, claim))
         wanted = Wanted(
             size=claim.size,
             storage_class=claim.storage_class,
@@ -77,12 +77,12 @@ def wants(volumes: Volumes, pod: Pod) -> list[tuple[Wanted, VolumeClaim]]:
             selector=claim.selector,
             selected=claim.selected,
             # kube-scheduler takes any of several, and its volume controller binds any of them.
-            volume="" if claim.selected else min((each.name for each in fitting), default=""),
+            volume="" if claim.selected else min((volume.name for volume in fitting), default=""),
             claim=key if volumes.has_several_users(key) else ("", ""),
             ours=bool(claim.selected) and claim.ours,
         )
-        found.append((wanted, claim))
-    return sorted(found, key=lambda each: (each[0].size, repr(each[0]), each[1].name)) if len(found) > 1 else found
+        pairs.append((wanted, claim))
+    return sorted(pairs, key=lambda pair: (pair[0].size, repr(pair[0]), pair[1].name)) if len(pairs) > 1 else pairs
 
 
 def choices(volumes: Volumes, wanted: Wanted) -> list[Volume]:
@@ -92,14 +92,14 @@ def choices(volumes: Volumes, wanted: Wanted) -> list[Volume]:
     if wanted.volume:
         only = volumes.volume(wanted.volume)
         return [only] if only is not None else []
-    found = [
+    fitting = [
         volume
         for volume in volumes.available(wanted.storage_class)
         if _suffices(volume, wanted)
         and set(wanted.modes) <= set(volume.modes)
         and matches(wanted.selector, dict(volume.labels))
     ]
-    return sorted(found, key=lambda volume: (volume.size, volume.name))
+    return sorted(fitting, key=lambda volume: (volume.size, volume.name))
 
 
 def _suffices(volume: Volume, wanted: Wanted | VolumeClaim) -> bool:
@@ -109,21 +109,21 @@ def _suffices(volume: Volume, wanted: Wanted | VolumeClaim) -> bool:
 
 def capacities(volumes: Volumes, storage_class: str) -> list[StorageCapacity] | None:
     """The storage capacities for volumes of the class; None if its driver does not publish them."""
-    found = volumes.storage_class(storage_class)
+    class_ = volumes.storage_class(storage_class)
     # The capacities of a driver that has replaced the in-tree plug-in of the class do not count.
-    name = "" if found is None or found.in_tree else found.driver
+    name = "" if class_ is None or class_.in_tree else class_.driver
     driver = volumes.known(StorageKind.DRIVER).get(("", name))
     if not (isinstance(driver, CsiDriver) and driver.capacity):
         return None
     known = volumes.known(StorageKind.CAPACITY).values()
-    return [each for each in known if isinstance(each, StorageCapacity) and each.storage_class == storage_class]
+    return [space for space in known if isinstance(space, StorageCapacity) and space.storage_class == storage_class]
 
 
-def gives_storage(old: StorageObject | None, found: StorageObject | None) -> bool:
+def gives_storage(old: StorageObject | None, new: StorageObject | None) -> bool:
     """Whether more may fit than before. A capacity that has only shrunk, as after provisioning, does not count."""
-    if isinstance(found, StorageCapacity):
-        return not (isinstance(old, StorageCapacity) and found.helps_no_more_than(old))
-    return found != old and isinstance(found or old, CsiDriver)
+    if isinstance(new, StorageCapacity):
+        return not (isinstance(old, StorageCapacity) and new.helps_no_more_than(old))
+    return new != old and isinstance(new or old, CsiDriver)
 
 
 def promises(
@@ -133,17 +133,17 @@ def promises(
 
     A promise lasts until the claim has its volume. A claim whose node another scheduler has selected is not ours.
     """
-    asked = (each for by_owner in pending_prebindings.values() for each in by_owner.values())
-    found: dict[StorageKey, tuple[str, int]] = {}
-    for each in (*volumes.marked, *asked):
-        if not isinstance(each, SelectNode) or not each.node:
+    asked = (prebinding for by_owner in pending_prebindings.values() for prebinding in by_owner.values())
+    promised: dict[StorageKey, tuple[str, int]] = {}
+    for prebinding in (*volumes.marked, *asked):
+        if not isinstance(prebinding, SelectNode) or not prebinding.node:
             continue
-        claim = volumes.claim((each.namespace, each.claim))
-        if claim is None or claim.uid != each.uid or claim.storage_class != storage_class or claim.volume:
+        claim = volumes.claim((prebinding.namespace, prebinding.claim))
+        if claim is None or claim.uid != prebinding.uid or claim.storage_class != storage_class or claim.volume:
             continue
         if claim.ours or not claim.selected:
-            found[claim.key] = (each.node, claim.size)
-    return list(found.values())
+            promised[claim.key] = (prebinding.node, claim.size)
+    return list(promised.values())
 
 
 def state_of(
@@ -165,7 +165,7 @@ def state_of(
     if isinstance(prebinding, ShareVolume):
         asked = pending_prebindings.get(prebinding.takes[0], {}).values()
         return (
-            PrebindingState.MADE if any(not isinstance(each, ShareVolume) for each in asked) else PrebindingState.LOST
+            PrebindingState.MADE if any(not isinstance(other, ShareVolume) for other in asked) else PrebindingState.LOST
         )
     if isinstance(prebinding, SelectNode):
         if claim.selected:

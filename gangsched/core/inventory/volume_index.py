@@ -58,16 +58,16 @@ class Volumes:
 
     # Objects
 
-    def set(self, kind: StorageKind, key: StorageKey, found: StorageObject | None) -> list[StorageKey]:
+    def set(self, kind: StorageKind, key: StorageKey, new: StorageObject | None) -> list[StorageKey]:
         """Set the object, or remove it with None. Returns the claims that may be affected."""
         old = self._objects[kind].get(key)
-        if old == found:
+        if old == new:
             return []
-        concerned = [*self._enter(old, -1), *self._enter(found, 1)]
-        if found is None:
+        concerned = [*self._enter(old, -1), *self._enter(new, 1)]
+        if new is None:
             del self._objects[kind][key]
         else:
-            self._objects[kind][key] = found
+            self._objects[kind][key] = new
         if kind is StorageKind.CLAIM:
             self._contest(key)
         return list(dict.fromkeys(concerned))
@@ -76,23 +76,23 @@ class Volumes:
         """The objects of this kind."""
         return self._objects[kind]
 
-    def _enter(self, found: StorageObject | None, sign: int) -> Iterable[StorageKey]:
+    def _enter(self, stored: StorageObject | None, sign: int) -> Iterable[StorageKey]:
         """Add the object to the derived indexes (1), or remove it (-1). Returns the claims that are affected."""
-        match found:
+        match stored:
             case VolumeClaim(volume=volume):
                 if volume:
-                    enter(self._claims_of, volume, found.key, sign)
+                    enter(self._claims_of, volume, stored.key, sign)
                 else:
-                    enter(self._waiting, found.storage_class, found.key, sign)
-                if found.ours and not volume:
-                    self._mark(SelectNode(*found.key, found.uid, found.selected), sign)
-                return (found.key,)
+                    enter(self._waiting, stored.storage_class, stored.key, sign)
+                if stored.ours and not volume:
+                    self._mark(SelectNode(*stored.key, stored.uid, stored.selected), sign)
+                return (stored.key,)
             case Volume(name, attachment=attachment):
                 if attachment is not None:
                     count(self._attached_as, attachment, sign)
-                for each in self._attachments_of.get(name, ()):
-                    self._attach(each, found, sign)
-                return (*self._claims_of.get(name, ()), *self._offer(found, sign))
+                for by in self._attachments_of.get(name, ()):
+                    self._attach(by, stored, sign)
+                return (*self._claims_of.get(name, ()), *self._offer(stored, sign))
             case StorageClass(name):
                 claims = self._objects[StorageKind.CLAIM].values()
                 return tuple(
@@ -106,8 +106,8 @@ class Volumes:
                 else:
                     del self.limits[name], self.installed[name]
             case VolumeAttachment(volume=volume):
-                enter(self._attachments_of, volume, found, sign)
-                self._attach(found, self.volume(volume), sign)
+                enter(self._attachments_of, volume, stored, sign)
+                self._attach(stored, self.volume(volume), sign)
             case CsiDriver(name, demanding=True):
                 (self.demanding.add if sign > 0 else self.demanding.discard)(name)
         return ()
@@ -116,9 +116,9 @@ class Volumes:
         """Count the volume as attached to its node (1), or no longer (-1). Only volumes of CSI drivers count."""
         if volume is None or volume.attachment is None or volume.in_tree or not by.driver:
             return
-        there = self._attached.setdefault(by.node, Counter())
-        count(there, (by.driver, volume.attachment[1]), sign)
-        if not there:
+        attached = self._attached.setdefault(by.node, Counter())
+        count(attached, (by.driver, volume.attachment[1]), sign)
+        if not attached:
             del self._attached[by.node]
 
     def _offer(self, volume: Volume, sign: int) -> Iterable[StorageKey]:
@@ -194,8 +194,8 @@ class Volumes:
         """Whether the claim is bound only once its pod has a node, or its new volume was not observed yet."""
         if claim.volume:
             return claim.bound and bool(claim.selected) and self.volume(claim.volume) is None
-        found = self.storage_class(claim.storage_class)
-        return found is not None and found.waits
+        storage_class = self.storage_class(claim.storage_class)
+        return storage_class is not None and storage_class.waits
 
     def available(self, storage_class: str) -> Iterator[Volume]:
         """The volumes of the class to which any claim may be bound."""
@@ -204,9 +204,9 @@ class Volumes:
 
     def meant_for(self, claim: VolumeClaim) -> Iterator[Volume]:
         """The volumes that may be bound to this claim alone."""
-        for found in filter(None, map(self.volume, self._meant_for.get(claim.key, ()))):
-            if found.claimed_by is not None and found.claimed_by[2] in ("", claim.uid):
-                yield found
+        for volume in filter(None, map(self.volume, self._meant_for.get(claim.key, ()))):
+            if volume.claimed_by is not None and volume.claimed_by[2] in ("", claim.uid):
+                yield volume
 
     def has_several_users(self, key: StorageKey) -> bool:
         """Whether several known pods use the claim."""
@@ -216,13 +216,13 @@ class Volumes:
         """What is attached to the node of this name, or about to be, whether or not a known pod uses it."""
         return self._attached.get(node, ())
 
-    def nodes_of(self, found: StorageObject | None) -> frozenset[str]:
+    def nodes_of(self, stored: StorageObject | None) -> frozenset[str]:
         """The nodes to which the VolumeAttachment attaches a volume, or to which the volume is attached."""
-        match found:
+        match stored:
             case VolumeAttachment(node=node):
                 return frozenset((node,))
             case Volume(name):
-                return frozenset(each.node for each in self._attachments_of.get(name, ()))
+                return frozenset(by.node for by in self._attachments_of.get(name, ()))
         return frozenset()
 
     def attachment(self, key: StorageKey) -> Attachment | None:
@@ -233,8 +233,8 @@ class Volumes:
         volume = self.volume(claim.volume)
         if volume is not None:
             return volume.attachment
-        found = self.storage_class(claim.storage_class)
-        return None if found is None or not found.driver else (found.driver, f"{key[0]}/{key[1]} (not bound)")
+        class_ = self.storage_class(claim.storage_class)
+        return None if class_ is None or not class_.driver else (class_.driver, f"{key[0]}/{key[1]} (not bound)")
 
     def is_shared(self, key: StorageKey, attachment: Attachment) -> bool:
         """Whether another known pod may count as the same attachment."""
@@ -248,26 +248,26 @@ class Volumes:
 
     def claim(self, key: StorageKey) -> VolumeClaim | None:
         """The claim of this namespace and name."""
-        found = self._objects[StorageKind.CLAIM].get(key)
-        return found if isinstance(found, VolumeClaim) else None
+        claim = self._objects[StorageKind.CLAIM].get(key)
+        return claim if isinstance(claim, VolumeClaim) else None
 
     def volume(self, name: str) -> Volume | None:
         """The volume of this name."""
-        found = self._objects[StorageKind.VOLUME].get(("", name))
-        return found if isinstance(found, Volume) else None
+        volume = self._objects[StorageKind.VOLUME].get(("", name))
+        return volume if isinstance(volume, Volume) else None
 
     def storage_class(self, name: str) -> StorageClass | None:
         """The class of this name."""
-        found = self._objects[StorageKind.CLASS].get(("", name))
-        return found if isinstance(found, StorageClass) else None
+        storage_class = self._objects[StorageKind.CLASS].get(("", name))
+        return storage_class if isinstance(storage_class, StorageClass) else None
 
     def contradictions(self, pods: Iterable[Pod]) -> list[str]:
         """A sentence for each difference between the index and the objects and these pods."""
         fresh = Volumes()
         for kind, objects in self._objects.items():
-            for key, found in objects.items():
-                fresh.set(kind, key, found)
+            for key, stored in objects.items():
+                fresh.set(kind, key, stored)
         for pod in pods:
             fresh.pod_changes(None, pod)
-        kept, found_again = vars(self), vars(fresh)
-        return [f"volumes: {name[1:]} is not what the objects say" for name in kept if kept[name] != found_again[name]]
+        kept, expected = vars(self), vars(fresh)
+        return [f"volumes: {name[1:]} is not what the objects say" for name in kept if kept[name] != expected[name]]

@@ -46,13 +46,13 @@ class Undeclared:
         """The pod with its current declaration. Pods of other schedulers follow no workload."""
         if pod.workload is not None:
             pod = self._of_workload(pod, pod.workload)
-        said = pod.declaration
-        if said is None or (said.own is None and NATIVE not in said.objects):
+        declaration = pod.declaration
+        if declaration is None or (declaration.own is None and NATIVE not in declaration.objects):
             return pod
-        own = said.own or said
+        own = declaration.own or declaration
         root = self._foreign.tree_of(NATIVE, GroupKey(pod.namespace, own.group))
         now = declared_below(own, root) if root else own
-        return pod if said == now else replace(pod, declaration=now)
+        return pod if declaration == now else replace(pod, declaration=now)
 
     def _of_workload(self, pod: Pod, workload: Workload) -> Pod:
         if workload.declaration is None or pod.scheduler not in self._ours:
@@ -60,16 +60,16 @@ class Undeclared:
         added = workload.added
         if added is not None and is_users(added, pod.owner, pod.namespace, self._foreign):
             return pod if pod.declaration == added.declaration else replace(pod, declaration=added.declaration)
-        said = declared(workload, decide(workload, pod.namespace, self._cluster.namespaces, self._foreign))
-        return pod if pod.declaration == said else replace(pod, declaration=said)
+        declaration = declared(workload, decide(workload, pod.namespace, self._cluster.namespaces, self._foreign))
+        return pod if pod.declaration == declaration else replace(pod, declaration=declaration)
 
     def note(self, pod: Pod) -> None:
         """Note that a pod exists in this form, with its current declaration."""
-        workload, said = pod.workload, pod.declaration
+        workload, declaration = pod.workload, pod.declaration
         if workload is None or pod.scheduler not in self._ours:
             self.forget(pod.uid)
-            if said is not None and (said.own is not None or NATIVE in said.objects):
-                self._naming.put(pod.uid, GroupKey(pod.namespace, (said.own or said).group))
+            if declaration is not None and (declaration.own is not None or NATIVE in declaration.objects):
+                self._naming.put(pod.uid, GroupKey(pod.namespace, (declaration.own or declaration).group))
             return
         place = (pod.namespace, workload.kind, workload.name)
         if self._pods.group_of(pod.uid) != place:
@@ -123,11 +123,11 @@ class Undeclared:
             if pod is None or pod.node or pod.workload is None:
                 continue
             namespace, kind, name = place
-            found = self._foreign.find(kind, GroupKey(namespace, name))
-            if found is None or found.workload is None or found.workload.size <= 1 or found.workload.gang is False:
+            owner = self._foreign.find(kind, GroupKey(namespace, name))
+            if owner is None or owner.workload is None or owner.workload.size <= 1 or owner.workload.gang is False:
                 # Who has declined a gang need not be told how to get one.
                 continue
-            whose, top = f"{found.workload.title} {name}", found.workload.top
+            whose, top = f"{owner.workload.title} {name}", owner.workload.top
             above = f"{top.title} {top.name}" if top is not None else whose
             if pod.declaration is None:
                 note = _note(whose, above, namespace, self._cluster.namespaces.get(namespace, {}))
@@ -140,8 +140,8 @@ class Undeclared:
 
     def _is_split(self, pod: Pod, workload: Workload) -> bool:
         """Whether a gang is asked for, and the native group that the user chose for the pod is none."""
-        found = self._foreign.find(NATIVE, GroupKey(pod.namespace, _native_group(pod)))
-        basic = found is not None and found.spec is not None and found.spec.max_schedule_time_s is not None
+        group = self._foreign.find(NATIVE, GroupKey(pod.namespace, _native_group(pod)))
+        basic = group is not None and group.spec is not None and group.spec.max_schedule_time_s is not None
         decided = decide(workload, pod.namespace, self._cluster.namespaces, self._foreign)
         return basic and decided in (Decision.GANG, Decision.SELF_SAID)
 
@@ -177,8 +177,8 @@ def _split_note(workload: str, group: str, namespace: str) -> str:
 
 
 def _note(workload: str, annotated: str, namespace: str, labels: Mapping[str, str]) -> str:
-    said = labels.get(GANG)
-    label = f"label the namespace {namespace} {GANG}={AUTO}" + (f" (it is {said!r})" if said is not None else "")
+    value = labels.get(GANG)
+    label = f"label the namespace {namespace} {GANG}={AUTO}" + (f" (it is {value!r})" if value is not None else "")
     return (
         f"The pods of {workload} are scheduled one by one. To have them bound all together or not at all, {label}, or "
         f'annotate {annotated} {GANG}: "true".'

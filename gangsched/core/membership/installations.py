@@ -37,15 +37,15 @@ def is_heard(pod: Pod) -> bool:
     return bool(pod.node or pod.condition_reason)
 
 
-def concerns(said: Declaration, gang: Gang | None) -> bool:
+def concerns(declaration: Declaration, gang: Gang | None) -> bool:
     """Whether a pod of another scheduler with this declaration is told that it is no member of the gang of that name.
 
     Other schedulers share most dialects: there, what their pods say is not meant for gangsched. A native group, or a
     tree of them, is meant for one scheduler, so it is told while it has pods of gangsched's too.
     """
-    if said.source in TREE_KINDS:
-        return gang is not None and (said.source, "") in (gang.observed.traits.objects or ())
-    return said.source == OWN_DIALECT
+    if declaration.source in TREE_KINDS:
+        return gang is not None and (declaration.source, "") in (gang.observed.traits.objects or ())
+    return declaration.source == OWN_DIALECT
 
 
 class Elsewhere(Struct, frozen=True):

@@ -23,8 +23,8 @@ def note(avoidance: Avoidance, old: Pod | None, pod: Pod) -> None:
     if pod.phase is PodPhase.RUNNING:
         avoidance.ran(pod.node)
     elif pod.rejected:
-        said = f"the kubelet did not admit pod {pod.namespace}/{pod.name}"
-        avoidance.refused(group_of(pod), pod.uid, pod.node, said, by_kubelet=True)
+        message = f"the kubelet did not admit pod {pod.namespace}/{pod.name}"
+        avoidance.refused(group_of(pod), pod.uid, pod.node, message, by_kubelet=True)
 
 
 def renews(cluster: Cluster, gang: Gang | None, pod: Pod) -> bool:

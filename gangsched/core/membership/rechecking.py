@@ -43,18 +43,18 @@ def recheck_worsened(
     doubted: list[Reserved] = []
     end = budget.spent + units.CALL // _PART
     while budget.spent < end and (node := cluster.take_worsened()) is not None:
-        there = sorted(cluster.on_node.get(node, ()))
-        for gang in map(members.gang_of, there):
+        uids = sorted(cluster.on_node.get(node, ()))
+        for gang in map(members.gang_of, uids):
             if gang is not None and gang.inbox:
                 take_in(gang.key)
-        budget.charge(_NODE + units.MATCH * len(there))
+        budget.charge(_NODE + units.MATCH * len(uids))
         bound = [
             (gang, gang.operations.bindings[uid])
-            for uid, gang in ((uid, members.gang_of(uid)) for uid in there)
+            for uid, gang in ((uid, members.gang_of(uid)) for uid in uids)
             # A pod that shows its node is there, whatever was decided about it before.
             if gang is not None and uid in gang.operations.bindings and not cluster.pods[uid].node
         ]
-        unconfirmed = [each for each in bound if each[1].state is not BindState.BOUND]
+        unconfirmed = [(gang, binding) for gang, binding in bound if binding.state is not BindState.BOUND]
         budget.charge(_BINDING * len(unconfirmed))
         (doubted if node in cluster.nodes else stale).extend(unconfirmed)
     if doubted:
@@ -87,7 +87,7 @@ def _without_room(unconfirmed: list[Reserved], cluster: Cluster, contain: Contai
         except Exception as error:  # noqa: BLE001 - a defect may raise anything
             failed[gang.key] = error
     for sent in (True, False):
-        left = [each for each in unconfirmed if (each[1].state is BindState.SENT) is sent and each[0].key not in failed]
+        left = [pair for pair in unconfirmed if (pair[1].state is BindState.SENT) is sent and pair[0].key not in failed]
         tried = 0
         while len(left) != tried:
             # A pod whose affinity requires another of these pods fits once that one is placed.

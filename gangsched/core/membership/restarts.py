@@ -130,11 +130,11 @@ class Restarts:
             take_in(key)
         # One for all groups: when a node is lost, hundreds of groups may lose members in one call.
         snapshot = self._snapshot() if lost else None
-        for key, each in lost.items():
+        for key, loss in lost.items():
             gang = self._members.gangs.get(key)
             if gang is None or snapshot is None:
                 continue
-            if not self._contained(key, partial(self._hold, gang, each, now, snapshot), contain):
+            if not self._contained(key, partial(self._hold, gang, loss, now, snapshot), contain):
                 snapshot = self._snapshot()
         for key in list(self._held):
             self._contained(key, partial(self._review, key, now), contain)
@@ -181,13 +181,13 @@ class Restarts:
             return
         key, held = gang.key, self._held.get(gang.key)
         until = now + min(self._policy.restart_hold_s, self._left_s(key, held, now))
-        found = self._members.foreign.find(workload.kind, GroupKey(key.namespace, workload.name))
-        if found is None or (workload.uid and workload.uid != found.uid) or until <= now:
+        owner = self._members.foreign.find(workload.kind, GroupKey(key.namespace, workload.name))
+        if owner is None or (workload.uid and workload.uid != owner.uid) or until <= now:
             return
         if held is not None and held.workload.identity != workload.identity:
             return
         if held is None:
-            held = Held(workload, found.uid, lost.minimum, now, until)
+            held = Held(workload, owner.uid, lost.minimum, now, until)
         # An upper bound; `_review` gives up at once what is not needed beside the other members.
         number = self._wanted(key, held) - len(held.places)
         mark, asked = snapshot.mark(), []
@@ -233,13 +233,12 @@ class Restarts:
 
     def _wanted(self, key: GroupKey, held: Held) -> int:
         """Number of members that the workload wants, of those that the group was scheduled with."""
-        found = self._members.foreign.find(held.workload.kind, GroupKey(key.namespace, held.workload.name))
-        facts = found.workload if found is not None else None
-        if found is None or facts is None or found.uid != held.object_uid or facts.idle:
+        owner = self._members.foreign.find(held.workload.kind, GroupKey(key.namespace, held.workload.name))
+        if owner is None or (facts := owner.workload) is None or owner.uid != held.object_uid or facts.idle:
             return 0
         gang = self._members.gangs.get(key)
         pods = gang.observed.pods.values() if gang is not None else ()
-        wave = owed_by(found, pods_of(held.workload, pods), foreign=self._members.foreign)
+        wave = owed_by(owner, pods_of(held.workload, pods), foreign=self._members.foreign)
         if wave is None:
             return min(held.minimum, facts.size)
         return min(held.minimum, facts.size, wave.alive + (_done(gang) if gang is not None else 0))
@@ -252,8 +251,8 @@ class Restarts:
         spec = declared_spec(gang.key, gang.observed.group, live, self._members.foreign) if live else None
         if spec is None:
             return 0
-        there = Counter(map(role_of, live))
-        missing = {role: max(0, role.min_member - there[role.name]) for role in spec.roles}
+        by_role = Counter(map(role_of, live))
+        missing = {role: max(0, role.min_member - by_role[role.name]) for role in spec.roles}
         return 0 if any(missing[role] for role in missing if role.template is None) else sum(missing.values())
 
     def _left_s(self, key: GroupKey, held: Held | None, now: float) -> float:
@@ -265,7 +264,7 @@ class Restarts:
 
     def _end(self, key: GroupKey, now: float) -> None:
         held = self._held.pop(key)
-        self._spent = {each: spent for each, spent in self._spent.items() if now < spent[0] + HOUR_S}
+        self._spent = {other: spent for other, spent in self._spent.items() if now < spent[0] + HOUR_S}
         began, spent_s = self._spent.get(key, (held.since, 0.0))
         self._spent[key] = (began, spent_s + min(now, held.until) - held.since)
 
@@ -277,6 +276,6 @@ def _done(gang: Gang) -> int:
 
 def _placeholder(key: GroupKey, pod: Pod) -> Pod:
     """The placeholder that claims the pod's capacity: it has the pod's shape, without rules about other pods."""
-    said = Declaration(group=key.name, role=role_of(pod))
+    declaration = Declaration(group=key.name, role=role_of(pod))
     shape = replace(pod.shape, affinity=(), anti_affinity=(), spread=())
-    return Pod(f"kept/{key}/{pod.uid}", key.namespace, "", shape, created=0.0, scheduler="", declaration=said)
+    return Pod(f"kept/{key}/{pod.uid}", key.namespace, "", shape, created=0.0, scheduler="", declaration=declaration)

@@ -52,10 +52,10 @@ class Surroundings:
                 self._set_namespace(name, labels)
             case events.NamespaceGone(name):
                 self._set_namespace(name, None)
-            case events.PriorityClassSeen(name, found):
-                self._set_priority_classes({**self.priority_classes, name: found})
+            case events.PriorityClassSeen(name, priority_class):
+                self._set_priority_classes({**self.priority_classes, name: priority_class})
             case events.PriorityClassGone(name):
-                left = {other: each for other, each in self.priority_classes.items() if other != name}
+                left = {other: kept for other, kept in self.priority_classes.items() if other != name}
                 self._set_priority_classes(left)
             case events.PriorityClassesReplaced(classes):
                 self._set_priority_classes(dict(classes))
@@ -77,11 +77,11 @@ class Surroundings:
             case events.BudgetsReplaced(budgets):
                 known = {budget.key for budget in cluster.budgets.all()}
                 return [events.BudgetGone(key) for key in sorted(known - {budget.key for budget in budgets})]
-            case events.StorageReplaced(kind, found):
-                keys = sorted(cluster.volumes.known(kind).keys() - {each.key for each in found})
+            case events.StorageReplaced(kind, storage_objects):
+                keys = sorted(cluster.volumes.known(kind).keys() - {listed.key for listed in storage_objects})
                 return [events.StorageGone(kind, key) for key in keys]
-            case events.DeviceObjectsReplaced(of, devices):
-                ended = sorted(cluster.devices.known(of).keys() - {each.key for each in devices})
+            case events.DeviceObjectsReplaced(of, device_objects):
+                ended = sorted(cluster.devices.known(of).keys() - {listed.key for listed in device_objects})
                 return [events.DeviceObjectGone(of, key) for key in ended]
         return []
 
@@ -132,12 +132,12 @@ class Surroundings:
 
     def _note_claims(self, event: events.StorageFact | events.DeviceFact) -> None:
         match event:
-            case events.StorageSeen(kind, found):
-                self._try_again(self._cluster.set_storage(kind, found.key, found))
+            case events.StorageSeen(kind, storage_object):
+                self._try_again(self._cluster.set_storage(kind, storage_object.key, storage_object))
             case events.StorageGone(kind, key):
                 self._try_again(self._cluster.set_storage(kind, key, None))
-            case events.DeviceObjectSeen(kind, found):
-                self._try_again(self._cluster.set_devices(kind, found.key, found))
+            case events.DeviceObjectSeen(kind, device_object):
+                self._try_again(self._cluster.set_devices(kind, device_object.key, device_object))
             case events.DeviceObjectGone(kind, key):
                 self._try_again(self._cluster.set_devices(kind, key, None))
 
@@ -290,27 +290,27 @@ class Surroundings:
     def _all_declared_by(self, dialect: str) -> list[Gang]:
         """Mark gangs of the dialect's objects dirty, including those at rest. Returns those with pods that use them."""
         members = self._members
-        found = [gang for gang in members.gangs.values() if uses(gang, dialect)]
-        members.dirty.note(*(gang.key for gang in found), *self.resting.of_kind(dialect))
+        using = [gang for gang in members.gangs.values() if uses(gang, dialect)]
+        members.dirty.note(*(gang.key for gang in using), *self.resting.of_kind(dialect))
         for place in members.foreign.dependents_of_all(dialect):
             members.dirty.note(*self.resting.of(*place))
         # The pods of a tree name its root, a composite group, which cannot be read without the groups below it.
-        return [*found, *self._all_declared_by(COMPOSITE)] if dialect == NATIVE else found
+        return [*using, *self._all_declared_by(COMPOSITE)] if dialect == NATIVE else using
 
     def _declared_by(self, dialect: str, key: GroupKey) -> list[Gang]:
         """Mark the gangs dirty whose pods use this object of the dialect, and return them."""
         members = self._members
         gangs = [members.gangs.get(key), *map(members.gang_of, members.undeclared.of(dialect, key))]
         named = {gang.key: gang for gang in gangs if gang is not None}
-        found = [gang for gang in named.values() if uses(gang, dialect)]
-        members.dirty.note(*(gang.key for gang in found))
-        return found
+        using = [gang for gang in named.values() if uses(gang, dialect)]
+        members.dirty.note(*(gang.key for gang in using))
+        return using
 
 
 def uses(gang: Gang, dialect: str) -> bool:
     """Whether a pod of the gang names an object of the dialect, or a native one that its controller has added."""
-    said = (pod.declaration for pod in gang.observed.pods.values())
-    return any(say is not None and (dialect in say.objects or (dialect == NATIVE and say.passed_over)) for say in said)
+    declared = (pod.declaration for pod in gang.observed.pods.values() if pod.declaration is not None)
+    return any(dialect in stated.objects or (dialect == NATIVE and stated.passed_over) for stated in declared)
 
 
 def _terms(group: ForeignGroup | None) -> object:

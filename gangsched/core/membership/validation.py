@@ -68,7 +68,7 @@ def _left_over(members: Members, gang: Gang) -> Iterator[str]:
         *(("evicted", doing.evictions.of()) for doing in gang.operations.rollbacks(retried=True)),
         ("reported as foreign", gang.written.foreign_pods),
     )
-    for what, uids in remembered:
+    for name, uids in remembered:
         gone = [uid for uid in uids if uid not in gang.observed.pods and uid not in gang.observed.foreign_pods]
         if gone:
-            yield f"{gang.key}: {', '.join(sorted(gone))} of those {what} are gone"
+            yield f"{gang.key}: {', '.join(sorted(gone))} of those {name} are gone"

@@ -121,7 +121,7 @@ class DeviceWishes(Struct, frozen=True, gc=False, cache_hash=True):
     @property
     def every(self) -> list[DeviceRequest]:
         """All requests, and all alternatives of each."""
-        return [each for alternatives in self.requests for each in alternatives]
+        return [request for alternatives in self.requests for request in alternatives]
 
 
 class AllocatedDevice(Struct, frozen=True, gc=False, cache_hash=True):
@@ -155,7 +155,7 @@ class Allocation(Struct, frozen=True, gc=False, cache_hash=True):
     @property
     def has(self) -> tuple[tuple[str, DeviceKey, str], ...]:
         """What identifies the devices: equal for the allocation that was asked for and the one that was written."""
-        return tuple((each.request, each.device, each.share) for each in self.devices)
+        return tuple((device.request, device.device, device.share) for device in self.devices)
 
 
 class Consumer(Struct, frozen=True, gc=False, cache_hash=True):
@@ -194,17 +194,17 @@ class ResourceClaim(Namespaced, frozen=True, gc=False, tag=True):
     @property
     def prepared(self) -> bool:
         """Whether all conditions for which the bindings of its pods wait are true."""
-        return all(set(each.binding) <= self._reported(each.device) for each in self._conditional)
+        return all(set(device.binding) <= self._reported(device.device) for device in self._conditional)
 
     @property
     def failure(self) -> str:
         """The first condition that says that a device never gets ready; empty if there is none."""
-        failing = ((set(each.failing) & self._reported(each.device), each.failing) for each in self._conditional)
-        return next((name for true, names in failing for name in names if name in true), "")
+        failed = ((set(device.failing) & self._reported(device.device), device.failing) for device in self._conditional)
+        return next((name for true, names in failed for name in names if name in true), "")
 
     @property
     def _conditional(self) -> list[AllocatedDevice]:
-        return [each for each in (self.allocation.devices if self.allocation is not None else ()) if each.binding]
+        return [device for device in (self.allocation.devices if self.allocation is not None else ()) if device.binding]
 
     def _reported(self, device: DeviceKey) -> set[str]:
         return next((set(true) for key, true in self.conditions if key == device), set())

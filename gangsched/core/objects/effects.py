@@ -36,13 +36,13 @@ class Prebind(Effect, frozen=True):
     """Write a pre-binding of the pod with this UID, unless another client has written something in its place."""
 
     uid: str
-    what: Prebinding
+    prebinding: Prebinding
 
 
 class UndoPrebinding(Effect, frozen=True):
     """Revert this pre-binding of gangsched, unless it has completed in the meantime."""
 
-    what: Prebinding
+    prebinding: Prebinding
 
 
 class WithdrawBinding(Effect, frozen=True):

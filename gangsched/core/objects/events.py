@@ -167,7 +167,7 @@ class PriorityClassSeen(Event, frozen=True):
     """A PriorityClass exists in this form."""
 
     name: str
-    found: PriorityClass
+    priority_class: PriorityClass
 
 
 class PriorityClassGone(Event, frozen=True):
@@ -218,7 +218,7 @@ class StorageSeen(StorageFact, frozen=True):
     """An object of this kind exists in this form."""
 
     kind: StorageKind
-    found: StorageObject
+    storage_object: StorageObject
 
 
 class StorageGone(StorageFact, frozen=True):
@@ -232,7 +232,7 @@ class StorageReplaced(StorageFact, frozen=True):
     """These are all the objects of this kind that there are (after a list)."""
 
     kind: StorageKind
-    found: tuple[StorageObject, ...]
+    storage_objects: tuple[StorageObject, ...]
 
 
 class DeviceFact(Event, frozen=True):
@@ -243,7 +243,7 @@ class DeviceObjectSeen(DeviceFact, frozen=True):
     """An object of this kind exists in this form."""
 
     kind: DeviceKind
-    found: DeviceObject
+    device_object: DeviceObject
 
 
 class DeviceObjectGone(DeviceFact, frozen=True):
@@ -257,7 +257,7 @@ class DeviceObjectsReplaced(DeviceFact, frozen=True):
     """These are all the objects of this kind that there are (after a list)."""
 
     kind: DeviceKind
-    found: tuple[DeviceObject, ...]
+    device_objects: tuple[DeviceObject, ...]
 
 
 class Synced(Event, frozen=True):

@@ -50,7 +50,7 @@ class Rebuilt(Struct, frozen=True):
 class SetAside(Struct, frozen=True):
     """An exception that concerns no gang occurred over this object, which counts as not there until it changes."""
 
-    what: str
+    name: str
     error: Exception
 
 

@@ -150,8 +150,8 @@ class DeviceTaintRule(ClusterScoped, frozen=True, gc=False, tag=True):
         if self.driver not in ("", part.driver) or self.pool not in ("", part.pool):
             return part
         devices = (
-            replace(each, taints=(*each.taints, self.taint)) if self.device in ("", each.name) else each
-            for each in part.devices
+            replace(device, taints=(*device.taints, self.taint)) if self.device in ("", device.name) else device
+            for device in part.devices
         )
         return replace(part, devices=tuple(devices))
 

@@ -69,9 +69,9 @@ class DeviceUse(Struct, frozen=True, gc=False, cache_hash=True):
 
 
 class Failure(Struct, frozen=True, gc=False):
-    """How a pod failed: what was said, when (epoch seconds, 0.0 if unknown), and how long its containers ran."""
+    """How a pod failed: its message, when (epoch seconds, 0.0 if unknown), and how long its containers ran."""
 
-    said: str
+    message: str
     at: float = 0.0
     ran_s: float = 0.0
 

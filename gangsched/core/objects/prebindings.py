@@ -122,7 +122,7 @@ class UseDevices(Prebinding, frozen=True):
     @property
     def takes(self) -> tuple[Taken, ...]:
         """The claim, and the devices that it has as a whole."""
-        devices = [each.device for each in self.allocation.devices if each.exclusive]
+        devices = [device.device for device in self.allocation.devices if device.exclusive]
         return (
             ("ResourceClaim", self.namespace, self.claim),
             *(("Device", f"{driver}/{pool}", name) for driver, pool, name in devices),
@@ -136,10 +136,10 @@ class UseDevices(Prebinding, frozen=True):
     @property
     def awaited(self) -> str:
         """The allocation, and what the devices must report before a pod may be bound."""
-        what = "PodGroup" if self.consumer.group else "pod"
-        said = f"the ResourceClaim {self.claim} is being allocated and reserved for {what} {self.consumer.name}"
-        names = dict.fromkeys(name for each in self.allocation.devices for name in each.binding)
-        return f"{said}, until its devices report {', '.join(names)}" if names else said
+        kind = "PodGroup" if self.consumer.group else "pod"
+        text = f"the ResourceClaim {self.claim} is being allocated and reserved for {kind} {self.consumer.name}"
+        names = dict.fromkeys(name for device in self.allocation.devices for name in device.binding)
+        return f"{text}, until its devices report {', '.join(names)}" if names else text
 
 
 def reserved(claim: ResourceClaim, use: UseDevices) -> ResourceClaim:

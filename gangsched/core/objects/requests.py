@@ -54,11 +54,11 @@ def pod_requests(total: Requests, *, pod_level: Requests | None = None, overhead
     `pod_level` replaces the total for the resources that it supports; `overhead` is added to either. Resources that the
     scheduler does not count are left out.
     """
-    found = dict(total)
+    requests = dict(total)
     if pod_level is not None:
-        found |= {name: amount for name, amount in pod_level.items() if pod_level_supported(name)}
-    _add(found, overhead)
-    return counted_amounts(found)
+        requests |= {name: amount for name, amount in pod_level.items() if pod_level_supported(name)}
+    _add(requests, overhead)
+    return counted_amounts(requests)
 
 
 def held(wish: Requests, *statuses: Requests, infeasible: bool = False) -> dict[str, Exact]:
@@ -66,10 +66,10 @@ def held(wish: Requests, *statuses: Requests, infeasible: bool = False) -> dict[
 
     Once the kubelet has declared the resize infeasible, the wish does not count.
     """
-    found: dict[str, Exact] = {} if infeasible else dict(wish)
+    reserved: dict[str, Exact] = {} if infeasible else dict(wish)
     for status in statuses:
-        _raise(found, status)
-    return found
+        _raise(reserved, status)
+    return reserved
 
 
 def counted(name: str) -> bool:

@@ -58,7 +58,7 @@ class PrebindRefused(Result, frozen=True):
     """A pre-binding of the pod with this UID was not written; `retry_after_s` is as in `BindRefused`."""
 
     uid: str
-    what: Prebinding
+    prebinding: Prebinding
     message: str
     retry_after_s: float = 0.0
 

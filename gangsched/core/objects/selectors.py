@@ -67,10 +67,10 @@ def _compares(operator: str, text: str | None, bound_text: str) -> bool:
 
 def _int64(text: str) -> int | None:
     """The decimal integer in the text; None if it contains none, or one beyond 64 bits."""
-    found = _INTEGER.fullmatch(text)
-    if found is None:
+    match = _INTEGER.fullmatch(text)
+    if match is None:
         return None
-    value = int("".join(found.groups()))
+    value = int("".join(match.groups()))
     return value if -_INT64 <= value < _INT64 else None
 
 

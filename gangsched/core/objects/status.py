@@ -114,9 +114,12 @@ class GroupStatus(Struct, frozen=True, gc=False, cache_hash=True):
     @property
     def telling(self) -> Condition | None:
         """The condition that says why the group is as it is: Degraded where it is true, else Scheduled."""
-        degraded = (each for each in self.conditions if each.type == "Degraded" and each.status)
-        scheduled = (each for each in self.conditions if each.type == "Scheduled")
-        return next(degraded, None) or next(scheduled, None)
+        degraded = self.condition("Degraded")
+        return degraded if degraded is not None and degraded.status else self.condition("Scheduled")
+
+    def condition(self, kind: str) -> Condition | None:
+        """The condition of this type, whatever its status."""
+        return next((condition for condition in self.conditions if condition.type == kind), None)
 
     @property
     def is_relied_on(self) -> bool:

@@ -45,8 +45,8 @@ def subject_of(event: Event) -> Subject | None:
             return Subject(NAMESPACE, name)
         case seen.BudgetSeen(DisruptionBudget(key=budget)) | seen.BudgetGone(budget):
             return Subject(BUDGET, budget)
-        case seen.StorageSeen(kind, found) | seen.DeviceObjectSeen(kind, found):
-            return Subject(kind.value, found.key)
+        case seen.StorageSeen(kind, stored) | seen.DeviceObjectSeen(kind, stored):
+            return Subject(kind.value, stored.key)
         case seen.StorageGone(kind, key) | seen.DeviceObjectGone(kind, key):
             return Subject(kind.value, key)
         case seen.GroupSeen(Group(key=group)) | seen.GroupGone(group):
@@ -96,18 +96,18 @@ def _listed(event: Event) -> tuple[str, Sequence[Event]]:
             return GROUP, [seen.GroupSeen(group) for group in groups]
         case seen.ForeignGroupsReplaced(dialect, groups):
             return dialect, [seen.ForeignGroupSeen(group) for group in groups]
-        case seen.StorageReplaced(kind, storage):
-            return kind.value, [seen.StorageSeen(kind, each) for each in storage]
-        case seen.DeviceObjectsReplaced(kind, devices):
-            return kind.value, [seen.DeviceObjectSeen(kind, each) for each in devices]
+        case seen.StorageReplaced(kind, storage_objects):
+            return kind.value, [seen.StorageSeen(kind, stored) for stored in storage_objects]
+        case seen.DeviceObjectsReplaced(kind, device_objects):
+            return kind.value, [seen.DeviceObjectSeen(kind, stored) for stored in device_objects]
     return "", ()
 
 
 def without(event: Event, subjects: Collection[Subject]) -> Event:
     """The list without these objects; other events as they are."""
-    each = singles(event)
-    if not any(subject_of(single) in subjects for single in each):
+    events = singles(event)
+    if not any(subject_of(single) in subjects for single in events):
         return event
     field = event.__struct_fields__[-1]
-    items = zip(getattr(event, field), each, strict=True)
+    items = zip(getattr(event, field), events, strict=True)
     return replace(event, **{field: tuple(item for item, single in items if subject_of(single) not in subjects)})

@@ -126,7 +126,7 @@ def withheld(cluster: Cluster, reserved: Reserved, gone: Mapping[str, object]) -
     depends.
     """
     claims, rows, nodes = cluster.ledger.claims, cluster.capacity.rows, cluster.node_changes
-    there = reserved.there(claims)
+    there = reserved.remaining(claims)
     staying = there.difference(gone) if gone else there
     # The set that is kept has its hash already.
     staying = there if len(staying) == len(there) else staying
@@ -162,7 +162,7 @@ def _not_withheld(cluster: Cluster, reserved: Reserved, staying: frozenset[str])
     found = dict[int, dict[str, int]]()
     if reserved.fills_up:
         found = {rows[node]: {**amounts} for node, amounts in reserved.missing.items() if node in rows}
-        staying, sign = reserved.there(claims) - staying - cluster.ledger.promised(), -1
+        staying, sign = reserved.remaining(claims) - staying - cluster.ledger.promised(), -1
     for claim in (claims[uid] for uid in staying if claims[uid].node in rows):
         _count(found.setdefault(rows[claim.node], {}), claim.pod, sign)
     return found

@@ -106,8 +106,8 @@ class Ahead:
         return None if filed is None else (filed.rank, key)
 
     def _merged(self, entry: Entry, name: Name, contends: Contends, most: int | None) -> Iterator[GroupKey]:
-        found = [lines[name] for lines in self._contending(contends)]
-        parts = [line[: bisect_left(line, entry)][:most] for line in found]
+        contending = [lines[name] for lines in self._contending(contends)]
+        parts = [line[: bisect_left(line, entry)][:most] for line in contending]
         return (key for _, key in merge(*parts))
 
     def _contending(self, contends: Contends) -> list[Lines]:

@@ -73,7 +73,7 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
     if prebinding.first_awaited(gang) is not None:
         return Reason.PRE_BINDING
     if unconfirmed := gang.operations.unconfirmed():
-        return Reason.PLACES_HELD if all(each.placeholder for each in unconfirmed) else Reason.BINDING
+        return Reason.PLACES_HELD if all(binding.placeholder for binding in unconfirmed) else Reason.BINDING
     if gang.record.phase is Phase.TIMED_OUT:
         # One that can never fit is told so throughout, not only between two time-outs.
         never = gang.wait.refusal is not None and gang.wait.refusal.reason is Reason.NEVER_FITS
@@ -84,9 +84,9 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
 
 def _missing_reason(gang: Gang) -> Reason:
     """The reason of a group that lacks members, and is not bound."""
-    there = gang.observed.pods and gang.record.outcome is not Outcome.UNDECIDED
+    present = gang.observed.pods and gang.record.outcome is not Outcome.UNDECIDED
     missing = Reason.PREEMPTED if gang.record.preempted_by else Reason.GANG_INCOMPLETE
-    return missing if there or gang.record.preempted_by else Reason.NO_MEMBERS
+    return missing if present or gang.record.preempted_by else Reason.NO_MEMBERS
 
 
 def _waiting_reason(gang: Gang) -> Reason:
@@ -142,7 +142,7 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         return gang.wait.outside
     refusal = f"{gang.wait.pause.note}." if gang.wait.pause.everywhere else refusal
     waited = format_duration(assessment.terms.max_schedule_time_s)
-    said: dict[Reason, Callable[[], str]] = {
+    messages: dict[Reason, Callable[[], str]] = {
         Reason.UNSCHEDULABLE: lambda: refusal or "Complete; waiting to be scheduled.",
         Reason.NEVER_FITS: lambda: refusal,
         Reason.SEARCH_EXHAUSTED: lambda: refusal,
@@ -152,7 +152,7 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
         Reason.SUSPENDED: lambda: _suspended(gang),
         Reason.SUCCEEDED: lambda: f"The run ended with {number_of(gang.record.successes, 'member')} succeeded.",
         Reason.SCHEDULED: lambda: (
-            f"{number_is(there(assessment), 'member')} bound or done; {gang.record.minimum} needed."
+            f"{number_is(bound_or_done(assessment), 'member')} bound or done; {gang.record.minimum} needed."
         ),
         Reason.PRE_BINDING: lambda: _prebinding(gang),
         Reason.BINDING: lambda: f"{number_is(gang.operations.under_way(), 'binding')} under way.",
@@ -177,7 +177,7 @@ def message_of(gang: Gang, assessment: Assessment, reason: Reason, *, refusal: s
             f"No room within {waited}, and timeoutPolicy is Fail: change the PodGroup's spec or delete all members "
             f"to start over. {refusal}"
         )
-    return f"{said[reason]().rstrip()} {assessment.terms.lowered if reason in NO_ROOM else ''}".rstrip()
+    return f"{messages[reason]().rstrip()} {assessment.terms.lowered if reason in NO_ROOM else ''}".rstrip()
 
 
 def _capped(assessment: Assessment, note: str) -> str:
@@ -203,15 +203,15 @@ def _prebinding(gang: Gang) -> str:
 
 
 def _binding_refused(gang: Gang, assessment: Assessment) -> str:
-    said = bindings.complaint(gang)
+    complaint = bindings.complaint(gang)
     doubted = sorted(gang.observed.pods[uid].name for uid in gang.operations.doubted & gang.observed.pods.keys())
     if not doubted or gang.operations.bindings or assessment.census.bound:
-        return f"The API server refused a binding, which is retried: {said}"
+        return f"The API server refused a binding, which is retried: {complaint}"
     more = f" and {len(doubted) - 1} more" if len(doubted) > 1 else ""
     return (
         f"The API server refuses to bind {doubted[0]}{more} on every node that was tried, so no other member is bound "
         "and no place is held: find what refuses it, most often an admission policy, or delete the pod; it is retried "
-        f"before the others after a back-off. Last response: {said}"
+        f"before the others after a back-off. Last response: {complaint}"
     )
 
 
@@ -238,7 +238,7 @@ def _held(gang: Gang, assessment: Assessment) -> str:
     )
 
 
-def there(assessment: Assessment) -> int:
+def bound_or_done(assessment: Assessment) -> int:
     """The number of members that are bound, or have succeeded and count."""
     return len(assessment.census.bound) + assessment.census.done
 
@@ -247,7 +247,7 @@ def late_message(gang: Gang, assessment: Assessment) -> str:
     """How many members are bound of a group whose other members were not created in time."""
     if gang.operations.placeholders():
         return _held(gang, assessment)
-    bound = f"{number_is_of_all(there(assessment), gang.record.minimum, 'member')} bound"
+    bound = f"{number_is_of_all(bound_or_done(assessment), gang.record.minimum, 'member')} bound"
     if not gang.record.placeholders_expired:
         return f"{bound}; the others are bound first, as soon as they exist and fit."
     return (

@@ -11,7 +11,7 @@ from gangsched.core.gang.writes import Rollback
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.wording import number_is, number_is_of_all
-from gangsched.core.status.conditions import late_message, there
+from gangsched.core.status.conditions import bound_or_done, late_message
 from gangsched.core.status.explanation import missing_parts, refused
 from gangsched.core.status.plan_sentences import waits_for_victims
 
@@ -38,7 +38,7 @@ def degraded_message(gang: Gang, assessment: Assessment) -> str:
         return _evicting(gang, gang.operations.rollback)
     if gang.record.late:
         return late_message(gang, assessment)
-    present = there(assessment)
+    present = bound_or_done(assessment)
     minimum = assessment.terms.spec.minimum
     if gang.record.phase is Phase.DEGRADED:
         why = f" {gang.record.capped.note}" if gang.record.capped is not None else ""
@@ -50,14 +50,14 @@ def degraded_message(gang: Gang, assessment: Assessment) -> str:
     if minimum > gang.record.minimum:
         are = "is" if present == 1 else "are"
         ours = gang.observed.group is not None and not gang.observed.group.made
-        what = "minMember" if ours else "The minimum"
-        said = f"{what} was raised from {gang.record.minimum} to {minimum}; {present} {are} bound"
+        field = "minMember" if ours else "The minimum"
+        note = f"{field} was raised from {gang.record.minimum} to {minimum}; {present} {are} bound"
         short = minimum - present - len(assessment.census.waiting)
         if missing_parts(assessment):
-            return f"{said}; missing: {missing_parts(assessment)}."
+            return f"{note}; missing: {missing_parts(assessment)}."
         if short > 0:
-            return f"{said}; {number_is(short, 'more member')} needed, or a lower minimum."
-        return f"{said}; {_waits(gang, assessment) or 'the others are bound together, as soon as they fit.'}"
+            return f"{note}; {number_is(short, 'more member')} needed, or a lower minimum."
+        return f"{note}; {_waits(gang, assessment) or 'the others are bound together, as soon as they fit.'}"
     placed = assessment.census.kept
     missing = missing_of(chosen(minima(assessment.terms.spec), placed), placed).roles
     roles = ", ".join(f"{number} of role {role}" for role, number in sorted(missing.items()) if number)
@@ -71,8 +71,8 @@ def _waits(gang: Gang, assessment: Assessment) -> str:
     waiting, hindrance = assessment.census.waiting, assessment.terms.hindrance
     if waiting and hindrance is not None:
         return f"{number_is(len(waiting), 'member')} waiting: {hindrance.message}"
-    found = (gang.wait.refused_members.get(pod.uid) or gang.wait.refusal for pod in waiting)
-    refusal = next(filter(None, found), None)
+    refusals = (gang.wait.refused_members.get(pod.uid) or gang.wait.refusal for pod in waiting)
+    refusal = next(filter(None, refusals), None)
     return f"{number_is(len(waiting), 'member')} waiting for room: {refused(refusal)}" if refusal is not None else ""
 
 

@@ -32,10 +32,10 @@ _ASKING = {"it": "it asks", "them": "each member asks", "the others": "each of t
 
 def incomplete(assessment: Assessment, *, created_again: bool = False) -> str:
     """How many members are still to be created, and of which roles; or created again, as their controller does."""
-    there = len(assessment.census.live)
+    live = len(assessment.census.live)
     if assessment.terms.spec.tree is not None:
-        exist = "exists" if there == 1 else "exist"
-        return f"{number_of(there, 'member')} {exist}; missing: {missing_parts(assessment)}."
+        exist = "exists" if live == 1 else "exist"
+        return f"{number_of(live, 'member')} {exist}; missing: {missing_parts(assessment)}."
     minimum = assessment.terms.spec.minimum
     parts = []
     if assessment.missing:
@@ -45,7 +45,7 @@ def incomplete(assessment: Assessment, *, created_again: bool = False) -> str:
         parts.append(f"missing by role: {roles}")
     if not parts:
         parts.append("some of them exceed maxMember and do not count")
-    exist = number_of_all(there, minimum, "member", "exists", "exist")
+    exist = number_of_all(live, minimum, "member", "exists", "exist")
     return f"{exist}; {'; '.join(parts)}. {assessment.terms.sequential_note}".rstrip()
 
 
@@ -59,20 +59,20 @@ def incomplete_part(rest: Minima) -> str:
 def missing_parts(assessment: Assessment) -> str:
     """What a group with a tree lacks of members that exist, as clauses; empty if it lacks nothing."""
     least = assessment.terms.spec.tree
-    there = Counter(map(role_of, assessment.census.live))
-    return _missing_of(rest_of(least, there)) if least is not None else ""
+    by_role = Counter(map(role_of, assessment.census.live))
+    return _missing_of(rest_of(least, by_role)) if least is not None else ""
 
 
 def _missing_of(rest: Minima) -> str:
     """What is missing, as clauses: members of groups, and groups of which only some are needed."""
     parts = [f"{number_of(number, 'member')} of the group {role}" for role, number in rest.roles if number]
     for choice in rest.choices:
-        several = f"{number_of(choice.least, 'more group')} of the {choice.name}"
+        needed = f"{number_of(choice.least, 'more group')} of the {choice.name}"
         if not choice.parts:
-            parts.append(f"{several}, which has no other")
+            parts.append(f"{needed}, which has no other")
             continue
         nearest = min(choice.parts, key=lambda part: part.total)
-        parts.append(f"{several} (the {nearest.name} lacks {number_of(nearest.total, 'member')})")
+        parts.append(f"{needed} (the {nearest.name} lacks {number_of(nearest.total, 'member')})")
     return "; ".join(parts)
 
 
@@ -114,8 +114,8 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
     elif refusal.short and refusal.accepted:
         head += f"; missing on the nodes that accept {them}: {amounts(refusal.short)}"
     elif refusal.fragmented:
-        each = amounts(refusal.failing.shape.requests)
-        head += f"; enough is free in total, but no node that accepts {_those(refusal)} has {each} left for one more"
+        request = amounts(refusal.failing.shape.requests)
+        head += f"; enough is free in total, but no node that accepts {_those(refusal)} has {request} left for one more"
     nodes = ". ".join(_gap(refusal, gap) for gap in refusal.gaps if gap.obstacles)
     return ". ".join(part for part in (head, nodes, holders, ahead) if part) + "."
 
@@ -123,14 +123,14 @@ def refused(refusal: Refusal, *, holders: str = "", ahead: str = "") -> str:
 def oversized(refusal: Refusal) -> list[str]:
     """A clause, with the remedy, for each resource that no node offers, or offers enough of for one member."""
     those, them = _those(refusal), "it" if refusal.wanted == 1 else "them"
-    each = _ASKING.get(those, f"{those} ask")
+    subject = _ASKING.get(those, f"{those} ask")
     more = " or add a larger node" if refusal.demand else ""
     parts = []
     for resource, amount, offered in refusal.oversized:
         asked, largest = amounts([(resource, amount)]), amounts([(resource, offered)])
         plug_in = " (is its device plug-in running?)" if "/" in resource else ""
         parts.append(
-            f"{each} {asked}, and the largest node that accepts {them} has {largest}; ask for less{more}"
+            f"{subject} {asked}, and the largest node that accepts {them} has {largest}; ask for less{more}"
             if offered
             else f"no node that accepts {those} offers {resource}{plug_in}"
         )
@@ -148,8 +148,8 @@ def _those(refusal: Refusal) -> str:
 def demanded(demand: Sequence[Demand]) -> str:
     """What new nodes must provide, in human-readable form: `3 × {cpu 2, memory 4Gi} in domain a`."""
     return ", ".join(
-        f"{each.count} × {{{amounts(each.requests)}}}{f' in domain {each.domain}' if each.domain else ''}"
-        for each in demand
+        f"{unit.count} × {{{amounts(unit.requests)}}}{f' in domain {unit.domain}' if unit.domain else ''}"
+        for unit in demand
     )
 
 
@@ -176,7 +176,7 @@ def _kept_off(refusal: Refusal) -> str:
 
 
 def _why_no_node_helps(refusal: Refusal, them: str) -> str:
-    if any(not sight.ready for each in refusal.missing if (sight := each.sight(BoundTo)) is not None):
+    if any(not sight.ready for member in refusal.missing if (sight := member.sight(BoundTo)) is not None):
         return f" before {'its' if refusal.wanted == 1 else 'their'} PersistentVolumeClaims are ready"
     if refusal.waits_for_pods:
         return f" before the pods that {'its' if refusal.wanted == 1 else 'their'} affinity asks for are there"

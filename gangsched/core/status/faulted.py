@@ -51,7 +51,7 @@ def last_status(gang: Gang) -> GroupStatus:
 
 def was_scheduled(status: GroupStatus) -> bool:
     """Whether the gang counts as scheduled by this status."""
-    return bool(status.scheduled_time) or any(each.reason == Reason.MEMBERS_MISSING for each in status.conditions)
+    return bool(status.scheduled_time) or any(told.reason == Reason.MEMBERS_MISSING for told in status.conditions)
 
 
 def minima_of(gang: Gang) -> Minima:
@@ -99,11 +99,11 @@ def status_of(gang: Gang, message: str, *, scheduled: bool, known: bool, now: fl
     )
     degraded = _condition(gang, "Degraded", Reason.INTERNAL_ERROR, message, status=True, now=now)
     if scheduled:
-        kept = [each for each in last.conditions if each.type == "Scheduled" and each.reason in _SCHEDULED]
-        if not kept:
-            kept = [_condition(gang, "Scheduled", Reason.SCHEDULED, "The minimum is bound.", status=True, now=now)]
+        kept = last.condition("Scheduled")
+        if kept is None or kept.reason not in _SCHEDULED:
+            kept = _condition(gang, "Scheduled", Reason.SCHEDULED, "The minimum is bound.", status=True, now=now)
         phase = Phase.SCHEDULED if last.phase in ("", *WAITING) else record.phase
-        return replace(status, record=replace(record, phase=phase), conditions=(*kept, degraded))
+        return replace(status, record=replace(record, phase=phase), conditions=(kept, degraded))
     fault = _condition(gang, "Scheduled", Reason.INTERNAL_ERROR, message, status=False, now=now)
     trying = last.schedule_start_time or last.schedule_paused_time or last.reservation
     partly = known and bool(census.bound)
@@ -141,15 +141,15 @@ def write(gang: Gang, status: GroupStatus, message: str, *, first: bool, interva
 
 
 def _condition(gang: Gang, kind: str, reason: Reason, message: str, *, status: bool, now: float) -> Condition:
-    before = next((each for each in last_status(gang).conditions if each.type == kind), None)
+    before = last_status(gang).condition(kind)
     since = before.since if before is not None and before.status is status else now
     return Condition(kind, status, reason, message, since, gang.observed.generation)
 
 
 def _is_owed(gang: Gang, status: GroupStatus, *, due: float, now: float) -> bool:
     last = last_status(gang)
-    said = (status.phase, status.conditions) == (last.phase, last.conditions)
-    return gang.written.unwritten or not said or (now >= due and status != last)
+    unchanged = (status.phase, status.conditions) == (last.phase, last.conditions)
+    return gang.written.unwritten or not unchanged or (now >= due and status != last)
 
 
 def assessment_of(gang: Gang, message: str, *, due: float) -> Assessment:

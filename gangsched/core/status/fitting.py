@@ -31,18 +31,18 @@ OFFERED = "allocatable"
 def fitting(nodes: Mapping[str, Node], refusal: Refusal) -> tuple[Fitting, ...]:
     """Where members fit, the most members first; what exceeds MOST_FITTING is summed in the last one."""
     members: Counter[Shared] = Counter()
-    there: Counter[Shared] = Counter()
+    alike: Counter[Shared] = Counter()
     for name, number in refusal.fitting.items():
         if name in nodes:
             shared = tuple(sorted(pair for kind in kinds_of(nodes[name]) for pair in kind))
             members[shared] += number
-            there[shared] += 1
+            alike[shared] += 1
     ordered = sorted(members.items(), key=lambda item: (-item[1], item[0]))
     listed = len(ordered) if len(ordered) <= MOST_FITTING else MOST_FITTING - 1
-    found = [Fitting(members=number, nodes=there[shared], shared=shared) for shared, number in ordered[:listed]]
+    parts = [Fitting(members=number, nodes=alike[shared], shared=shared) for shared, number in ordered[:listed]]
     if rest := ordered[listed:]:
-        found.append(Fitting(members=sum(number for _, number in rest), nodes=sum(there[shared] for shared, _ in rest)))
-    return tuple(found)
+        parts.append(Fitting(members=sum(number for _, number in rest), nodes=sum(alike[shared] for shared, _ in rest)))
+    return tuple(parts)
 
 
 def kinds_of(node: Node) -> tuple[Shared, Shared, Shared]:

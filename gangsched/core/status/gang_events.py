@@ -56,16 +56,16 @@ def _is_newly_preempted(gang: Gang) -> bool:
     return gang.record.preemptions > gang.written.preemptions and not preempted.is_awaited(gang)
 
 
-def on_plan_lost(gang: Gang, assessment: Assessment, said: str) -> list[Effect]:
+def on_plan_lost(gang: Gang, assessment: Assessment, why: str) -> list[Effect]:
     """The Event on a group whose plan has come to nothing.
 
-    The API server has `said` why it evicts one of those that were to leave or, if that is empty, another has taken the
-    room that they left.
+    The API server has said `why` it refuses to evict one of those that were to leave or, if that is empty, another has
+    taken the room that they left.
     """
-    if not said:
+    if not why:
         note = "Pods have left for this group, but another scheduler has taken their room: it is planned again later."
         return emit(gang, assessment, Reason.ROOM_LOST, note)
-    note = f"The API server refuses to evict a pod that was to leave for this group, so others are looked for: {said}"
+    note = f"The API server refuses to evict a pod that was to leave for this group, so others are looked for: {why}"
     return emit(gang, assessment, Reason.PREEMPTION_REFUSED, note)
 
 
@@ -99,10 +99,10 @@ def on_backfilled(gang: Gang, assessment: Assessment) -> list[Effect]:
 
 def on_divided(gang: Gang, assessment: Assessment, divided: Sequence[tuple[str, tuple[str, ...]]]) -> Iterator[Effect]:
     """The Events on a group that gets a further member though others are in several domains of these node labels."""
-    said = gang.written.divided
+    told = gang.written.divided
     gang.written.divided = frozenset(divided)
     for key, domains in dict.fromkeys(divided):
-        if (key, domains) not in said:
+        if (key, domains) not in told:
             note = (
                 f"Members must be in one domain of the node label {key} and are in {len(domains)} ({_some(domains)}), "
                 "because others have bound some, a node's label was changed, or the group requires it only since then; "
@@ -121,10 +121,10 @@ def on_preempted(pod: Pod, holder: GroupKey, *, overdue: bool) -> EmitEvent:
 def preempted_note(key: GroupKey, holder: GroupKey | None, *, overdue: bool = False) -> str:
     """Why these leave, such as because they are `overdue`; a group of another namespace is not named."""
     whom = f"the group {holder.name}" if holder is not None and holder.namespace == key.namespace else "a group"
-    what = "All members are evicted together" if key.name else "The pod is evicted"
+    evicted = "All members are evicted together" if key.name else "The pod is evicted"
     if overdue:
-        return f"{what}, because the declared run time is over and {whom} has waited for long for the nodes."
-    return f"{what}, because {whom} of higher priority needs {'their nodes' if key.name else 'its node'}."
+        return f"{evicted}, because the declared run time is over and {whom} has waited for long for the nodes."
+    return f"{evicted}, because {whom} of higher priority needs {'their nodes' if key.name else 'its node'}."
 
 
 def events_of(gang: Gang, assessment: Assessment, reason: Reason, message: str, *, scheduler: str) -> list[Effect]:
@@ -178,10 +178,10 @@ def has_news(gang: Gang, assessment: Assessment) -> bool:
 
 def _on_foreign_pod(gang: Gang, assessment: Assessment, pod: Pod, scheduler: str) -> list[Effect]:
     """The Event on a pod of another scheduler and, of a native group, on the group too."""
-    said = pod.declaration
-    native = said is not None and said.source in TREE_KINDS
-    field = said.keys.group if said is not None and native else "the label"
-    own = said.own.group if said is not None and said.own is not None else ""
+    declaration = pod.declaration
+    native = declaration is not None and declaration.source in TREE_KINDS
+    field = declaration.keys.group if declaration is not None and native else "the label"
+    own = declaration.own.group if declaration is not None and declaration.own is not None else ""
     named = f"{own}, which is a part of the group {gang.key.name}" if own else gang.key.name
     note = (
         f"The pod names the group {named}, but its schedulerName is {pod.scheduler}: it is not a "
@@ -215,8 +215,8 @@ def _ignored(gang: Gang, assessment: Assessment) -> list[str]:
 def _passed_over(gang: Gang) -> str:
     """The native group that the pods also name, if no Event says so yet; all pods of a gang name the same one."""
     first = next(iter(gang.observed.pods.values()), None)
-    said = first.declaration.passed_over if first is not None and first.declaration is not None else ""
-    return said if said != gang.written.passed_over else ""
+    group = first.declaration.passed_over if first is not None and first.declaration is not None else ""
+    return group if group != gang.written.passed_over else ""
 
 
 def _new_foreign_pods(gang: Gang) -> list[Pod]:
@@ -280,8 +280,8 @@ def _on_degraded(gang: Gang, assessment: Assessment, reason: Reason) -> list[Eff
     if gang.record.phase is not Phase.DEGRADED or why is None or gang.observed.group is None:
         return []
     # A former leader emitted one for what its status says.
-    seen = {each.reason for each in gang.observed.group.status.conditions if each.type == "Degraded" and each.status}
-    if why in gang.written.degraded | seen | {reason, Reason.PREEMPTED}:
+    told = gang.observed.group.status.condition("Degraded")
+    if why in gang.written.degraded | {reason, Reason.PREEMPTED} or (told and told.status and told.reason == why):
         return []
     gang.written.degraded |= {why}
     return emit(gang, assessment, why, degraded_message(gang, assessment))

@@ -170,35 +170,35 @@ class Holders:
         return known
 
     def _look(self, resource: str, accepting: Mask) -> Held:
-        found, looks = Held(), self._looks
+        taken, looks = Held(), self._looks
         for pod in self._pods_on(accepting):
             amount = dict(pod.shape.requests).get(resource, 0)
             if not amount:
                 continue
             if stuck_since(pod, self._now) is not None:
-                found.stuck.append((pod, amount))
+                taken.stuck.append((pod, amount))
             elif pod.terminating:
-                found.coming_free += amount
-                found.until = min(found.until, pod.gone_by + STUCK_S) if pod.gone_by else found.until
+                taken.coming_free += amount
+                taken.until = min(taken.until, pod.gone_by + STUCK_S) if pod.gone_by else taken.until
             else:
-                found.by[group_of(pod)] += amount
-        found.outdated = min(found.until, self._now + max(KEPT_S, KEPT_S_PER_LOOK * (looks - self._looks)))
+                taken.by[group_of(pod)] += amount
+        taken.outdated = min(taken.until, self._now + max(KEPT_S, KEPT_S_PER_LOOK * (looks - self._looks)))
         rows = self._cluster.capacity.rows
         for claim in self._cluster.ledger.nominated.values():
             amount = dict(claim.pod.shape.requests).get(resource, 0)
             if amount and claim.node in rows and accepting[rows[claim.node]]:
-                found.nominated.append((claim.pod, amount))
-        found.nominated.sort(key=lambda share: (-share[0].priority, share[0].namespace, share[0].name))
-        return found
+                taken.nominated.append((claim.pod, amount))
+        taken.nominated.sort(key=lambda share: (-share[0].priority, share[0].namespace, share[0].name))
+        return taken
 
     def _pods_on(self, accepting: Mask) -> Iterator[Pod]:
         names = self._cluster.capacity.names
         for row in np.flatnonzero(accepting).tolist():
             if self._looks <= 0:
                 break
-            there = self._cluster.on_node.get(names[row], ())
-            self._looks -= len(there) + 1
-            yield from (self._cluster.pods[uid] for uid in there)
+            uids = self._cluster.on_node.get(names[row], ())
+            self._looks -= len(uids) + 1
+            yield from (self._cluster.pods[uid] for uid in uids)
 
     def _overdue(self, stuck: Sequence[Share], namespace: str) -> str:
         due = moment(min(pod.gone_by for pod, _ in stuck))

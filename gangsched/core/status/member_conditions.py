@@ -70,18 +70,18 @@ def owed(gang: Gang, assessment: Assessment, policy: Policy, now: float) -> list
 
     What the group's declaration lacks is told anew, because members may be the only ones who tell it.
     """
-    found = []
+    due = []
     for pod, reason, seen, told in _compared(gang, assessment, now):
-        said = gang.written.members.get(pod.uid, seen)
+        written = gang.written.members.get(pod.uid, seen)
         again_s = 0.0
-        if not _differs(said, told):
+        if not _differs(written, told):
             again_s = policy.message_interval_s if _differs(seen, told) else NEVER
-        elif said.reason == reason and said.lacks != told.lacks:
+        elif written.reason == reason and written.lacks != told.lacks:
             # Another sentence about it may follow soon.
             again_s = EVENT_AFTER_S
-        if now >= said.at + again_s:
-            found.append((pod, reason, told))
-    return found
+        if now >= written.at + again_s:
+            due.append((pod, reason, told))
+    return due
 
 
 def _compared(

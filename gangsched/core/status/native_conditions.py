@@ -41,12 +41,12 @@ REFUSALS = NO_ROOM | {Reason.VOLUME_NOT_READY, Reason.RESOURCE_CLAIM_NOT_READY}
 class Part(Struct):
     """The members of a gang that name one native group: how many are `bound`, and the first that is `waiting`.
 
-    Members that have succeeded count as bound; `there` are the others.
+    Members that have succeeded count as bound; `alive` are the others.
     """
 
     bound: int = 0
     waiting: Pod | None = None
-    there: list[Pod] = field(default_factory=list)
+    alive: list[Pod] = field(default_factory=list)
 
     @property
     def since(self) -> float:
@@ -54,7 +54,7 @@ class Part(Struct):
 
         The answer to a binding may come before the watch shows it.
         """
-        return float(max((int(pod.bound_at or pod.created) for pod in self.there), default=0))
+        return float(max((int(pod.bound_at or pod.created) for pod in self.alive), default=0))
 
 
 def condition_of(
@@ -95,7 +95,7 @@ def _tells_of(told: GroupCondition, part: Part, had: int) -> bool:
 
     Once none of them does, a new leader cannot tell a group that was whole from one of which half was just bound.
     """
-    return not told.since or not part.there or 2 * sum(map(told.knew, part.there)) >= had
+    return not told.since or not part.alive or 2 * sum(map(told.knew, part.alive)) >= had
 
 
 def named_by(gang: Gang) -> frozenset[GroupKey]:
@@ -109,19 +109,19 @@ def named_by(gang: Gang) -> frozenset[GroupKey]:
 
 def _parts(gang: Gang, assessment: Assessment) -> dict[str, Part]:
     """The gang's members of this run, by the native group that they name."""
-    found: defaultdict[str, Part] = defaultdict(Part)
+    parts: defaultdict[str, Part] = defaultdict(Part)
     ended = (pod for uid, pod in gang.observed.pods.items() if uid not in gang.roster.past)
     done = (pod for pod in ended if pod.phase is PodPhase.SUCCEEDED)
     for pod in done:
-        found[_native_group(pod)].bound += 1
+        parts[_native_group(pod)].bound += 1
     for pod in assessment.census.bound:
-        part = found[_native_group(pod)]
+        part = parts[_native_group(pod)]
         part.bound += 1
-        part.there.append(pod)
+        part.alive.append(pod)
     for pod in assessment.census.waiting:
-        part = found[_native_group(pod)]
+        part = parts[_native_group(pod)]
         part.waiting = part.waiting or pod
-    return found
+    return parts
 
 
 def _native_group(pod: Pod) -> str:

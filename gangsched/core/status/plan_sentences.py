@@ -13,10 +13,10 @@ def waits_for_victims(gang: Gang) -> str:
     if plan is None:
         return ""
     before = gang.written.status.conditions if plan.former and gang.written.status is not None else ()
-    for each in before:
+    for condition in before:
         # Who leaves for the plan of a former leader is not known yet; that leader has said it.
-        if each.reason == Reason.WAITS_FOR_VICTIMS:
-            return each.message
+        if condition.reason == Reason.WAITS_FOR_VICTIMS:
+            return condition.message
     groups = f", {counted(len(plan.whole), 'whole group', 'is', 'are')} among them" if plan.whole else ""
     pods = counted(len(plan.leaving - plan.held), "pod", "leaves", "leave")
     bound = f"Its {number_of(len(plan.places), 'member')} will be bound once there is room"

@@ -47,20 +47,20 @@ def emit(gang: Gang, assessment: Assessment, rate_limit: RateLimit, group_messag
     if now < written.pods_at:
         return []
     owed = list(_owed(gang, assessment, now))
-    some = owed[:PER_S]
-    if some and not written.has_slot:
-        turn = rate_limit.allot(len(some), now)
+    batch = owed[:PER_S]
+    if batch and not written.has_slot:
+        turn = rate_limit.allot(len(batch), now)
         if turn == NEVER:
             written.pod_events_emitted({pod.uid: reason for pod, reason in owed})
-            owed = some = []
+            owed = batch = []
         elif turn > now:
             written.pods_due(turn, has_slot=True)
             return []
-    written.pod_events_emitted({pod.uid: reason for pod, reason in some})
-    written.pods_due(now if len(owed) > len(some) else _next(gang, now))
+    written.pod_events_emitted({pod.uid: reason for pod, reason in batch})
+    written.pods_due(now if len(owed) > len(batch) else _next(gang, now))
     return [
         _event(pod, reason, member_conditions.message(gang, assessment, pod, reason, group_message))
-        for pod, reason in some
+        for pod, reason in batch
     ]
 
 

@@ -27,7 +27,7 @@ def remedies(refusal: Refusal, assessment: Assessment) -> Iterator[str]:
     if refusal.unlabelled:
         yield f"the label {refusal.unlabelled} on nodes, or no topology"
         return
-    each = amounts(refusal.failing.shape.requests)
+    request = amounts(refusal.failing.shape.requests)
     where = "".join(f" in one domain of {key}" for key, _ in refusal.within)
     if refusal.oversized:
         yield from oversized(refusal)
@@ -35,10 +35,10 @@ def remedies(refusal: Refusal, assessment: Assessment) -> Iterator[str]:
         yield f"{amounts(refusal.short)} more, free anywhere in the cluster, or lower minResources"
         return
     elif refusal.short and (refusal.accepted or not refusal.obstacles):
-        per_member = f", {each} per member" if len(refusal.classes) == 1 else ""
+        per_member = f", {request} per member" if len(refusal.classes) == 1 else ""
         yield f"{amounts(refusal.short)} more on nodes that accept its members{where}{per_member}"
     elif refusal.lacking or not refusal.obstacles:
-        yield f"nodes with {each} free{where} for each member that does not fit"
+        yield f"nodes with {request} free{where} for each member that does not fit"
     for obstacle in refusal.obstacles:
         words = registry.words_of(obstacle.reason)
         if words is not None and words.remedy:

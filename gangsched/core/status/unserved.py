@@ -108,8 +108,8 @@ class Unserved:
 
     def _is_silent(self, pod: Pod) -> bool:
         """Whether the pod waits for a scheduler that has not reacted, and this installation has to report it."""
-        said = pod.declaration
-        if said is None or said.source != OWN_DIALECT or pod.terminating or pod.terminal or pod.gated:
+        declaration = pod.declaration
+        if declaration is None or declaration.source != OWN_DIALECT or pod.terminating or pod.terminal or pod.gated:
             return False
         key = group_of(pod)
         owner = self._installations.whose(key)

@@ -15,37 +15,37 @@ from gangsched.core.planning.guests import withheld
 
 def held(gangs: Iterable[Gang], placeholders: Collection[str], pods: Mapping[str, Pod]) -> Counter[str]:
     """Amounts, by resource, reserved for members without a node and for these `placeholders` of lost members."""
-    found: Counter[str] = Counter()
+    amounts: Counter[str] = Counter()
     for gang in gangs:
         for binding in gang.operations.bindings.values():
             if binding.state is not BindState.BOUND:
-                _add(found, binding.pod)
+                _add(amounts, binding.pod)
     for uid in placeholders:
-        _add(found, pods[uid])
-    return found
+        _add(amounts, pods[uid])
+    return amounts
 
 
 def idle(gangs: Iterable[Gang]) -> Counter[str]:
     """Amounts, by resource, of members that have a node in groups of which fewer than the minimum have one."""
-    found: Counter[str] = Counter()
+    amounts: Counter[str] = Counter()
     for gang in gangs:
         if gang.operations.partial_since or gang.record.phase is Phase.DEGRADED:
             for pod in gang.live():
                 if pod.node:
-                    _add(found, pod)
-    return found
+                    _add(amounts, pod)
+    return amounts
 
 
 def reserved_idle(cluster: Cluster) -> Counter[str]:
     """Amounts, by resource, that are kept free where places are reserved for later."""
-    found: Counter[str] = Counter()
+    amounts: Counter[str] = Counter()
     for reserved in cluster.ledger.reserved.values():
         if reserved.start is not None:
             kept = withheld(cluster, reserved, {})
-            found.update(dict(zip(kept.resources, kept.amounts.sum(axis=0).tolist(), strict=True)))
-    return found
+            amounts.update(dict(zip(kept.resources, kept.amounts.sum(axis=0).tolist(), strict=True)))
+    return amounts
 
 
-def _add(found: Counter[str], pod: Pod) -> None:
+def _add(amounts: Counter[str], pod: Pod) -> None:
     for resource, amount in pod.shape.requests:
-        found[resource] += amount
+        amounts[resource] += amount

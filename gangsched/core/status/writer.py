@@ -276,6 +276,6 @@ def _reservation(gang: Gang, terms: Terms, policy: Policy) -> Reservation | None
 
 def _reserved(gang: Gang) -> list[tuple[Pod, str]]:
     """The members with reserved places: those that are not bound yet or, while others leave for it, all of its plan."""
-    unconfirmed = [(each.pod, each.node) for each in gang.operations.unconfirmed()]
+    unconfirmed = [(binding.pod, binding.node) for binding in gang.operations.unconfirmed()]
     plan = gang.operations.plan
     return unconfirmed or ([*plan.places] if plan is not None else [])

@@ -116,7 +116,7 @@ PRIORITY_CLASSES = Resource[tuple[str, PriorityClass]](
     path="/apis/scheduling.k8s.io/v1/priorityclasses",
     read=reading(wire.PriorityClass, _priority_class),
     form=wire.PriorityClass,
-    seen=lambda priority_class: PriorityClassSeen(name=priority_class[0], found=priority_class[1]),
+    seen=lambda priority_class: PriorityClassSeen(name=priority_class[0], priority_class=priority_class[1]),
     gone=lambda meta: PriorityClassGone(name=meta.name or ""),
     replaced=lambda classes: PriorityClassesReplaced(classes=classes),
 )

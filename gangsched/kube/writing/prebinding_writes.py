@@ -34,7 +34,7 @@ because it is not, or no longer, as expected."""
 
 async def prebind(session: ApiSession, effect: Prebind) -> WriteResult:
     """Write the pre-binding. `STALE` if something else is written there, which the watch will show."""
-    prebinding = effect.what
+    prebinding = effect.prebinding
     if isinstance(prebinding, SelectNode):
         write = await _change(session, prebinding, partial(_selecting, prebinding=prebinding, pod_uid=effect.uid))
     elif isinstance(prebinding, ClaimVolume):
@@ -51,7 +51,7 @@ async def prebind(session: ApiSession, effect: Prebind) -> WriteResult:
 
 async def undo_prebinding(session: ApiSession, effect: UndoPrebinding) -> WriteResult:
     """Undo the pre-binding. `STALE` if it has been completed or is not ours."""
-    prebinding = effect.what
+    prebinding = effect.prebinding
     if isinstance(prebinding, SelectNode):
         return await _change(session, prebinding, partial(_unselecting, prebinding=prebinding))
     if isinstance(prebinding, ClaimVolume):

@@ -43,9 +43,9 @@ def observed(events: Iterable[Event], now: float) -> World:
         elif isinstance(event, NodesReplaced):
             world.nodes = list(event.nodes)
         elif isinstance(event, StorageReplaced):
-            world.storage[event.kind] = {stored.key: stored for stored in event.found}
+            world.storage[event.kind] = {stored.key: stored for stored in event.storage_objects}
         elif isinstance(event, DeviceObjectsReplaced):
-            world.devices[event.kind] = {stored.key: stored for stored in event.found}
+            world.devices[event.kind] = {stored.key: stored for stored in event.device_objects}
         elif isinstance(event, GroupsReplaced):
             world.groups = list(event.groups)
         elif isinstance(event, ForeignGroupsReplaced):
