@@ -97,7 +97,7 @@ class Plans:
 
     def __bool__(self) -> bool:
         """Whether a plan is open, or something of one is left to do."""
-        return bool(self.holders or self._loose or self._marks or self._singles)
+        return bool(self.holders or self._loose.pods or self._marks.marked or self._singles.gangs)
 
     def may_open(self, key: GroupKey, now: float) -> bool:
         """Whether others may be preempted for the group now: they are not yet, and it need not wait before that."""
