@@ -33,9 +33,7 @@ class Outcome(Struct):
 
 def joined(outcomes: Collection[Outcome]) -> list[Effect]:
     """The effects of these outcomes, in order; those on members above a minimum come after all others."""
-    effects = [effect for outcome in outcomes for effect in outcome.effects]
-    return sorted(effects, key=_is_late)
-
-
-def _is_late(effect: Effect) -> bool:
-    return isinstance(effect, BindPod) and effect.above
+    effects, late = list[Effect](), list[Effect]()
+    for effect in [effect for outcome in outcomes for effect in outcome.effects]:
+        (late if isinstance(effect, BindPod) and effect.above else effects).append(effect)
+    return effects + late

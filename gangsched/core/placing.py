@@ -265,7 +265,7 @@ class Placing:
         gang.roster.choose([pod.uid for pod, _ in found if pod.name])
         asked = prebindings(self.snapshot, found)
         self._outcome.decide(bindings.begin(gang, self._cluster, found, above=above, prebindings=asked))
-        if self._state.plans:
+        if self._state.plans.holders:
             self._state.reserving.join(gang, found, self._now)
         self._changes = self._cluster.changes
         assessment = self._assessments[gang.key]

@@ -21,14 +21,17 @@ _Sizes = Mapping[str, int]
 
 
 class Starts:
-    """For each started group what it is promised, and which groups a promise may keep from starting."""
+    """For each started group what it is promised, and which groups a promise may keep from starting.
+
+    `eased`: less is promised than when `take_eased` was last called.
+    """
 
     def __init__(self) -> None:
         self._left: dict[GroupKey, _Sizes] = {}
         self._whole: dict[GroupKey, _Sizes] = {}
         self._promised: Counter[str] = Counter()
         self._waiting: dict[GroupKey, None] = {}
-        self._eased = False
+        self.eased = False
 
     def note(self, gang: Gang, asked: Amounts) -> None:
         """Note what the group, whose minResources are `asked`, is promised now."""
@@ -44,7 +47,7 @@ class Starts:
             self._promised.update(left)
             self._left[gang.key], self._whole[gang.key] = left, whole
         # Where less is promised because members took their part, as much less is free.
-        self._eased |= any(amount > whole.get(name, 0) for name, amount in before.items())
+        self.eased |= any(amount > whole.get(name, 0) for name, amount in before.items())
 
     def start_of(self, asked: Amounts) -> Start:
         """What must be free for another group with these minResources."""
@@ -56,15 +59,13 @@ class Starts:
 
     def drop(self, key: GroupKey) -> None:
         """Forget a group that is gone."""
-        self._eased |= any(self._left.get(key, {}).values())
+        self.eased |= any(self._left.get(key, {}).values())
         self._forget(key)
         self._waiting.pop(key, None)
 
     def take_eased(self, gangs: Container[GroupKey]) -> list[GroupKey]:
         """The groups that may start now because less is promised to others."""
-        if not self._eased:
-            return []
-        self._eased = False
+        self.eased = False
         waiting, self._waiting = self._waiting, {}
         return [key for key in waiting if key in gangs]
 

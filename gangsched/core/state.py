@@ -147,8 +147,10 @@ class State:
 
     def take_eased(self) -> list[GroupKey]:
         """The gangs for which a cap, a pause or what others need to start may hold no longer."""
-        paused = self.avoidance.failures.take_eased(self.gangs)
-        return [*self.caps.take_eased(self.gangs), *self.starts.take_eased(self.gangs), *paused]
+        failures, eased = self.avoidance.failures, list[GroupKey]()
+        eased += self.caps.take_eased(self.gangs) if self.cluster.holdings.eased else ()
+        eased += self.starts.take_eased(self.gangs) if self.starts.eased else ()
+        return eased + (failures.take_eased(self.gangs) if failures.eased else [])
 
     def leave(self, key: GroupKey) -> None:
         """Remove the gang from all queues: it no longer waits for anything."""

@@ -177,9 +177,13 @@ def asked_by(placeholders: Iterable[Pod]) -> Counter[str]:
 
 
 class Holdings:
-    """The amounts that each namespace holds for members that do not exist yet."""
+    """The amounts that each namespace holds for members that do not exist yet.
+
+    `eased`: some may hold more than when `take_eased` was last called.
+    """
 
     def __init__(self) -> None:
+        self.eased = False
         self._nodes_changed = False
         self._eased: set[str] = set()
         self._held: dict[str, Counter[str]] = {}
@@ -202,18 +206,17 @@ class Holdings:
         """Stop counting a reservation: a member has taken it, or it was given up."""
         held = self._held[placeholder.namespace]
         held.subtract(asked_by([placeholder]))
+        self.eased = True
         self._eased.add(placeholder.namespace)
         if not held[PODS]:
             del self._held[placeholder.namespace]
 
     def note_nodes_changed(self) -> None:
         """Note that the limits of namespaces, which are shares of the cluster, may have changed."""
-        self._nodes_changed = True
+        self.eased = self._nodes_changed = True
 
     def take_eased(self, namespaces: Iterable[str]) -> list[str]:
         """The namespaces among these that hold less, or may have a higher limit, than at the last call."""
-        if not (self._nodes_changed or self._eased):
-            return []
         eased = [name for name in namespaces if self._nodes_changed or name in self._eased]
-        self._eased, self._nodes_changed = set(), False
+        self._eased, self._nodes_changed, self.eased = set(), False, False
         return eased

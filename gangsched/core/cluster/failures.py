@@ -161,14 +161,14 @@ class _Record(Struct):
 
 
 class Failures:
-    """The makers whose pods have failed at once."""
+    """The makers whose pods have failed at once; `eased` are gangs whose pause may have ended early since."""
 
     def __init__(self) -> None:
         self._now = 0.0
         self._records: dict[Maker, _Record] = {}
         self._failing_on: dict[str, dict[Maker, None]] = {}
         self._counted: dict[str, None] = {}
-        self._eased: dict[GroupKey, None] = {}
+        self.eased: dict[GroupKey, None] = {}
 
     def note_time(self, now: float) -> None:
         """Set the present time, in epoch seconds."""
@@ -210,7 +210,7 @@ class Failures:
         if record is None or (pod.node in record.nodes and at < record.nodes[pod.node].recent[-1]):
             return
         if pod.node not in record.started:
-            self._eased |= record.waiting
+            self.eased |= record.waiting
         record.started[pod.node] = max(at, record.started.get(pod.node, 0.0))
         drop_oldest(record.started, MOST_NODES)
 
@@ -246,7 +246,7 @@ class Failures:
     def forget(self, maker: Maker) -> None:
         """The maker's spec has changed."""
         record = self._records.pop(maker, None)
-        self._eased |= record.waiting if record is not None else {}
+        self.eased |= record.waiting if record is not None else {}
 
     def node_changed(self, node: str) -> None:
         """The node has changed, so pods may be accepted there."""
@@ -255,14 +255,12 @@ class Failures:
             if record is not None and (failing := record.nodes.get(node)) is not None:
                 for place in (failing, record.everywhere):
                     place.shorten(self._now)
-                self._eased |= record.waiting
+                self.eased |= record.waiting
                 record.waiting = {}
 
     def take_eased(self, gangs: Container[GroupKey]) -> list[GroupKey]:
         """Those of these gangs whose pause may have ended early since the last call."""
-        if not self._eased:
-            return []
-        eased, self._eased = self._eased, {}
+        eased, self.eased = self.eased, {}
         return [key for key in eased if key in gangs]
 
 

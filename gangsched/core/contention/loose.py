@@ -12,38 +12,34 @@ from gangsched.core.objects.results import EvictionRefused, PodEvicted
 
 
 class Loose:
-    """The pods without a group that leave, and their evictions."""
+    """The `pods` without a group that leave, and their evictions."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._pods: dict[str, Pod] = {}
+        self.pods: dict[str, Pod] = {}
         self._evictions = Evictions(Cause.PREEMPTION, review_at=float("inf"))
-
-    def __bool__(self) -> bool:
-        """Whether any pod leaves."""
-        return bool(self._pods)
 
     def evict(self, uids: Iterable[str]) -> None:
         """These pods leave from now on."""
-        self._pods.update((uid, pod) for uid in uids if (pod := self._to_leave(uid)) is not None)
+        self.pods.update((uid, pod) for uid in uids if (pod := self._to_leave(uid)) is not None)
 
     def keep(self, uids: Iterable[str]) -> None:
         """These pods stay after all, unless their evictions are on their way."""
         for uid in uids:
             if not self._evictions.is_asked(uid):
-                self._pods.pop(uid, None)
+                self.pods.pop(uid, None)
                 self._evictions.forget(uid)
 
     def go_on(self, wanted: Collection[str], now: float) -> list[Effect]:
         """The evictions that are due of pods that a plan has `wanted` to leave, by UID."""
-        for uid in [*self._pods]:
+        for uid in [*self.pods]:
             pod = self._to_leave(uid)
             if pod is None or not (uid in wanted or self._evictions.is_asked(uid)):
-                del self._pods[uid]
+                del self.pods[uid]
                 self._evictions.forget(uid)
             else:
-                self._pods[uid] = pod
-        return self._evictions.go_on(self._pods.values(), now)
+                self.pods[uid] = pod
+        return self._evictions.go_on(self.pods.values(), now)
 
     def refused(self) -> dict[str, EvictionRefused]:
         """Why the API server has last refused to evict pods, by UID."""
@@ -52,11 +48,11 @@ class Loose:
     def note(self, result: PodEvicted | EvictionRefused, now: float) -> None:
         """Note the result of an eviction."""
         if self._evictions.note(result, now):
-            self._pods.pop(result.uid, None)
+            self.pods.pop(result.uid, None)
 
     def next_due(self) -> float:
         """When an eviction is due without an event, in epoch seconds; infinity if none is."""
-        return self._evictions.next_due(self._pods.values()) if self._pods else float("inf")
+        return self._evictions.next_due(self.pods.values()) if self.pods else float("inf")
 
     def _to_leave(self, uid: str) -> Pod | None:
         """The pod, if its eviction is not accepted yet."""

@@ -13,16 +13,12 @@ from gangsched.core.objects.declaration import GroupKey
 
 
 class Marks:
-    """The groups that were marked here. Those that a former leader has marked leave in any case."""
+    """The groups that were `marked` here. Those that a former leader has marked leave in any case."""
 
     def __init__(self, members: Members, assessments: Mapping[GroupKey, Assessment]) -> None:
         self._members = members
         self._assessments = assessments
-        self._marked: dict[GroupKey, None] = {}
-
-    def __bool__(self) -> bool:
-        """Whether any group is marked."""
-        return bool(self._marked)
+        self.marked: dict[GroupKey, None] = {}
 
     def hold(self, holder: Gang, plan: Plan, now: float) -> bool:
         """Mark the groups that leave entirely for this plan. Returns whether it is written of all of them."""
@@ -32,7 +28,7 @@ class Marks:
                 cause = preempted.PRIORITY if plan.start is None else preempted.OVERDUE
                 preempted.mark(gang, now, holder.key, cause)
                 making.note_mark(gang, self._assessments[gang.key].terms)
-                self._marked[gang.key] = None
+                self.marked[gang.key] = None
                 self._members.dirty.note(gang.key)
         return all(map(preempted.is_marked, staying))
 
@@ -62,12 +58,12 @@ class Marks:
 
         Of those whose evictions are on their way it is known only later whether they can stay.
         """
-        for key in self._marked.keys() - wanted:
+        for key in self.marked.keys() - wanted:
             victim = self._members.gangs.get(key)
             if victim is None:
-                del self._marked[key]
+                del self.marked[key]
             elif preempted.is_untouched(victim) or not preempted.are_all_there(victim):
-                del self._marked[key]
+                del self.marked[key]
                 _let_stay(victim)
                 self._members.dirty.note(key)
 

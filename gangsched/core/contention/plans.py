@@ -84,7 +84,7 @@ class Plans:
 
     def __bool__(self) -> bool:
         """Whether a plan is open, or something of one is left to do."""
-        return bool(self.holders or self._loose or self._marks or self._singles)
+        return bool(self.holders or self._loose.pods or self._marks.marked or self._singles.gangs)
 
     def next_for(self, key: GroupKey) -> float:
         """From when on, in epoch seconds, others may be preempted for the group; infinity while they are."""

@@ -10,27 +10,23 @@ from gangsched.core.objects.declaration import GroupKey
 
 
 class Singles:
-    """The gangs with such members."""
+    """The `gangs` with such members."""
 
     def __init__(self, members: Members) -> None:
         self._members = members
-        self._gangs: dict[GroupKey, None] = {}
-
-    def __bool__(self) -> bool:
-        """Whether any member leaves."""
-        return bool(self._gangs)
+        self.gangs: dict[GroupKey, None] = {}
 
     def evict(self, key: GroupKey, uids: Collection[str], now: float) -> None:
         """These members of the gang leave from now on."""
         preempted.part_with(self._members.gangs[key], uids, now)
-        self._gangs[key] = None
+        self.gangs[key] = None
         self._members.dirty.note(key)
 
     def keep(self, wanted: Collection[str]) -> None:
         """Let all others stay, but those whose evictions are on their way only once these are refused."""
-        for key in [*self._gangs]:
+        for key in [*self.gangs]:
             gang = self._members.gangs.get(key)
             if gang is None or gang.operations.parting is None:
-                del self._gangs[key]
+                del self.gangs[key]
             elif preempted.keep_all_but(gang, wanted):
                 self._members.dirty.note(key)

@@ -185,7 +185,7 @@ def expires(gang: Gang, terms: Terms) -> float:
 
     If a controller creates members only once others are ready, only a cap gives up their reservations.
     """
-    if terms.sequential or not (gang.record.clock_start and gang.operations.placeholders()):
+    if not (gang.record.clock_start and gang.operations.placeholders()) or terms.sequential:
         return clock.NEVER
     return gang.record.clock_start + terms.max_schedule_time_s
 

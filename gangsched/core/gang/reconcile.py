@@ -100,7 +100,8 @@ def _advanced(turn: Turn) -> Assessment:
     """
     life.go_on(turn)
     gang, progress, want = turn.gang, turn.progress, Want()
-    if progress.complete and rollback.may_plan(gang, turn.now) and not is_remade(gang):
+    waits = progress.complete and bool(progress.eligible or progress.to_come)
+    if waits and rollback.may_plan(gang, turn.now) and not is_remade(gang):
         capped = gang.record.capped is not None and gang.record.capped.until
         some = [*progress.eligible, *(() if capped else progress.to_come)]
         moves, closed = placeholders.moving(gang, progress.eligible), parts.closed(gang, turn.now)
@@ -133,9 +134,8 @@ def conclude(
 
     Returns what is still wanted, with the phase and when the gang is due again, and the effects that are due now.
     """
-    effects: list[Effect] = []
+    effects = prebinding.go_on(gang, cluster, avoidance, policy=policy, now=now) if tried else []
     if tried:
-        effects += prebinding.go_on(gang, cluster, avoidance, policy=policy, now=now)
         assessment = _advanced(Turn(gang, cluster, assessment.terms, policy=policy, now=now))
     if gang.wait.outside and gang.record.clock_start and not gang.operations.placeholders():
         # A group that may not be tried does not time out.

@@ -137,7 +137,7 @@ def clock_runs(turn: Turn) -> bool:
     If a controller creates members only once others are ready, the clock does not run while any member is to come.
     """
     to_come, held = turn.progress.to_come, bool(turn.gang.operations.placeholders())
-    comes = (to_come or held) if turn.terms.sequential else (to_come and not held)
+    comes = (to_come or held) and (turn.terms.sequential or not held)
     return not (turn.gang.wait.outside or comes)
 
 

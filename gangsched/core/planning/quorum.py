@@ -11,7 +11,8 @@ depends on the order of members.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from gangsched.core.objects.declaration import Preference
 from gangsched.core.objects.pod import Pod, role_of
@@ -56,25 +57,18 @@ class Quorum:
         self.steps = Steps(steps, budget=snapshot.budget)
         every = dict.fromkeys(classes.values())
         self.room = {member: int(hoped(snapshot, member, every).sum()) for member in every}
-        self._helped = helped(snapshot, every)
         self._snapshot = snapshot
         self._classes = classes
         self._preferring = preferring
         self._members = members
-        self._ways: list[_Way] = [(strategy, prefer)]
-        preferential = any(each.prefer or snapshot.scores.prefers(each) for each in set(preferring.values()))
-        if strategy is not PACK or prefer or preferential:
-            # Strategies and preferences never decide whether a gang fits: one that only fits packed is packed.
-            self._ways.append(_PACKED)
+        self._strategy, self._prefer = strategy, prefer
         self._kinds = Counter(map(self._kind, members))
         self._usable = members
         if any(count > self.room[member] for (member, _), count in self._kinds.items()):
             self._usable = first_of_kinds(members, self._kind, {kind: self.room[kind[0]] for kind in self._kinds})
-        self._size = {member: search.size(snapshot, member) for member in self.room}
         self._largest = list(self.room)
         if len(self._largest) > 1:
             self._largest.sort(key=lambda member: (-self._size[member], member.in_order()))
-        self._rank = {member: at for at, member in enumerate(reversed(self._largest))}
 
     def find(self) -> Places | None:
         """Find and take a place for each member of the quorum; None, with nothing taken, if there is none.
@@ -100,7 +94,7 @@ class Quorum:
         for arranged in (list, self._by_size):
             members = arranged(self._usable)
             chosen = choose(members, self.slots, set())
-            places = self._fill(chosen, self._ways) if chosen is not None else None
+            places = self._fill(chosen) if chosen is not None else None
             if places is not None:
                 return places
             if len(members) == self.slots.number:
@@ -134,6 +128,27 @@ class Quorum:
             slots = slots.without(role, count)
         failing = left_out(self._kinds, placed, slots) or next(iter(self.room))
         return placed.total(), failing, self._missing(placed, slots)
+
+    # What is asked only of several classes, or once the first try has failed.
+
+    @cached_property
+    def _size(self) -> Mapping[MemberClass, float]:
+        return {member: search.size(self._snapshot, member) for member in self.room}
+
+    @cached_property
+    def _helped(self) -> Collection[MemberClass]:
+        return helped(self._snapshot, self.room)
+
+    @cached_property
+    def _rank(self) -> Mapping[MemberClass, int]:
+        return {member: at for at, member in enumerate(reversed(self._largest))}
+
+    def _ways(self) -> Iterator[_Way]:
+        yield self._strategy, self._prefer
+        scores, several = self._snapshot.scores, set(self._preferring.values())
+        if self._strategy is not PACK or self._prefer or any(each.prefer or scores.prefers(each) for each in several):
+            # Strategies and preferences never decide whether a gang fits: one that only fits packed is packed.
+            yield _PACKED
 
     # Ways to find places
 
@@ -169,7 +184,7 @@ class Quorum:
         """Find and take places for a quorum that has all of these members."""
         there = {pod.uid for pod in members}
         others = (pod for pod in self._by_size(self._usable) if pod.uid not in there)
-        places = self._fill(self.slots.first_of([*members, *others]), self._ways)
+        places = self._fill(self.slots.first_of([*members, *others]))
         if places is None:
             found = self._search(self.slots.number, steps, least=Counter(map(self._kind, members)))
             places = found and self.place(*found)
@@ -191,7 +206,7 @@ class Quorum:
         self._take((member, row, count) for (member, row), count in taken.items())
         return places
 
-    def _fill(self, chosen: Sequence[Pod], ways: Sequence[_Way]) -> Places | None:
+    def _fill(self, chosen: Sequence[Pod]) -> Places | None:
         """Places for all of them; None if they do not fit in the orders and ways that are tried."""
         counts = Counter([self._classes[pod.uid] for pod in chosen])
         if any(count > self.room[member] for member, count in counts.items()):
@@ -201,7 +216,7 @@ class Quorum:
         orders = [scarcest] if largest == scarcest else [scarcest, largest]
         same = self._preferring is self._classes
         split = counts if same else Counter(self._preferring[pod.uid] for pod in chosen)
-        for order, way in ((order, way) for way in ways for order in orders):
+        for order, way in ((order, way) for way in self._ways() for order in orders):
             shares = self._fill_in(order, split, way)
             if shares is not None:
                 return hand_out(self._snapshot, chosen, self._preferring, shares)

@@ -26,7 +26,7 @@ _BEGUN, _NEW, _BACKING_OFF = range(3)
 class Admission:
     """At most `most` gangs of each namespace are inside. Newcomers have asked to enter since the last `let_in`.
 
-    `stirred`: some have asked since then, or there is room.
+    `stirred`: some have asked since then, or there is room for some that are outside.
     """
 
     def __init__(self, most: int) -> None:
@@ -88,7 +88,7 @@ class Admission:
     def _go(self, key: GroupKey) -> None:
         """Make room inside, if the gang was there."""
         if key in self._inside:
-            self.stirred = True
+            self.stirred |= bool(self._outside)
             self._inside.drop(key)
             self._backing_off.drop(key)
 
