@@ -421,6 +421,10 @@ def test_a_start_that_is_due_at_any_time_is_not_told_again_and_again():
     assert told(harness) == first
 
 
+def test_what_has_passed_while_it_was_found_out_is_told_as_now():
+    assert ExpectedStart(1000, 1010, Basis.DECLARED).told_in("", 2000) == ExpectedStart(2000, 2000, Basis.DECLARED)
+
+
 def test_it_is_told_anew_only_when_it_has_moved():
     harness, first = waits_for_three_of_four(1000)
     assert (round(first.earliest, -1), round(first.latest, -1)) == (0, 3300)

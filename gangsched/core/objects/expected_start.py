@@ -87,7 +87,7 @@ class ExpectedStart(NamedTuple):
         if earliest:
             earliest = max(now, earliest - _margin(earliest - now))
         if latest:
-            latest += _margin(latest - now)
+            latest = max(now, latest + _margin(latest - now))
         if decides is not None:
             decides = GroupKey("", decides.name) if decides.namespace == namespace else None
         return self._replace(earliest=float(round(earliest)), latest=float(round(latest)), decides=decides)
