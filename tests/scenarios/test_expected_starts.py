@@ -75,8 +75,10 @@ def test_a_promise_is_believed_for_the_earliest_start_alone():
 
 
 @pytest.mark.parametrize(("owner", "why"), [(SERVICE, Unknown.ENDLESS), (None, Unknown.UNKNOWN)])
-def test_it_is_not_known_when_nothing_tells_when_others_end(owner, why):
-    harness = full(runs("p0", 0, 100), runs("p1", 1, owner=owner), nodes=2)
+@pytest.mark.parametrize("limited", ["p0", "p2"], ids=["seen before", "seen after"])
+def test_it_is_not_known_when_nothing_tells_when_others_end(owner, why, limited):
+    endless = runs("p1", 1, owner=owner)
+    harness = full(*sorted((runs(limited, 0, 100), endless), key=lambda each: each.name), nodes=2)
     harness.settle(*wanting(2))
     found = start(harness)
     assert (found.earliest, found.latest, found.why) == (0, 0, why)
@@ -407,6 +409,20 @@ def test_what_is_told_becomes_narrower_as_the_start_comes_nearer():
         margins.append((found.latest - 30_000) / left_s)
     assert first.latest == pytest.approx(33_000, abs=50)
     assert all(0.04 < margin <= 0.2 for margin in margins)
+
+
+def test_a_start_that_is_due_at_any_time_is_not_told_again_and_again():
+    """Who overstays its promise is expected to leave now, whenever that is."""
+    harness = full(runs("p0", 0, HORIZON_S, expected_s=100.0), nodes=1)
+    harness.wait(60, *wanting(1))
+    first = told(harness)
+    assert first is not None
+    harness.wait(600)
+    assert told(harness) == first
+
+
+def test_what_has_passed_while_it_was_found_out_is_told_as_now():
+    assert ExpectedStart(1000, 1010, Basis.DECLARED).told_in("", 2000) == ExpectedStart(2000, 2000, Basis.DECLARED)
 
 
 def test_it_is_told_anew_only_when_it_has_moved():

@@ -70,13 +70,15 @@ class ExpectedStart(NamedTuple):
     def has_moved(self, former: ExpectedStart | None, now: float) -> bool:
         """Whether it differs by more than half of its margin from the one that was told.
 
-        So what is told becomes narrower as the start comes nearer, and keeps half of the margin in any case.
+        So what is told becomes narrower as the start comes nearer, and keeps half of the margin in any case. An
+        earliest start that has passed is one at any time from now on.
         """
         if former is None or self[2:] != former[2:]:
             return True
+        earliest = former.earliest and max(now, former.earliest)
         return any(
             bool(new) != bool(old) or 2 * abs(new - old) > _margin(new - now)
-            for new, old in ((self.earliest, former.earliest), (self.latest, former.latest))
+            for new, old in ((self.earliest, earliest), (self.latest, former.latest))
         )
 
     def told_in(self, namespace: str, now: float) -> ExpectedStart:
@@ -85,7 +87,7 @@ class ExpectedStart(NamedTuple):
         if earliest:
             earliest = max(now, earliest - _margin(earliest - now))
         if latest:
-            latest += _margin(latest - now)
+            latest = max(now, latest + _margin(latest - now))
         if decides is not None:
             decides = GroupKey("", decides.name) if decides.namespace == namespace else None
         return self._replace(earliest=float(round(earliest)), latest=float(round(latest)), decides=decides)

@@ -12,7 +12,6 @@ from itertools import count
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from gangsched.core.objects.arrays import Floats, IntArray, Mask
@@ -105,10 +104,9 @@ class Forecast:
                 return
             yield from self._reserve(waiting, moment, following)
             moment = following
-            until = int(np.searchsorted(self._at, moment, side="right"))
-            self._release(self._order[self._left : until])
-            yield (until - self._left) * _RELEASED
-            self._left = until
+            left = self._left
+            self._release(int(np.searchsorted(self._at, moment, side="right")))
+            yield (self._left - left) * _RELEASED
             while self._later and self._later[0][0] <= moment:
                 _, _, placed, doubt = heappop(self._later)
                 give_back(self._free, placed)
@@ -130,12 +128,14 @@ class Forecast:
         # The last of those that end by then.
         return max(first, float(self._at[last]) if last >= left else first, *settled)
 
-    def _release(self, which: npt.NDArray[np.intp]) -> None:
-        ends = self._ends
+    def _release(self, until: int) -> None:
+        ends, which = self._ends, self._order[self._left : until]
         rows = ends.rows[which]
         np.add.at(self._free, rows, ends.amounts[which])
-        self._last[rows] = which
+        # In the order of time, so that the largest is the latest.
+        self._last[rows] = np.arange(self._left, until)
         np.maximum.at(self._doubt, rows, ends.doubt[which])
+        self._left = until
 
     def _try(self, line: Sequence[Waiting], moment: float) -> Generator[int, None, list[Waiting]]:
         """Start who can at this moment. Returns those who wait on."""
@@ -171,7 +171,7 @@ class Forecast:
             yield _PLACED * len(each.kinds) * len(self._free)
             rows = np.concatenate([rows for rows, _ in placed])
             doubt, last = int(self._doubt[rows].max(initial=0)), int(self._last[rows].max(initial=-1))
-            self.starts[each.name] = Start(moment, doubt, last)
+            self.starts[each.name] = Start(moment, doubt, int(self._order[last]) if last >= 0 else -1)
             self._held.pop(each.name, None)
             for held in self._held.values():
                 if self._keeps_off(held, end):
