@@ -336,6 +336,16 @@ def test_nobody_starts_where_places_are_reserved_for_a_start_that_nobody_knows()
     assert harness.status("default/g").phase is Phase.QUEUED
 
 
+def test_all_who_are_far_back_in_the_line_are_told_that_many_are_ahead():
+    with mock.patch("gangsched.core.contention.forecasting.MOST_IN_LINE", 2):
+        harness = full(runs("p0", 0, 500.0), nodes=1)
+        for at in range(5):
+            harness.wait(1, *wanting(1, f"g{at}"))
+        harness.wait(65)
+        in_line = [told(harness, f"g{at}") for at in range(5)]
+        assert [start is not None and start.why is Unknown.LINE for start in in_line] == [False] * 2 + [True] * 3
+
+
 def test_where_others_without_limits_may_start_before_nobody_is_named_as_ahead():
     harness = full(runs("p0", 0, 100), runs("p1", 1, 200), nodes=2)
     harness.settle(*wanting(2, "large", priority=5), *wanting(1))
@@ -458,7 +468,7 @@ def test_a_walk_that_nodes_change_under_is_begun_anew():
     with mock.patch.object(budget, "CALL", 20_000):
         harness = full(*(runs(f"p{at}", at, 1000) for at in range(4)))
         for at in range(20):
-            harness.add(*wanting(1, f"g{at}"))
+            harness.wait(1, *wanting(1, f"g{at}"))
         harness.wait(29)
         for at in range(10):
             harness.wait(1, node(f"m{at}", cpu=0))
@@ -484,7 +494,7 @@ def test_a_group_that_goes_while_it_is_found_out_is_not_told_and_one_made_again_
     with mock.patch.object(budget, "CALL", 20_000):
         harness = full(*(runs(f"p{at}", at) for at in range(4)))
         for at in range(20):
-            harness.add(*wanting(1, f"g{at}"))
+            harness.wait(1, *wanting(1, f"g{at}"))
         harness.wait(30)
         for at in range(20):
             harness.delete(f"default/g{at}-0")

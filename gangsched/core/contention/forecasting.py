@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -182,7 +181,7 @@ class Forecasting:
 
     def _walk(self, now: float) -> _Walk:
         """What is there at its beginning, played forward; None if nodes change before all groups are known."""
-        line = [*islice(self._line(), MOST_IN_LINE + 1)]
+        line = [*self._line()]
         rows = self._cluster.capacity.rows
         claims = [each for each in self._cluster.ledger.claims.values() if each.counts and each.node in rows]
         field = Field(self._cluster)
