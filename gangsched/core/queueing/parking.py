@@ -83,8 +83,10 @@ class Parked:
     # Waiting gangs
 
     def file(self, gang: Gang, rank: Rank, capacity: Capacity) -> None:
-        """Park the gang under its last refusals."""
-        known = (gang.wait.refusal, *gang.wait.refused_members.values())
+        """Park the gang under the last refusals of what it still wants."""
+        # The quorum of one that wants only members above its minimum is not tried, so nothing else would close its bucket.
+        of_quorum = None if rank[0] and gang.wait.refused_members else gang.wait.refusal
+        known = (of_quorum, *gang.wait.refused_members.values())
         refusals = {id(each): each for each in known if each is not None}
         by_asked = {each.asked: each for each in refusals.values()}
         if len(by_asked) > MOST_ASKED:
@@ -92,7 +94,7 @@ class Parked:
         filed = (rank, tuple(by_asked))  # ordered: positions are freed in this order and reused by later buckets
         if self._asked_by.get(gang.key) != filed:
             # The buckets noted for single members are forgotten by now if the search has taken many calls.
-            since = gang.wait.refused_since if gang.wait.refusal is None else 0
+            since = gang.wait.refused_since if of_quorum is None else 0
             for asked, refusal in by_asked.items():
                 insort(self._bucket(asked, refusal, capacity, since).waiting, (rank, gang.key))
             # Dropped only now, so that a bucket in which the gang stays never becomes empty.
