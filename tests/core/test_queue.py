@@ -38,7 +38,7 @@ def test_a_bucket_that_was_emptied_and_made_again_between_two_calls_is_tried_as_
     cluster = Cluster()
     queue, snapshot = Queue(cluster.capacity, Ahead()), Snapshot(cluster)
     key = GroupKey("default", "a")
-    first, second = (Bucket(("asked",), [], [], within_domain=False, several=False) for _ in range(2))
+    first, second = (Bucket(("asked",), [], [], within_domain=False, vague=False) for _ in range(2))
     first.waiting.append((RANK, key))
     opened = [[first], [second]]
     monkeypatch.setattr(queue._refused, "opened", lambda _: opened.pop(0))  # noqa: SLF001 - what wakes them is its matter
@@ -59,7 +59,7 @@ def test_of_those_that_have_waited_equally_long_the_more_urgent_is_tried_first(m
     monkeypatch.setattr(module, "PATIENCE", 0)
     cluster = Cluster()
     queue, snapshot = Queue(cluster.capacity, Ahead()), Snapshot(cluster)
-    urgent, other = (Bucket((name,), [], [], within_domain=False, several=False) for name in ("urgent", "other"))
+    urgent, other = (Bucket((name,), [], [], within_domain=False, vague=False) for name in ("urgent", "other"))
     urgent.waiting.append(((False, (True, -5, 0.0, "default", "z")), GroupKey("default", "z")))
     other.waiting.append((RANK, GroupKey("default", "a")))
     monkeypatch.setattr(queue._refused, "opened", lambda _: [other, urgent])  # noqa: SLF001 - what wakes them is its matter

@@ -99,13 +99,13 @@ class Asking:
 
     def searched(self, gang: Gang, pool: Pool, now: float) -> After | NoWay | None:
         """The result of a whole search out of turn. There is none if the group's pods fail wherever they are."""
-        ask, found = self.of(gang, self._assessments[gang.key]), None
+        ask, result = self.of(gang, self._assessments[gang.key]), None
         for exceeds in (False, True) if self._policy.preemption.exceeds_budgets else (False,):
-            if ask is not None and not isinstance(found, After):
+            if ask is not None and not isinstance(result, After):
                 snapshot = self.snapshot(gang, self.leaving(pool, now), Budget(_PLENTY), now, lasting=True)
-                found = self.search(gang, ask, pool, (), now, exceeds=exceeds).search.go_on(snapshot)
+                result = self.search(gang, ask, pool, (), now, exceeds=exceeds).search.go_on(snapshot)
         self.rest()
-        return found
+        return result
 
     def snapshot(
         self, gang: Gang, leaving: Mapping[str, Claim], budget: Budget, now: float, *, lasting: bool = False
@@ -139,7 +139,7 @@ class Asking:
         passed = leaving.keys() & self._plans.pace.passed(now)
         if not passed:
             return leaving
-        return {uid: each for uid, each in leaving.items() if each.pod.terminating or uid not in passed}
+        return {uid: claim for uid, claim in leaving.items() if claim.pod.terminating or uid not in passed}
 
     def rest(self) -> None:
         """Nobody asks any more in this call."""
@@ -155,29 +155,29 @@ class Asking:
 
     def promised_to_others(self, viewer: Viewer) -> set[str]:
         """The pods, by UID, that leave places which are not this one's."""
-        claims, several = self._cluster.ledger.claims, self._cluster.ledger.reserved.items()
-        return set[str]().union(*(each.remaining(claims) for key, each in several if viewer.sees(key, each.start)))
+        claims, reserved = self._cluster.ledger.claims, self._cluster.ledger.reserved.items()
+        return set[str]().union(*(room.remaining(claims) for key, room in reserved if viewer.sees(key, room.start)))
 
     def _waited_for(self, viewer: Viewer, pool: Pool) -> frozenset[str]:
         """The pods, by UID, that leave by themselves places which are not this one's.
 
         Where nobody knows when, those stay that are enough, and others may leave beside them: the least important.
         """
-        ledger, found = self._cluster.ledger, frozenset[str]()
-        seen = [each for key, each in ledger.reserved.items() if each.start is not None and key in viewer.later]
+        ledger, awaited = self._cluster.ledger, frozenset[str]()
+        seen = [room for key, room in ledger.reserved.items() if room.start is not None and key in viewer.later]
         victims = {uid: unit for unit in pool.removable.units for uid in pool.victims[unit.name].uids} if seen else {}
 
         def importance(uid: str) -> tuple[bool, int, str, str]:
             unit = victims.get(uid)
             return (False, 0, "", uid) if unit is None else (True, -unit.level, unit.name, uid)
 
-        for each in seen:
-            there = each.remaining(ledger.claims)
-            if each.fills_up:
-                order = sorted(there - ledger.promised(), key=importance)
-                there = enough(self._cluster, each, map(ledger.claims.__getitem__, order))
-            found |= there
-        return found
+        for room in seen:
+            leaving = room.remaining(ledger.claims)
+            if room.fills_up:
+                order = sorted(leaving - ledger.promised(), key=importance)
+                leaving = enough(self._cluster, room, map(ledger.claims.__getitem__, order))
+            awaited |= leaving
+        return awaited
 
     def proves(self, gang: Gang, plan: Plan, budget: Budget, now: float) -> bool:
         """Whether an open plan of the group is right still.
@@ -187,10 +187,10 @@ class Asking:
         assessment = self._assessments[gang.key]
         ask, levels, claims = self.of(gang, assessment), self._levels(plan, now), self._cluster.ledger.claims
         for name, uids in plan.units.items():
-            there = [claims[uid] for uid in uids if uid in claims and claims[uid].counts]
+            remaining = [claims[uid] for uid in uids if uid in claims and claims[uid].counts]
             if (
                 plan.start is None
-                and not all(is_leaving(claim, self._members.gang_of(claim.pod.uid)) for claim in there)
+                and not all(is_leaving(claim, self._members.gang_of(claim.pod.uid)) for claim in remaining)
                 and levels.get(name, assessment.terms.priority) >= assessment.terms.priority
             ):
                 return False
@@ -212,8 +212,8 @@ class Asking:
 
     def is_enough(self, gang: Gang, plan: Plan, ask: Ask, budget: Budget, now: float) -> bool:
         """Whether those for whom the plan has places are all that the group asks for, and fit once others have left."""
-        there = plan.members
-        placed = replace(ask, members=[pod for pod in ask.members if pod.uid in there])
+        planned = plan.members
+        placed = replace(ask, members=[pod for pod in ask.members if pod.uid in planned])
         return fits(self.snapshot(gang, self._leaving_for(plan), budget, now), placed)
 
     def _leaving_for(self, plan: Plan) -> dict[str, Claim]:
@@ -224,16 +224,16 @@ class Asking:
     def _levels(self, plan: Plan, now: float) -> dict[str, int]:
         """The levels of the units, by name, that may leave for the plan, whether or not they are told so already."""
         promised = self._cluster.ledger.promised() - plan.leaving
-        found = [self._shares.of_pod(claim, promised) for claim in self._there(plan.loose, None)]
+        shares = [self._shares.of_pod(claim, promised) for claim in self._staying(plan.loose, None)]
         for key in (*plan.whole, *plan.single):
             gang = self._members.gangs.get(key)
             if gang is not None:
-                claims = self._there(gang.observed.pods, gang)
-                found.append(self._shares.of_gang(gang, claims, promised, leaves=key in plan.whole))
-        return {unit.name: unit.level for share in found for unit in share.units if unit.protected <= now}
+                claims = self._staying(gang.observed.pods, gang)
+                shares.append(self._shares.of_gang(gang, claims, promised, leaves=key in plan.whole))
+        return {unit.name: unit.level for share in shares for unit in share.units if unit.protected <= now}
 
-    def _there(self, uids: Iterable[str], gang: Gang | None) -> list[Claim]:
+    def _staying(self, uids: Iterable[str], gang: Gang | None) -> list[Claim]:
         """The claims of those of these pods that are members of the gang and do not terminate."""
         claims, members = self._cluster.ledger.claims, self._members
-        found = [claims[uid] for uid in uids if uid in claims and members.gang_of(uid) is gang]
-        return [claim for claim in found if claim.counts and not claim.pod.terminating]
+        own = [claims[uid] for uid in uids if uid in claims and members.gang_of(uid) is gang]
+        return [claim for claim in own if claim.counts and not claim.pod.terminating]

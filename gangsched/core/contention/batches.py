@@ -28,8 +28,8 @@ def next_batch(plan: Plan, cluster: Cluster) -> frozenset[str]:
         pod = pods.get(uid)
         return pod is not None and not (pod.terminating or pod.terminal)
 
-    several = (*plan.whole.values(), *plan.single.values(), *(frozenset((uid,)) for uid in plan.loose))
-    rest = [uids for uids in several if not uids <= plan.told and any(map(stays, uids))]
+    units = (*plan.whole.values(), *plan.single.values(), *(frozenset((uid,)) for uid in plan.loose))
+    rest = [uids for uids in units if not uids <= plan.told and any(map(stays, uids))]
     if not rest or any(map(stays, plan.told | plan.anyway)):
         return frozenset()
     under = [uids for uids in rest if any(uid in pods and budgets.of(pods[uid]) for uid in uids)]
@@ -43,5 +43,5 @@ def drawn_by(cluster: Cluster, uids: Iterable[str]) -> Counter[str]:
     """How many evictions of each disruption budget these pods take that its status does not show yet."""
     drawn = Counter[str]()
     for pod in filter(None, map(cluster.pods.get, uids)):
-        drawn.update(each.key for each in cluster.budgets.drawn_by(pod) if not cluster.budgets.shows(each, pod))
+        drawn.update(budget.key for budget in cluster.budgets.drawn_by(pod) if not cluster.budgets.shows(budget, pod))
     return drawn

@@ -32,31 +32,31 @@ def note_cover(plan: Plan, cluster: Cluster, touched: set[str] | None) -> None:
 
 def missing(cluster: Cluster, plan: Plan) -> dict[str, Counter[str]]:
     """What of its places is not free yet on each node, by resource: room that others leave for another group is not."""
-    found, names = _lacking(cluster, plan), cluster.capacity.names
-    for other in (each for each in cluster.ledger.reserved.values() if each.start is None):
+    lacking, names = _lacking(cluster, plan), cluster.capacity.names
+    for other in (room for room in cluster.ledger.reserved.values() if room.start is None):
         theirs = withheld(cluster, other, {})
         for row, amounts in zip(theirs.rows.tolist(), theirs.amounts.tolist(), strict=True):
-            if names[row] in found:
-                found[names[row]].update(dict(zip(theirs.resources, amounts, strict=True)))
-    return {node: +amounts for node, amounts in found.items()}
+            if names[row] in lacking:
+                lacking[names[row]].update(dict(zip(theirs.resources, amounts, strict=True)))
+    return {node: +amounts for node, amounts in lacking.items()}
 
 
 def enough(cluster: Cluster, reserved: Reserved, claims: Iterable[Claim]) -> frozenset[str]:
     """The first of these, by UID, that make up for what is missing on their nodes."""
-    found, lacking = set[str](), {node: Counter(amounts) for node, amounts in reserved.missing.items()}
+    leaving, lacking = set[str](), {node: Counter(amounts) for node, amounts in reserved.missing.items()}
     for claim in claims:
         if +lacking.get(claim.node, Counter()):
             lacking[claim.node].subtract(_amounts(cluster, claim.pod))
-            found.add(claim.pod.uid)
-    return frozenset(found)
+            leaving.add(claim.pod.uid)
+    return frozenset(leaving)
 
 
 def reserved(cluster: Cluster, plan: Plan) -> dict[str, Counter[str]]:
     """What is reserved on each node, by resource."""
-    found: dict[str, Counter[str]] = {}
+    by_node: dict[str, Counter[str]] = {}
     for pod, node in plan.places:
-        found.setdefault(node, Counter()).update(_amounts(cluster, pod))
-    return found
+        by_node.setdefault(node, Counter()).update(_amounts(cluster, pod))
+    return by_node
 
 
 def _lacking(cluster: Cluster, plan: Plan) -> dict[str, Counter[str]]:
@@ -75,12 +75,12 @@ def _amounts(cluster: Cluster, pod: Pod) -> dict[str, int]:
 
 def ranked(departures: Sequence[Departure]) -> list[Departure]:
     """Those whose ends nothing tells leave node by node, the nodes with the fewest of them first."""
-    known = [each for each in departures if each.end < UNKNOWN]
+    known = [departure for departure in departures if departure.end < UNKNOWN]
     by_node: dict[str, list[Departure]] = {}
-    for each in departures:
-        if each.end >= UNKNOWN:
-            by_node.setdefault(each.claim.node, []).append(each)
+    for departure in departures:
+        if departure.end >= UNKNOWN:
+            by_node.setdefault(departure.claim.node, []).append(departure)
     order = sorted(by_node.items(), key=lambda item: (len(item[1]), item[0]))
-    for rank, (_, several) in enumerate(order):
-        known += [Departure((ENDLESS if each.end >= ENDLESS else UNKNOWN) + rank, each.claim) for each in several]
+    for rank, (_, on_node) in enumerate(order):
+        known += [Departure((ENDLESS if end >= ENDLESS else UNKNOWN) + rank, claim) for end, claim in on_node]
     return known

@@ -21,27 +21,27 @@ class Departing:
 
     def __init__(self, claims: Iterable[Claim], end_of: Callable[[Claim], End]) -> None:
         self._ends: dict[str, End] = {}
-        self._found: list[Departure] = []
+        self._departures: list[Departure] = []
         self._left: Iterator[Claim] = iter([*claims])
         self._end_of = end_of
 
     def go_on(self, budget: Budget) -> list[Departure] | None:
         """All of them in the order in which they are waited for; None if the budget ends before that is known."""
         while budget:
-            several = [*islice(self._left, _AT_ONCE)]
-            if not several:
-                return ranked(self._found)
-            for claim in several:
+            claims = [*islice(self._left, _AT_ONCE)]
+            if not claims:
+                return ranked(self._departures)
+            for claim in claims:
                 end = self._ends[claim.pod.uid] = self._end_of(claim)
-                self._found.append(Departure(end.promised, claim))
-            budget.charge(_END * len(several))
+                self._departures.append(Departure(end.promised, claim))
+            budget.charge(_END * len(claims))
         return None
 
-    def ends_of(self, several: Iterable[Departure]) -> dict[str, End]:
+    def ends_of(self, departures: Iterable[Departure]) -> dict[str, End]:
         """When these end, by UID."""
-        return {each.claim.pod.uid: self._ends[each.claim.pod.uid] for each in several}
+        return {claim.pod.uid: self._ends[claim.pod.uid] for _, claim in departures}
 
     def distrust(self, uids: Collection[str]) -> None:
         """These, by UID, are not taken at their word: nothing but a limit ends them."""
         self._ends |= {uid: End(end.certain, end.certain) for uid, end in self._ends.items() if uid in uids}
-        self._found = [Departure(self._ends[each.claim.pod.uid].promised, each.claim) for each in self._found]
+        self._departures = [Departure(self._ends[claim.pod.uid].promised, claim) for _, claim in self._departures]

@@ -39,7 +39,7 @@ class Look(NamedTuple):
         if any(uid in claims and claims[uid].counts for uid in leaving):
             return False
         kept = filter(None, map(self.cluster.devices.claim, self.plan.claims))
-        return not any(each.allocation is not None and leaving.issuperset(each.reserved) for each in kept)
+        return not any(claim.allocation is not None and leaving.issuperset(claim.reserved) for claim in kept)
 
 
 class Ending(NamedTuple):
@@ -99,8 +99,8 @@ def _has_lost_its_room(look: Look) -> bool:
 def foreign_on(places: Sequence[tuple[Pod, str]], cluster: Cluster, is_foreign: Callable[[Pod], bool]) -> set[str]:
     """The pods of other schedulers, by UID, that are on the nodes of these places."""
     nodes = {node for _, node in places}
-    there = [claim.pod for node in nodes for claim in cluster.on_node.get(node, {}).values()]
-    return {pod.uid for pod in there if is_foreign(pod)}
+    pods = [claim.pod for node in nodes for claim in cluster.on_node.get(node, {}).values()]
+    return {pod.uid for pod in pods if is_foreign(pod)}
 
 
 def _has_expired(look: Look) -> bool:

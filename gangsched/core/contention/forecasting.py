@@ -132,10 +132,10 @@ class Forecasting:
             self._running, self.unfinished = walk, True
             return []
         self._not_before = now + max(FIRST_S, self._spent / _UNITS_A_SECOND / _LOAD)
-        if gone.found is None:
+        if gone.starts is None:
             self._due = self._not_before
             return []
-        return self._tell(gone.found, now)
+        return self._tell(gone.starts, now)
 
     def omit(self, error: Exception, now: float) -> list[GroupKey]:
         """Rest for some time after an exception. Returns the groups whose start is no longer told."""
@@ -155,22 +155,22 @@ class Forecasting:
     def all(self, now: float) -> dict[GroupKey, ExpectedStart]:
         """The expected starts as they are now, found out at once. Nothing is changed."""
         self._budget = Budget(1 << 50)
-        return _gone_on(self._walk(now), self._budget).found or {}
+        return _gone_on(self._walk(now), self._budget).starts or {}
 
-    def _tell(self, found: Mapping[GroupKey, ExpectedStart], now: float) -> list[GroupKey]:
+    def _tell(self, starts: Mapping[GroupKey, ExpectedStart], now: float) -> list[GroupKey]:
         # Some may be gone, or wait no more, since the walk began.
-        found = {key: start for key, start in found.items() if key in self.waiting and key in self._members.gangs}
+        starts = {key: start for key, start in starts.items() if key in self.waiting and key in self._members.gangs}
         told = self.told_starts.last
-        new = {key: start.told_in(key.namespace, now) for key, start in found.items()}
+        new = {key: start.told_in(key.namespace, now) for key, start in starts.items()}
         moved = [key for key, start in new.items() if start.has_moved(told.get(key), now)]
-        taken_back = self._told_among(self.waiting - found.keys())
+        taken_back = self._told_among(self.waiting - starts.keys())
         self._is_first = False
         for key in [*told]:
-            if key not in found:
+            if key not in starts:
                 self.told_starts.drop(key)
         for key in moved:
             self.told_starts.tell(key, new[key], now)
-        self._due = min(self._due, max(_looked_at_again(found.values(), now), self._not_before))
+        self._due = min(self._due, max(_looked_at_again(starts.values(), now), self._not_before))
         return moved + taken_back
 
     def _told_among(self, keys: Iterable[GroupKey]) -> list[GroupKey]:
@@ -183,7 +183,7 @@ class Forecasting:
         """What is there at its beginning, played forward; None if nodes change before all groups are known."""
         line = [*self._line()]
         rows = self._cluster.capacity.rows
-        claims = [each for each in self._cluster.ledger.claims.values() if each.counts and each.node in rows]
+        claims = [claim for claim in self._cluster.ledger.claims.values() if claim.counts and claim.node in rows]
         field = Field(self._cluster)
         yield
         former = FormerRuns(self._members)
@@ -202,15 +202,15 @@ class Forecasting:
             if gang is None or assessment is None or ask is None or not ask.members:
                 continue
             foreign, policy = self._members.foreign, self._policy
-            found = as_it_waits(gang, assessment, ask, field, foreign, former=former, policy=policy, now=now)
-            if found is None:
+            group = as_it_waits(gang, assessment, ask, field, foreign, former=former, policy=policy, now=now)
+            if group is None:
                 starts[key] = ExpectedStart(why=Unknown.DEPENDS)
             else:
-                waiting[key] = found
+                waiting[key] = group
             self._budget.charge(units.POD * len(ask.members))
             yield
-        expected = yield from self._played(field, early, [each.expected for each in waiting.values()], now)
-        safe = yield from self._played(field, certain, [each.certain for each in waiting.values()], now)
+        expected = yield from self._played(field, early, [group.expected for group in waiting.values()], now)
+        safe = yield from self._played(field, certain, [group.certain for group in waiting.values()], now)
         outlook = Outlook(
             expected,
             safe,
@@ -218,13 +218,13 @@ class Forecasting:
             could=lambda key: field.could(waiting[key].expected, self._budget),
             now=now,
         )
-        wanted = Counter(port for each in waiting.values() for port in each.ports)
+        wanted = Counter(port for group in waiting.values() for port in group.ports)
         wanted.update(field.ports)
-        for key, each in waiting.items():
+        for key, group in waiting.items():
             gang = self._members.gangs.get(key)
-            depends = each.depends or any(wanted[port] > 1 for port in each.ports)
+            depends = group.depends or any(wanted[port] > 1 for port in group.ports)
             plan = gang.operations.plan if gang is not None else None
-            starts[key] = outlook.of(key, plan, depends=depends, refused=each.refused)
+            starts[key] = outlook.of(key, plan, depends=depends, refused=group.refused)
             self._budget.charge(units.POD)
             yield
         return starts | dict.fromkeys(line[MOST_IN_LINE:], ExpectedStart(why=Unknown.LINE))
@@ -250,12 +250,12 @@ class Forecasting:
         }
         pieces = []
         for first in range(0, max(1, len(claims)), _AT_ONCE):
-            some = claims[first : first + _AT_ONCE]
-            ends = [self._end(claim, victims.get(claim.pod.uid), former, now) for claim in some]
-            pieces.append((np.array(ends, dtype=np.float64).reshape(-1, 3), *field.places(some)))
-            self._budget.charge((_PLACE + _END) * len(some))
+            batch = claims[first : first + _AT_ONCE]
+            ends = [self._end(claim, victims.get(claim.pod.uid), former, now) for claim in batch]
+            pieces.append((np.array(ends, dtype=np.float64).reshape(-1, 3), *field.places(batch)))
+            self._budget.charge((_PLACE + _END) * len(batch))
             yield
-        times, rows, amounts = (np.concatenate(each) for each in zip(*pieces, strict=True))
+        times, rows, amounts = (np.concatenate(columns) for columns in zip(*pieces, strict=True))
         certain, expected, doubt = times.T
         safe = Ends(certain, rows, amounts, np.zeros(len(rows), dtype=np.int64))
         return safe, safe._replace(at=expected, doubt=doubt.astype(np.int64))
@@ -285,7 +285,7 @@ def _looked_at_again(starts: Iterable[ExpectedStart], now: float) -> float:
     What is told of a start that is far away becomes narrower halfway. Who should have left by then, and is there, is
     not counted on any more.
     """
-    nearest = min((at for each in starts for at in each[:2] if at + OVERDUE_S > now), default=NEVER)
+    nearest = min((at for start in starts for at in start[:2] if at + OVERDUE_S > now), default=NEVER)
     halfway = (nearest - now) / 2
     return now + halfway if _NARROWED_S < halfway < NEVER else nearest + OVERDUE_S + 1
 
@@ -294,7 +294,7 @@ class _Gone(NamedTuple):
     """How far a walk has gone."""
 
     to_its_end: bool
-    found: dict[GroupKey, ExpectedStart] | None
+    starts: dict[GroupKey, ExpectedStart] | None
 
 
 def _gone_on(walk: _Walk, budget: Budget) -> _Gone:

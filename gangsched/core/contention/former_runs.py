@@ -58,10 +58,10 @@ class FormerRuns:
                     of_jobs[group.uid] = _Run(facts.succeeded_at, facts.began, of_a_job=True)
             yield _READ
         for gang in [*self._members.gangs.values()]:
-            found = gang.observed.group
-            if found is not None and found.owner and (run := _run_of(found)) is not None:
-                of_jobs.pop(found.owner, None)
-                self._note(found.owner, run)
+            podgroup = gang.observed.group
+            if podgroup is not None and podgroup.owner and (run := _run_of(podgroup)) is not None:
+                of_jobs.pop(podgroup.owner, None)
+                self._note(podgroup.owner, run)
             yield _READ
         for uid, run in of_jobs.items():
             self._note(uid, run)

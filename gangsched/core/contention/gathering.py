@@ -120,12 +120,12 @@ class Gathering:
         if self._members.foreign.jobs != self._jobs_seen:
             self._jobs_seen = self._members.foreign.jobs
             of_jobs = (
-                owner for owner, claims in self._claims.items() if any(_is_of_job(each) for each in claims.values())
+                owner for owner, claims in self._claims.items() if any(_is_of_job(claim) for claim in claims.values())
             )
             self._stale.update(dict.fromkeys(of_jobs))
         if budgets.changes != self._budgets_seen:
             before, self._budgets_seen = self._drawing, budgets.changes
-            self._drawing = {each.key: (each.selector, each.counts_unready) for each in budgets.all()}
+            self._drawing = {budget.key: (budget.selector, budget.counts_unready) for budget in budgets.all()}
             keys = before.keys() | self._drawing.keys()
             spaces = {key.partition("/")[0] for key in keys if before.get(key) != self._drawing.get(key)}
             for owner, claims in self._claims.items() if spaces else ():
@@ -135,10 +135,10 @@ class Gathering:
     def _look_at_claims(self) -> Iterator[int]:
         """Find out whose the claims are that have changed; yields what it takes of the budget."""
         while self._unseen:
-            several = [self._unseen.popitem()[0] for _ in range(min(_AT_ONCE, len(self._unseen)))]
-            for uid in several:
+            uids = [self._unseen.popitem()[0] for _ in range(min(_AT_ONCE, len(self._unseen)))]
+            for uid in uids:
                 self._look_at_claim(uid)
-            yield _LOOKED_AT * len(several)
+            yield _LOOKED_AT * len(uids)
 
     def _look_at_claim(self, uid: str) -> None:
         owner = self._owners.pop(uid, None)
@@ -220,8 +220,8 @@ class Gathering:
             victims = {**pool.victims}
             for name in gone:
                 del victims[name]
-            pairs = ((unit.name, victim) for each in new for unit, victim in zip(each.units, each.victims, strict=True))
-            victims.update(pairs)
+            for share in new:
+                victims.update(zip((unit.name for unit in share.units), share.victims, strict=True))
             if pool.nodes == nodes:
                 removable = pool.removable.changed(gone, [unit for share in new for unit in share.units])
             else:
@@ -262,7 +262,7 @@ class Gathering:
             ("pods that leave", kept.leaving, anew.leaving),
             ("obstacles", kept.obstacles, anew.obstacles),
         )
-        return [f"who may leave: the {what} kept differ from those of now" for what, old, new in pairs if old != new]
+        return [f"who may leave: the {part} kept differ from those of now" for part, old, new in pairs if old != new]
 
 
 def _is_of_job(claim: Claim) -> bool:

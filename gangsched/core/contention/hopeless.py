@@ -68,7 +68,7 @@ class Hopeless:
     def add(self, key: GroupKey, priority: int, pool: Pool, looked: Looked, rows: Mask) -> None:
         """Only more room than there could be for this priority on one of these rows can help the group."""
         present = self._ceiling(priority, pool, looked)
-        number = next((at for at, each in enumerate(self._ceilings) if each.equals(present)), len(self._ceilings))
+        number = next((at for at, ceiling in enumerate(self._ceilings) if ceiling.equals(present)), len(self._ceilings))
         if number == _MOST_CEILINGS:
             # All are searched for again, and have the same ceiling then.
             self.kinds.clear()
@@ -88,7 +88,7 @@ class Hopeless:
         for kind in kinds:
             present, before = self._ceiling(kind.priority, pool, looked), self._ceilings[kind.ceiling]
             if present.exceeds(before, np.frombuffer(kind.rows, dtype=np.bool_)):
-                self.kinds = {key: each for key, each in self.kinds.items() if each != kind}
+                self.kinds = {key: other for key, other in self.kinds.items() if other != kind}
         return len(kinds)
 
     def _ceiling(self, priority: int, pool: Pool, looked: Looked) -> _Ceiling:
@@ -96,10 +96,10 @@ class Hopeless:
         if self._when != (looked.at, looked.state):
             self._when, self._present = (looked.at, looked.state), {}
         if priority not in self._present:
-            self._present[priority] = self._found(priority, pool, looked.at)
+            self._present[priority] = self._new_ceiling(priority, pool, looked.at)
         return self._present[priority]
 
-    def _found(self, priority: int, pool: Pool, now: float) -> _Ceiling:
+    def _new_ceiling(self, priority: int, pool: Pool, now: float) -> _Ceiling:
         removable, capacity, ledger = pool.removable, self._cluster.capacity, self._cluster.ledger
         allowed, passed = self._plans.allowed(exceeds=self._exceeds), self._plans.pace.passed(now)
         eligible = removable.eligible(allowed, below=priority, passed=passed, now=now)
@@ -112,8 +112,8 @@ class Hopeless:
             left[:, column] += np.bincount(at, freed[:, column], minlength=rows).astype(np.int64)
         np.minimum(left, capacity.allocatable[:rows, :width], out=left)
         conditional: set[object] = {*ledger.nominated}
-        for key, each in ledger.reserved.items():
-            kept = withheld(self._cluster, each, {})
+        for key, room in ledger.reserved.items():
+            kept = withheld(self._cluster, room, {})
             amounts = zip(kept.rows.tolist(), map(tuple, kept.amounts.tolist()), strict=True)
-            conditional.update(each.claims, ((key, *pair) for pair in amounts))
+            conditional.update(room.claims, ((key, *pair) for pair in amounts))
         return _Ceiling(left, self._cluster.node_changes, frozenset(conditional))

@@ -33,15 +33,15 @@ class Opening:
         now: float,
     ) -> Plan:
         """These units are preempted for the group, by their names, and these pods leave already."""
-        whole = {each.gang: each.uids for each in victims.values() if each.whole and each.gang is not None}
+        whole = {victim.gang: victim.uids for victim in victims.values() if victim.whole and victim.gang is not None}
         single: dict[GroupKey, frozenset[str]] = {}
         loose = set[str]()
-        for each in victims.values():
-            if each.gang is None:
-                loose |= each.uids
-            elif each.gang not in whole:
-                single[each.gang] = single.get(each.gang, frozenset()) | each.uids
-        pods = [self._cluster.pods[uid] for each in victims.values() for uid in each.uids]
+        for victim in victims.values():
+            if victim.gang is None:
+                loose |= victim.uids
+            elif victim.gang not in whole:
+                single[victim.gang] = single.get(victim.gang, frozenset()) | victim.uids
+        pods = [self._cluster.pods[uid] for victim in victims.values() for uid in victim.uids]
         ends = [pod.gone_by if pod.terminating else now + pod.lifetime.grace_s for pod in (*pods, *leaving)]
         devices = self._cluster.devices
         users = [pod for pod in (*pods, *leaving) if pod.uses_devices]
@@ -50,10 +50,10 @@ class Opening:
             whole=whole,
             single=single,
             loose=frozenset(loose),
-            held=frozenset[str]().union(*(each.held for each in victims.values())),
-            claims=frozenset(each.key for pod in users for each in (*devices.claims(pod), *devices.made(pod))),
+            held=frozenset[str]().union(*(victim.held for victim in victims.values())),
+            claims=frozenset(claim.key for pod in users for claim in (*devices.claims(pod), *devices.made(pod))),
             anyway=frozenset(pod.uid for pod in leaving if not pod.terminating),
-            units={name: each.uids for name, each in victims.items()}
+            units={name: victim.uids for name, victim in victims.items()}
             | {pod.uid: frozenset((pod.uid,)) for pod in leaving},
             opened_at=now,
             expires=max(now, *ends) + OVERDUE_S,

@@ -48,21 +48,21 @@ class Outlook(NamedTuple):
         at_once = self.certain.starts.get(key)
         # Where others should have ended by now, who are still there, there is none.
         has_room = at_once is not None and at_once.at <= self.now and at_once.last < 0
-        found = ExpectedStart(why=Unknown.DEPENDS)
+        start = ExpectedStart(why=Unknown.DEPENDS)
         if not (has_room and refused):
-            found = self._without_plan(key, depends=depends, has_room=has_room)
+            start = self._without_plan(key, depends=depends, has_room=has_room)
         latest = 0.0 if plan is None else plan.expires if plan.start is None else plan.start
         if plan is None or latest == NEVER or latest <= self.now or key in self.certain.given_up:
             # No others are to leave, or they should have left already, or it waits no longer then.
-            return found
+            return start
         if latest > self.now + HORIZON_S:
-            return ExpectedStart(found.earliest, 0.0, found.basis if found.earliest else None, Unknown.HORIZON)
+            return ExpectedStart(start.earliest, 0.0, start.basis if start.earliest else None, Unknown.HORIZON)
         if plan.start is None:
             return ExpectedStart(0.0, latest, Basis.VICTIMS)
         basis = Basis.DECLARED if plan.promises else Basis.LIMITS
-        if found.basis in _BASES and 0 < found.earliest < latest:
-            basis = max(basis, found.basis, key=_BASES.index)
-        return ExpectedStart(min(found.earliest, latest), latest, basis)
+        if start.basis in _BASES and 0 < start.earliest < latest:
+            basis = max(basis, start.basis, key=_BASES.index)
+        return ExpectedStart(min(start.earliest, latest), latest, basis)
 
     def _without_plan(self, key: GroupKey, *, depends: bool, has_room: bool) -> ExpectedStart:
         first = self.expected.starts.get(key)

@@ -40,10 +40,10 @@ class Overdue:
 
     def due(self, holder: Gang, plan: Plan) -> float:
         """When somebody is to be called in, in epoch seconds; infinity if that is not known, or nobody may be."""
-        there = self._there(plan)
-        if not any(self._may_be_called_in(holder, pod) for pod in there):
+        staying = self._staying(plan)
+        if not any(self._may_be_called_in(holder, pod) for pod in staying):
             return NEVER
-        return max(self._promised(plan, pod) for pod in there)
+        return max(self._promised(plan, pod) for pod in staying)
 
     def _may_be_called_in(self, holder: Gang, pod: Pod) -> bool:
         """Whether it may be evicted now: not if its gang is being bound, is the holder, or leaves already."""
@@ -55,21 +55,21 @@ class Overdue:
 
         A gang that is being bound, or leaves already, is waited for.
         """
-        there = self._there(plan)
+        staying = self._staying(plan)
         if self.due(holder, plan) > now:
             return None
         whole: dict[GroupKey, frozenset[str]] = {}
         loose: dict[str, frozenset[str]] = {}
-        for pod in there:
+        for pod in staying:
             gang = self._members.gang_of(pod.uid)
             if gang is None or gang.plain:
                 loose[name_of(pod)] = frozenset((pod.uid,))
             elif self._may_be_called_in(holder, pod):
-                whole[gang.key] = frozenset(each.uid for each in gang.bound())
-        expires = now + OVERDUE_S + max(pod.lifetime.grace_s for pod in there)
+                whole[gang.key] = frozenset(member.uid for member in gang.bound())
+        expires = now + OVERDUE_S + max(pod.lifetime.grace_s for pod in staying)
         return CalledIn(whole, loose, expires) if whole or loose else None
 
-    def _there(self, plan: Plan) -> list[Pod]:
+    def _staying(self, plan: Plan) -> list[Pod]:
         """Those who are still to end, and are not told to leave yet."""
         claims, told = self._cluster.ledger.claims, plan.victims
         pods = (claims[uid].pod for uid in plan.ends if uid in claims and claims[uid].counts)

@@ -29,25 +29,25 @@ class Tokens(Struct):
     """A bucket of evictions: it fills with so many `a_minute`, up to as many, and is empty after a start."""
 
     a_minute: int
-    there: float = 0.0
+    available: float = 0.0
     at: float = 0.0
 
     def fill(self, now: float) -> None:
         """Add what has come since the last call."""
         gained = self.a_minute * (now - self.at) / 60.0 if self.at else 0.0
-        self.there, self.at = min(float(self.a_minute), self.there + gained), now
+        self.available, self.at = min(float(self.a_minute), self.available + gained), now
 
     def take(self, number: int) -> None:
         """Spend this many; what is missing is made up later."""
-        self.there -= number
+        self.available -= number
 
     def __bool__(self) -> bool:
         """Whether there is one."""
-        return self.there >= 1 - _ROUNDING
+        return self.available >= 1 - _ROUNDING
 
     def next(self) -> float:
         """When there is one again, in epoch seconds."""
-        return self.at if self else self.at + (1 - self.there) * 60.0 / self.a_minute
+        return self.at if self else self.at + (1 - self.available) * 60.0 / self.a_minute
 
 
 class Pace:
@@ -72,8 +72,8 @@ class Pace:
     def forget(self, key: GroupKey) -> None:
         """The group has its places, or is gone."""
         self._pauses.pop(key, None)
-        for each in [each for each in self._passed if each[0] == key]:
-            del self._passed[each]
+        for pair in [pair for pair in self._passed if pair[0] == key]:
+            del self._passed[pair]
 
     def pass_over(self, names: Iterable[str], now: float, holder: GroupKey | None = None) -> None:
         """These units could not be evicted or, if a group is given, have left for it in vain."""
@@ -85,5 +85,5 @@ class Pace:
 
     def passed(self, now: float, holder: GroupKey | None = None) -> set[str]:
         """The names of units that are part of no plan for now or, if a group is given, of none for it."""
-        self._passed = {each: until for each, until in self._passed.items() if now < until}
+        self._passed = {pair: until for pair, until in self._passed.items() if now < until}
         return {name for key, name in self._passed if key in (None, holder)}

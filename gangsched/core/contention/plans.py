@@ -128,7 +128,7 @@ class Plans:
             gang.durability.ask(now)
         self.holders[gang.key] = None
         # It was tried while they all were there.
-        plan.there = sum(map(self._cluster.pods.__contains__, plan.leaving))
+        plan.remaining = sum(map(self._cluster.pods.__contains__, plan.leaving))
         self._cluster.ledger.reserve(gang.key, plan.places, plan.leaving, start=plan.start)
         self.fill_up()
         self._members.dirty.note(gang.key)
@@ -195,7 +195,7 @@ class Plans:
         note_nodes(plan, self._cluster, now)
         if plan.start is None:
             note_cover(plan, self._cluster, touched)
-        if (ending := next((each for each in endings.ENDINGS if each.fact(look)), None)) is not None:
+        if (ending := next((row for row in endings.ENDINGS if row.fact(look)), None)) is not None:
             self._end(gang, plan, ending, look.refused or self._marks.missing(plan), now)
             return
         if plan.former:
@@ -232,12 +232,12 @@ class Plans:
 
         Only these pods have changed since this was last noted; with None any may have.
         """
-        before = plan.there
+        before = plan.remaining
         if changed is None or plan.looked_at is not plan.leaving or not plan.leaving.isdisjoint(changed):
-            there = [*filter(None, map(self._cluster.pods.get, plan.leaving))]
-            plan.expires = max(plan.expires, OVERDUE_S + max((pod.gone_by for pod in there), default=0.0))
-            plan.there, plan.looked_at = len(there), plan.leaving
-        if plan.there != before or (look.left and not plan.tried_when_left):
+            remaining = [*filter(None, map(self._cluster.pods.get, plan.leaving))]
+            plan.expires = max(plan.expires, OVERDUE_S + max((pod.gone_by for pod in remaining), default=0.0))
+            plan.remaining, plan.looked_at = len(remaining), plan.leaving
+        if plan.remaining != before or (look.left and not plan.tried_when_left):
             plan.tried_when_left |= look.left
             gang.wait.try_again()
             self._members.dirty.note(gang.key)
@@ -281,7 +281,7 @@ class Plans:
             self.pace.forget(key)
             self.news.lasted_s += [now - plan.opened_at] if plan.start is None else []
         if ending.passes:
-            self.pace.pass_over((each for name in refused for each in (name, *plan.units[name])), now)
+            self.pace.pass_over((passed for name in refused for passed in (name, *plan.units[name])), now)
         if ending.name == endings.ROOM_LOST:
             self.pace.pass_over((name for name, uids in plan.units.items() if uids & plan.told), now, key)
         if ending.name == endings.STARTED:

@@ -82,13 +82,13 @@ class Prospects:
         if bar is not None:
             return Prospect(bar=bar)
         pool = self._searching.pool()
-        found = self._asking.searched(gang, pool, now)
+        result = self._asking.searched(gang, pool, now)
         if not (pool.victims or pool.about_to_go(now) or pool.obstacles):
             return None
         due = self._searching.due(gang)
         due = due if due > now else 0.0
-        if isinstance(found, After):
-            victims = [pool.victims[unit.name] for unit in found.leaving]
+        if isinstance(result, After):
+            victims = [pool.victims[unit.name] for unit in result.leaving]
             groups = {victim.gang for victim in victims if victim.gang is not None}
             pods = frozenset[str]().union(*(victim.uids for victim in victims))
             return Prospect(due=due, pods=len(pods), groups=len(groups), fits=not pods)
@@ -96,7 +96,7 @@ class Prospects:
             due=due,
             obstacles=self._obstacles(pool, gang.key, assessment.terms.priority, now),
             protected_until=until if (until := pool.protected_until(now)) < float("inf") else 0.0,
-            exhausted=isinstance(found, NoWay) and found.exhausted,
+            exhausted=isinstance(result, NoWay) and result.exhausted,
         )
 
     def _opened(self, plan: Plan) -> OpenPlan:

@@ -23,12 +23,11 @@ class Refusals:
 
     def of(self, plan: Plan) -> dict[str, EvictionRefused]:
         """Why the API server has last refused to evict pods that leave for the plan, by UID."""
-        gangs = [self._gangs[key] for key in (*plan.whole, *plan.single) if key in self._gangs]
-        doing = [each for gang in gangs for each in (gang.operations.parting, gang.operations.rollback) if each]
-        found = self._loose.refused()
-        for each in doing:
-            found |= each.evictions.refused()
-        return {uid: refusal for uid, refusal in found.items() if uid in plan.leaving}
+        refusals = self._loose.refused()
+        for gang in (self._gangs[key] for key in (*plan.whole, *plan.single) if key in self._gangs):
+            for operation in filter(None, (gang.operations.parting, gang.operations.rollback)):
+                refusals |= operation.evictions.refused()
+        return {uid: refusal for uid, refusal in refusals.items() if uid in plan.leaving}
 
     def why(self, plan: Plan) -> str:
         """What the API server has said about an eviction; empty if it refuses none."""
@@ -38,5 +37,5 @@ class Refusals:
 
 def failed(plan: Plan, refusals: Mapping[str, EvictionRefused], since: Mapping[str, float], now: float) -> list[str]:
     """Units of which an eviction is refused for good, or has been since then, by UID, which is too long."""
-    uids = {uid for uid, each in refusals.items() if each.why is Spared.FORBIDDEN or now >= since[uid] + REFUSED_S}
+    uids = {uid for uid, answer in refusals.items() if answer.why is Spared.FORBIDDEN or now >= since[uid] + REFUSED_S}
     return [name for name, pods in plan.units.items() if not uids.isdisjoint(pods)] if uids else []

@@ -241,11 +241,11 @@ class Reserving:
         if plan.lost_at < NEVER and not (plan.former and len(plan.places) < ask.need):
             # Whether it can is known once the node is back.
             return
-        there = (claim for node in plan.nodes for claim in self._cluster.on_node.get(node, {}).values())
+        nearby = (claim for node in plan.nodes for claim in self._cluster.on_node.get(node, {}).values())
         known = plan.ends.keys() | gang.observed.pods.keys()
-        ends = self._ends.of_all((claim for claim in there if claim.pod.uid not in known), now)
+        ends = self._ends.of_all((claim for claim in nearby if claim.pod.uid not in known), now)
         if plan.start is not None and (plan.former or plan.start < NEVER):
-            self._add(gang, plan, [each for each in ends if each[1].promised <= max(plan.start, now)])
+            self._add(gang, plan, [(claim, end) for claim, end in ends if end.promised <= max(plan.start, now)])
         former, plan.former, plan.asked = plan.former, False, gang.wait.asked
         if former and not self._asking.is_enough(gang, plan, ask, budget, now):
             self._plans.give_up(gang, CHANGED, now)
@@ -258,8 +258,8 @@ class Reserving:
             if plan.start is None or plan.start == NEVER or plan.former or key == gang.key:
                 continue
             claims, nodes = self._cluster.ledger.claims, plan.nodes
-            there = [claims[pod.uid] for pod, node in places if node in nodes and pod.uid in claims]
-            joining = [each for each in self._ends.of_all(there, now) if each[1].promised <= plan.start]
+            placed = [claims[pod.uid] for pod, node in places if node in nodes and pod.uid in claims]
+            joining = [(claim, end) for claim, end in self._ends.of_all(placed, now) if end.promised <= plan.start]
             self._add(self._members.gangs[key], plan, joining)
             if joining and gang.key not in self._backfilled:
                 self.backfilled += 1
@@ -283,21 +283,21 @@ class Reserving:
             running = self._running[gang.key] = self._begun(gang, ask, pool, now)
         if running.search is None and (departures := running.departing.go_on(budget)) is not None:
             running.search = Earliest(ask, departures, now)
-        found = None
+        result = None
         if running.search is not None and budget:
-            found = running.search.go_on(self._asking.snapshot(gang, {}, budget, now))
-        leaving = running.departing.ends_of(found.leaving) if found is not None else {}
+            result = running.search.go_on(self._asking.snapshot(gang, {}, budget, now))
+        leaving = running.departing.ends_of(result.leaving) if result is not None else {}
         if many := self._ends.too_many(leaving, now):
             # Each may be evicted, but not all of them.
             running.departing.distrust(many)
-            running.search = found = None
-        if found is None:
+            running.search = result = None
+        if result is None:
             self.unfinished = True
             return
         self._running.pop(gang.key, None)
-        if found.placement is not None:
-            self._use(gang, found.placement, leaving, found.start, now)
-        could, lost, until = found.placement is not None, self._plans.lost(gang), self._plans.pace.passed_until()
+        if result.placement is not None:
+            self._use(gang, result.placement, leaving, result.start, now)
+        could, lost, until = result.placement is not None, self._plans.lost(gang), self._plans.pace.passed_until()
         self._await(until)
         self._looked[gang.key] = _Looked(now, self._state, until, gang.wait.asked, could, lost)
 

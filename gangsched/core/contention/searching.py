@@ -220,33 +220,33 @@ class Searching:
         leaving = self._asking.leaving(pool, now)
         snapshot = self._asking.snapshot(gang, leaving, budget, now, lasting=True)
         before = running.search.trials
-        found = running.search.go_on(snapshot)
+        result = running.search.go_on(snapshot)
         self.trials += running.search.trials - before
-        if isinstance(found, NoWay) and self._exceeds and not running.exceeds:
+        if isinstance(result, NoWay) and self._exceeds and not running.exceeds:
             running = self._asking.search(gang, ask, pool, self._state, now, exceeds=True)
-            found = running.search.go_on(snapshot)
-        if found is None:
+            result = running.search.go_on(snapshot)
+        if result is None:
             self._running[gang.key] = running
             self.unfinished = True
             return
         self._running.pop(gang.key, None)
-        if isinstance(found, NoWay):
-            self._note_nobody(gang, ask, running, found, now)
-        elif all(map(pool.removable.has, found.leaving)):
-            self._open(gang, found, pool, leaving, now)
+        if isinstance(result, NoWay):
+            self._note_nobody(gang, ask, running, result, now)
+        elif all(map(pool.removable.has, result.leaving)):
+            self._open(gang, result, pool, leaving, now)
         else:
             # Somebody has changed meanwhile: once more, with those of now.
             self.unfinished = True
 
-    def _note_nobody(self, gang: Gang, ask: Ask, running: Running, found: NoWay, now: float) -> None:
+    def _note_nobody(self, gang: Gang, ask: Ask, running: Running, no_way: NoWay, now: float) -> None:
         """Nobody was found to leave: what a former leader has reserved is of no use, if its nodes are there."""
         plan = gang.operations.plan
-        if plan is not None and plan.start is None and plan.lost_at == NEVER and not found.exhausted:
+        if plan is not None and plan.start is None and plan.lost_at == NEVER and not no_way.exhausted:
             self._plans.give_up(gang, CHANGED, now)
         looked = Looked(running.state, now, self._moment.until, gang.wait.asked)
         # Who is passed over for this group alone will be asked again though no more room has come.
         lasts = stays_hopeless(ask) and self._plans.pace.passed(now, gang.key) == self._plans.pace.passed(now)
-        if found.hopeless and lasts and running.state == self._state:
+        if no_way.hopeless and lasts and running.state == self._state:
             priority = self._assessments[gang.key].terms.priority
             self._hopeless.add(gang.key, priority, running.pool, looked, running.search.open_rows)
         self._note_looked(gang.key, looked)
@@ -268,15 +268,15 @@ class Searching:
         self._again = min(self._again, looked.at + REPEATED_S)
         self._await(looked.until)
 
-    def _open(self, gang: Gang, found: After, pool: Pool, leaving: Mapping[str, Claim], now: float) -> None:
+    def _open(self, gang: Gang, after: After, pool: Pool, leaving: Mapping[str, Claim], now: float) -> None:
         """Open the plan that was found; also if nobody leaves for it but pods that leave already, some of them of
         others that would leave for it.
         """
-        names, places = [unit.name for unit in found.leaving], found.placement.assignments
+        names, places = [unit.name for unit in after.leaving], after.placement.assignments
         nodes = {node for _, node in places}
         on_node = self._cluster.on_node
-        there = {uid for node in nodes for uid in on_node.get(node, ()) if uid in leaving}
-        pods = [leaving[uid].pod for uid in sorted(there)]
+        uids = {uid for node in nodes for uid in on_node.get(node, ()) if uid in leaving}
+        pods = [leaving[uid].pod for uid in sorted(uids)]
         priority = self._assessments[gang.key].terms.priority
         if names or any(self._priority_of(pod) < priority for pod in pods):
             victims = {name: pool.victims[name] for name in names}

@@ -36,11 +36,11 @@ def leaving_of(claims: Sequence[Claim], gang: Gang) -> list[Claim]:
     else:
         together, every = frozenset[str](), inherited and preempted.is_awaited(gang) and preempted.is_marked(gang)
 
-    def leaves_anyway(uid: str) -> bool:
+    def is_to_leave(uid: str) -> bool:
         asked = uid in gang.roster.leaving or (parting is not None and parting.evictions.is_asked(uid))
         return asked or every or uid in together
 
-    return [each for each in claims if each.pod.terminating or (each.kind is BOUND and leaves_anyway(each.pod.uid))]
+    return [claim for claim in claims if claim.pod.terminating or (claim.kind is BOUND and is_to_leave(claim.pod.uid))]
 
 
 def is_in_flight(gang: Gang, *, marked: bool = False) -> bool:
@@ -51,7 +51,7 @@ def is_in_flight(gang: Gang, *, marked: bool = False) -> bool:
     doing = gang.operations
     if doing.rollback is not None or doing.parting is not None or (gang.record.preempted_at and not marked):
         return True
-    return any(each.state is BindState.SENT or not gang.record.scheduled_at for each in doing.unconfirmed())
+    return any(binding.state is BindState.SENT or not gang.record.scheduled_at for binding in doing.unconfirmed())
 
 
 def is_held(claim: Claim, gang: Gang) -> bool:
@@ -80,9 +80,9 @@ def divided(gang: Gang, terms: Terms, claims: Sequence[Claim]) -> tuple[Sequence
         return [], [*claims]
     if tree is None and not least.roles and len(claims) <= least.total:
         return claims, []
-    by_uid, roles = {each.pod.uid: each for each in claims}, dict(least.roles)
+    by_uid, roles = {claim.pod.uid: claim for claim in claims}, dict(least.roles)
     for role, number in leaves(tree) if tree is not None else ():
         roles[role] = max(number, roles.get(role, 0))
-    needed = Slots.of(least.total, roles).first_of(sorted((each.pod for each in claims), key=member_order))
+    needed = Slots.of(least.total, roles).first_of(sorted((claim.pod for claim in claims), key=member_order))
     kept = [by_uid.pop(pod.uid) for pod in needed]
     return kept, [*by_uid.values()]

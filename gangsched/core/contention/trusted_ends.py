@@ -50,19 +50,19 @@ class TrustedEnds:
 
         A gang counts as a whole.
         """
-        pods, drawn, found = self._cluster.pods, Counter[str](), set[str]()
+        pods, drawn, protected = self._cluster.pods, Counter[str](), set[str]()
         overdue = [pods[uid] for uid, end in ends.items() if uid in pods and _is_overdue(pods[uid], end, now)]
         for uids in dict.fromkeys(map(self._leave_together, overdue)):
             more = drawn + drawn_by(self._cluster, uids)
             if self._exceeds(more):
-                found |= uids
+                protected |= uids
             else:
                 drawn = more
-        return found
+        return protected
 
     def _leave_together(self, pod: Pod) -> frozenset[str]:
         gang = self._members.gang_of(pod.uid)
-        return frozenset((pod.uid, *(each.uid for each in (gang.bound() if gang is not None else ()))))
+        return frozenset((pod.uid, *(member.uid for member in (gang.bound() if gang is not None else ()))))
 
     def _is_protected(self, pod: Pod, gang: Gang | None) -> bool:
         """Whether disruption budgets do not allow at present that all are evicted who would leave with it."""
@@ -74,7 +74,7 @@ class TrustedEnds:
         if self._when != when:
             self._when, self._protected = when, {}
         if gang.key not in self._protected:
-            self._protected[gang.key] = self._are_protected(each.uid for each in gang.bound())
+            self._protected[gang.key] = self._are_protected(member.uid for member in gang.bound())
         return self._protected[gang.key]
 
     def _are_protected(self, uids: Iterable[str]) -> bool:

@@ -73,22 +73,22 @@ class Shares:
     def of_gang(self, gang: Gang, claims: Sequence[Claim], promised: Collection[str], *, leaves: bool = False) -> Share:
         """The share of a gang with these claims, not all of which are there when it `leaves` as a whole."""
         assessment = self._assessments.get(gang.key)
-        claims, leaving = sorted(claims, key=lambda each: each.pod.uid), list[Claim]()
+        claims, leaving = sorted(claims, key=lambda claim: claim.pod.uid), list[Claim]()
         if is_in_flight(gang) or gang.roster.leaving:
             leaving = leaving_of(claims, gang)
-            gone = {each.pod.uid for each in leaving}
-            claims = [each for each in claims if each.pod.uid not in gone]
-        claims = [each for each in claims if each.pod.uid not in gang.roster.past]
+            gone = {claim.pod.uid for claim in leaving}
+            claims = [claim for claim in claims if claim.pod.uid not in gone]
+        claims = [claim for claim in claims if claim.pod.uid not in gang.roster.past]
         if not claims:
             return Share(leaving=tuple(leaving))
         unclear = assessment is None or is_in_flight(gang, marked=leaves) or assessment.terms.unseen
-        held = [each for each in claims if is_held(each, gang)]
-        claims = [each for each in claims if each not in held]
-        free = all(each.kind is BOUND and each.pod.uid not in promised for each in claims)
+        held = [claim for claim in claims if is_held(claim, gang)]
+        claims = [claim for claim in claims if claim not in held]
+        free = all(claim.kind is BOUND and claim.pod.uid not in promised for claim in claims)
         if assessment is None or unclear or not free or not claims:
             return Share(obstacles=((Obstacle.IN_FLIGHT, len(claims) + len(held)),), leaving=tuple(leaving))
         level = assessment.terms.priority
-        since = gang.record.scheduled_at or min(each.pod.bound_at for each in claims)
+        since = gang.record.scheduled_at or min(claim.pod.bound_at for claim in claims)
         protected = self._protected(since, gang.record.preemptions - bool(gang.record.preempted_at))
         if gang.operations.undeclared_since:
             protected = max(protected, gang.operations.undeclared_since + UNDECLARED_S)
@@ -102,16 +102,16 @@ class Shares:
                 victims.append(Victim(gang.key, frozenset((claim.pod.uid,)), whole=False))
             else:
                 obstacles[why] += 1
-        why = next(filter(None, (self._why_stays(each.pod) for each in (*kept, *surplus))), None)
+        why = next(filter(None, (self._why_stays(claim.pod) for claim in (*kept, *surplus))), None)
         if kept and why is not None:
             obstacles[why] += len(kept)
         elif kept:
             along = tuple(names)
             # What it holds for members that are not bound is given up as soon as it leaves.
-            several = [*kept, *held]
-            whole = self._unit(str(gang.key), level, several, since=since, protected=protected, whole=True, along=along)
+            taken = [*kept, *held]
+            whole = self._unit(str(gang.key), level, taken, since=since, protected=protected, whole=True, along=along)
             units.append(whole)
-            uids, beside = (frozenset(each.pod.uid for each in those) for those in (claims, held))
+            uids, beside = (frozenset(claim.pod.uid for claim in those) for those in (claims, held))
             victims.append(Victim(gang.key, uids, whole=True, held=beside))
         return Share(tuple(units), tuple(victims), tuple(sorted(obstacles.items())), tuple(leaving))
 
@@ -127,14 +127,14 @@ class Shares:
         along: tuple[str, ...] = (),
     ) -> Unit:
         drawn_by = self._cluster.budgets.drawn_by
-        drawn = [budget.key for each in claims for budget in drawn_by(each.pod)]
+        drawn = [budget.key for claim in claims for budget in drawn_by(claim.pod)]
         return Unit(
             name,
             level,
             tuple(claims),
-            tuple(each.pod.bound_at or float("inf") for each in claims),
+            tuple(claim.pod.bound_at or float("inf") for claim in claims),
             since,
-            weights=tuple(1 + self._is_lost_for_good(each.pod) for each in claims),
+            weights=tuple(1 + self._is_lost_for_good(claim.pod) for claim in claims),
             whole=whole,
             along=along,
             draws=tuple(sorted(Counter(drawn).items())) if drawn else (),

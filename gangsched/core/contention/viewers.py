@@ -50,15 +50,15 @@ class Viewers:
         rank = order_key(gang, assessment)
         last = above or gang.operations.overstayed
         where_others_leave = (True, *rank[1:]) if leave_one_by_one(assessment.terms) else rank
-        ranks = {each: where_others_leave if found.start is None else rank for each, found in reserved.items()}
-        yields = [each for each, its in ranks.items() if not last and self._is_behind(each, its)]
+        ranks = {holder: where_others_leave if room.start is None else rank for holder, room in reserved.items()}
+        yields = [holder for holder, its in ranks.items() if not last and self._is_behind(holder, its)]
         own = gang.operations.plan
-        hidden = frozenset(each for each in yields if self._is_older(each, own)) | (reserved.keys() & {key})
-        later = {each: found.start for each, found in reserved.items() if found.start is not None}
+        hidden = frozenset(holder for holder in yields if self._is_older(holder, own)) | (reserved.keys() & {key})
+        later = {holder: room.start for holder, room in reserved.items() if room.start is not None}
         seen = later.keys() - hidden
         if seen:
             end = self._end(gang, assessment, now)
-            seen -= {each for each, start in later.items() if end <= start < NEVER}
+            seen -= {holder for holder, start in later.items() if end <= start < NEVER}
         return Viewer(priority, hidden.difference(later), frozenset(seen))
 
     def reserved_until(self, viewer: Viewer) -> tuple[Viewer, float]:

@@ -70,9 +70,9 @@ def as_it_waits(
     waits = replace(field.waiting(gang.key, ask, chosen, holds_from), reserved=reserved, until=until)
     ends = [end_of(pod, gang, foreign, now) for pod in chosen]
     early = [expected_end(pod, end, former.end_of(pod, gang, now), now) for pod, end in zip(chosen, ends, strict=True)]
-    expected = max((each.at for each in early), default=now)
+    expected = max((end.at for end in early), default=now)
     certain = max((end.certain for end in ends), default=now)
-    doubt = max((each.doubt for each in early), default=LIMITED)
+    doubt = max((end.doubt for end in early), default=LIMITED)
     return WaitingGroup(
         replace(waits, lasts_s=_lasting(max(expected, now + _AT_ANY_TIME_S), now), doubt=doubt),
         replace(waits, lasts_s=_lasting(certain, now)),

@@ -65,7 +65,7 @@ class Plan:
     """Since when the API server has refused these evictions, by the pods' UIDs."""
     looked_at: frozenset[str] | None = None
     """Those that left when they were last looked at, by UID; None before that."""
-    there: int = -1
+    remaining: int = -1
     """How many of them were there; -1 before that."""
     nodes_seen: Sequence[Node | None] = ()
     """The node of each place as it was when it was last looked at; None for one that is gone."""

@@ -129,8 +129,8 @@ def confined(
             alike.setdefault(within_by_role.get(role_of(pod), within), []).append(pod)
         return {
             uid: member
-            for where, several in alike.items()
-            for uid, member in confined(snapshot, several, avoided, where, of=of).items()
+            for where, pods in alike.items()
+            for uid, member in confined(snapshot, pods, avoided, where, of=of).items()
         }
     classes = classify(snapshot, members, avoided, within=within if of is None else ())
     if of is None:

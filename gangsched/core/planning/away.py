@@ -9,7 +9,7 @@ from gangsched.core.planning.removable import Removable
 
 
 class Departures:
-    """The units that have left on a snapshot, by number; the snapshot is as before once they are `restored`."""
+    """The units that have left on a snapshot, by number, until `restore` brings it back to what it was."""
 
     def __init__(self, removable: Removable) -> None:
         self._removable = removable

@@ -47,11 +47,11 @@ class Backtracking:
             return None
         return self._from_here(tuple(counts[member] for member in self._classes), {})
 
-    def _from_here(self, left: tuple[int, ...], there: dict[tuple[int, int], int]) -> list[Share] | None:
-        """Places for the members that are `left`, given those that are already placed (`there`, by class and row)."""
+    def _from_here(self, left: tuple[int, ...], placed: dict[tuple[int, int], int]) -> list[Share] | None:
+        """Places for the members that are `left`, given those `placed` already, by class and row."""
         if not any(left):
             return []
-        state = left, frozenset((which, row, number) for (which, row), number in there.items())
+        state = left, frozenset((which, row, number) for (which, row), number in placed.items())
         cost = 1 + len(self._classes) * (1 + self._snapshot.size // _ROWS_IN_A_STEP)
         if state in self._failed or not self._steps.spend(cost):
             return None
@@ -59,11 +59,11 @@ class Backtracking:
             for row in np.flatnonzero(self._snapshot.caps(member)).tolist() if left[which] else ():
                 mark = self._snapshot.mark()
                 self._snapshot.take(row, member, 1)
-                more = there | {(which, row): there.get((which, row), 0) + 1}
-                found = self._from_here((*left[:which], left[which] - 1, *left[which + 1 :]), more)
+                more = placed | {(which, row): placed.get((which, row), 0) + 1}
+                rest = self._from_here((*left[:which], left[which] - 1, *left[which + 1 :]), more)
                 self._snapshot.undo(mark)
-                if found is not None:
-                    return [(member, row, 1), *found]
+                if rest is not None:
+                    return [(member, row, 1), *rest]
                 if self._steps.ended:
                     return None
         self._failed.add(state)

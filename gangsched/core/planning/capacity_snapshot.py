@@ -55,7 +55,7 @@ class Snapshot:
         self.viewer: Viewer | None = None
         self.size = len(cluster.capacity.names)
         self.own: IntArray = np.zeros(self.size, dtype=np.int64)
-        self.plans = [each.plan(emptied=emptied) for each in cluster.constraints if each.proves or not emptied]
+        self.plans = [rule.plan(emptied=emptied) for rule in cluster.constraints if rule.proves or not emptied]
         self.having = having(self.plans)
         self.masking, self._limiting = self.having["mask"], self.having["room"]
         self._counting = self.having["take"]
@@ -155,7 +155,7 @@ class Snapshot:
         claim. Claims on unknown nodes, which count nowhere, are ignored, and so is everything on an emptied snapshot.
         `own` is the caller's.
         """
-        self._depart([each for each in claims if each.pod.uid not in self._away], -1, keep_devices=keep_devices)
+        self._depart([claim for claim in claims if claim.pod.uid not in self._away], -1, keep_devices=keep_devices)
 
     def depart(self, leavers: Leavers) -> None:
         """Let these leave, who are there still and were prepared with the rows of the snapshot."""
@@ -165,7 +165,7 @@ class Snapshot:
 
     def stay(self, claims: Iterable[Claim], *, keep_devices: bool = False) -> None:
         """Let pods that have left stay after all, in any order, and as they left."""
-        self._depart([each for each in claims if each.pod.uid in self._away], 1, keep_devices=keep_devices)
+        self._depart([claim for claim in claims if claim.pod.uid in self._away], 1, keep_devices=keep_devices)
 
     def settle(self) -> None:
         """The cluster has released all claims that have left. What was done here until now cannot be undone."""
@@ -300,8 +300,8 @@ class Snapshot:
     def _recount(self, leavers: Leavers, sign: int) -> None:
         note = self._away.update if sign < 0 else self._away.difference_update
         note(leavers.uids)
-        for each in leavers.alike:
-            self._changed.append(each.rows)
+        for alike in leavers.alike:
+            self._changed.append(alike.rows)
         for plan in self.having["recount"]:
             turned = plan.recount(leavers, sign)
             if turned is not None:

@@ -48,8 +48,8 @@ def in_order(
                 kept = middle
             else:
                 most = middle
-        there = {pod.uid for pod in ideal[:kept]}
-        passed |= {pod.uid for pod in members if kind(pod) == kind(ideal[kept]) and pod.uid not in there}
+        accepted = {pod.uid for pod in ideal[:kept]}
+        passed |= {pod.uid for pod in members if kind(pod) == kind(ideal[kept]) and pod.uid not in accepted}
 
 
 def first_of_kinds(members: Iterable[Pod], kind: Callable[[Pod], Kind], most: Mapping[Kind, int]) -> list[Pod]:
@@ -57,9 +57,9 @@ def first_of_kinds(members: Iterable[Pod], kind: Callable[[Pod], Kind], most: Ma
     seen: Counter[Kind] = Counter()
     first = []
     for pod in members:
-        each = kind(pod)
-        seen[each] += 1
-        if seen[each] <= most.get(each, 0):
+        of_kind = kind(pod)
+        seen[of_kind] += 1
+        if seen[of_kind] <= most.get(of_kind, 0):
             first.append(pod)
     return first
 
@@ -73,10 +73,10 @@ def left_out(kinds: Selection, placed: Selection, slots: Slots) -> MemberClass |
 
 def filling_up(kinds: Iterable[tuple[Kind, int]], slots: Slots) -> Counter[MemberClass]:
     """The classes, with counts, of the first of these members that fill the open slots."""
-    found: Counter[MemberClass] = Counter()
+    chosen: Counter[MemberClass] = Counter()
     for (member, role), count in kinds:
         number = min(count, slots.open_to(role))
         if number:
-            found[member] += number
+            chosen[member] += number
             slots = slots.without(role, number)
-    return found
+    return chosen

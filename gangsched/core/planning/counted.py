@@ -78,7 +78,7 @@ class Counted:
         if self.spread_alone:
             self.kinds = [_spread(snapshot, kind, len(ask.members)) for kind in self.kinds]
         most = [np.minimum(np.where(self.open, kind.most, 0), self.number) for kind in self.kinds]
-        self.kinds = [kind._replace(most=each) for kind, each in zip(self.kinds, most, strict=True)]
+        self.kinds = [kind._replace(most=limit) for kind, limit in zip(self.kinds, most, strict=True)]
         exact = snapshot.free[:, self._columns]
         self.free: IntArray = np.clip(exact, -MOST, MOST)
         offered = snapshot.cluster.capacity.allocatable[: snapshot.size, self._columns]
@@ -129,10 +129,10 @@ class Counted:
 
     def room(self, kind: Kind, rows: IntArray, left: IntArray) -> IntArray:
         """How many members of the kind each of these rows takes once it has so much left, by the sums."""
-        found: IntArray = kind.most.take(rows)
+        room: IntArray = kind.most.take(rows)
         for column in np.flatnonzero(kind.requests).tolist():
-            np.minimum(found, np.maximum(left[:, column], 0) // kind.requests[column], out=found)
-        return found
+            np.minimum(room, np.maximum(left[:, column], 0) // kind.requests[column], out=room)
+        return room
 
     def left_with(self, more: IntArray) -> IntArray:
         """What is left on each row once so much more is free there; never more than the nodes have."""
@@ -142,8 +142,8 @@ class Counted:
     def within(self, rows: IntArray, left: IntArray) -> IntArray:
         """These amounts on these rows; never more than the nodes have."""
         # Much faster than an index.
-        found: IntArray = np.minimum(left, self.most.take(rows, axis=0))
-        return found
+        amounts: IntArray = np.minimum(left, self.most.take(rows, axis=0))
+        return amounts
 
     def without(self, away: Mask) -> IntArray:
         """What is left on each row once these units have left."""
@@ -155,11 +155,11 @@ class Counted:
     def placed(self, rooms: Sequence[IntArray]) -> IntArray:
         """How many members each domain takes at most, if each class has these rooms by row."""
         number = int(self.domains.max(initial=-1)) + 1
-        found: IntArray = np.zeros(number, dtype=np.int64)
+        totals: IntArray = np.zeros(number, dtype=np.int64)
         for kind, room in zip(self.kinds, rooms, strict=True):
-            there = np.bincount(self.domains[self.open], room[self.open], minlength=number).astype(np.int64)
-            found += np.minimum(there, kind.number)
-        return found
+            takes = np.bincount(self.domains[self.open], room[self.open], minlength=number).astype(np.int64)
+            totals += np.minimum(takes, kind.number)
+        return totals
 
     def has_room(self, away: Mask, domain: int) -> bool:
         """Whether the domain has room for the members by the sums once these units have left."""
@@ -192,8 +192,8 @@ class Counted:
 
     def least(self) -> Floats:
         """What the members that request least of it request of each resource, as many as are needed."""
-        each = np.repeat([kind.requests for kind in self.kinds], [kind.number for kind in self.kinds], axis=0)
-        least: Floats = np.sort(each, axis=0)[: self.number].astype(np.float64).sum(axis=0)
+        requests = np.repeat([kind.requests for kind in self.kinds], [kind.number for kind in self.kinds], axis=0)
+        least: Floats = np.sort(requests, axis=0)[: self.number].astype(np.float64).sum(axis=0)
         return least
 
     def _lacking(self) -> Mask:
@@ -211,12 +211,12 @@ class Counted:
         """Whether nothing but amounts and spread decides, and no pod of a unit counts for the spread: so whoever stays
         only takes room.
         """
-        dependent = [each for each in classes if depends(each)]
-        if any(each.shape.affinity or each.shape.anti_affinity or each.shape.disks for each in dependent):
+        dependent = [member for member in classes if depends(member)]
+        if any(member.shape.affinity or member.shape.anti_affinity or member.shape.disks for member in dependent):
             return False
-        if any(not isinstance(sight, SpreadSight) for each in dependent for sight in each.seen):
+        if any(not isinstance(sight, SpreadSight) for member in dependent for sight in member.seen):
             return False
-        terms = [spread.term for each in dependent for spread in each.shape.spread]
+        terms = [spread.term for member in dependent for spread in member.shape.spread]
         return not matched(self.removable, terms, snapshot).any()
 
     def _is_limited(self, snapshot: Snapshot, known: Collection[MemberClass]) -> bool:
@@ -235,15 +235,15 @@ def matched(removable: Removable, terms: Collection[PodTerm], snapshot: Snapshot
     """The units with a pod that one of these terms is about."""
     terms = {*terms}
     known: dict[tuple[str, Labels], bool] = {}
-    found: Mask = np.zeros(len(removable.units), dtype=np.bool_)
+    matching: Mask = np.zeros(len(removable.units), dtype=np.bool_)
     for at, unit in enumerate(removable.units if terms else ()):
         for claim in unit.claims:
             kind = claim.pod.namespace, claim.pod.labels
             if kind not in known:
                 known[kind] = any(term_matches(term, claim.pod, snapshot.cluster.namespaces) for term in terms)
-            found[at] |= known[kind]
+            matching[at] |= known[kind]
         snapshot.budget.charge(units.MATCH * len(unit.claims))
-    return found
+    return matching
 
 
 def _names(classes: Collection[MemberClass]) -> list[str]:
@@ -279,7 +279,7 @@ def _kinds(
 
 def _spread(snapshot: Snapshot, kind: Kind, number: int) -> Kind:
     """The same if so many members are spread and no other pod that counts comes or goes."""
-    plan = next((each for each in snapshot.plans if isinstance(each, SpreadPlan)), None)
+    plan = next((plan for plan in snapshot.plans if isinstance(plan, SpreadPlan)), None)
     if kind.only is None or plan is None:
         return kind
     return kind._replace(most=np.minimum(kind.most, plan.at_most(kind.only, number)))
@@ -287,11 +287,11 @@ def _spread(snapshot: Snapshot, kind: Kind, number: int) -> Kind:
 
 def _domains(snapshot: Snapshot, ask: Ask, accepting: Mask) -> IntArray:
     """The domain in which each row is for members that must all be in one; one for all rows without that."""
-    found: IntArray = np.zeros(snapshot.size, dtype=np.int64)
+    domains: IntArray = np.zeros(snapshot.size, dtype=np.int64)
     if ask.topology is not None and ask.topology.required:
-        found = snapshot.cluster.labels.domains(ask.topology.key).of_row[: snapshot.size].copy()
+        domains = snapshot.cluster.labels.domains(ask.topology.key).of_row[: snapshot.size].copy()
         home = topology.home(snapshot, ask.topology, ask.own)
         if home is not None:
-            found[~snapshot.inside(((ask.topology.key, home),))] = -1
-    found[~accepting] = -1
-    return found
+            domains[~snapshot.inside(((ask.topology.key, home),))] = -1
+    domains[~accepting] = -1
+    return domains

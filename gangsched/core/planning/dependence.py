@@ -36,10 +36,10 @@ def couples(snapshot: Snapshot, member: MemberClass, other: MemberClass) -> bool
 
 def any_couples(snapshot: Snapshot, classes: Collection[MemberClass]) -> bool:
     """Whether placing a member of one of these classes changes which other rows take a member of another."""
-    some = _dependent(classes)
-    if len(some) ** 2 > MOST_PAIRS:
+    dependent = _dependent(classes)
+    if len(dependent) ** 2 > MOST_PAIRS:
         return True
-    return any(couples(snapshot, member, other) for member in some for other in some)
+    return any(couples(snapshot, member, other) for member in dependent for other in dependent)
 
 
 def unsure(snapshot: Snapshot, classes: Collection[MemberClass]) -> bool:
@@ -49,22 +49,22 @@ def unsure(snapshot: Snapshot, classes: Collection[MemberClass]) -> bool:
 
 def helped(snapshot: Snapshot, classes: Collection[MemberClass]) -> set[MemberClass]:
     """The classes for which a placed member of one of these classes may open rows."""
-    some = _dependent(classes)
-    if len(some) ** 2 > MOST_PAIRS:
-        return set(some)
-    helping = snapshot.having["helps"] if some else ()
-    return {member for member in some if any(plan.helps(other, member) for plan in helping for other in some)}
+    dependent = _dependent(classes)
+    if len(dependent) ** 2 > MOST_PAIRS:
+        return set(dependent)
+    helping = snapshot.having["helps"] if dependent else ()
+    return {member for member in dependent if any(plan.helps(other, member) for plan in helping for other in dependent)}
 
 
 def hoped(snapshot: Snapshot, member: MemberClass, others: Collection[MemberClass]) -> IntArray:
     """Like `Snapshot.caps`, but assumes that members of the others have opened every row that they may open."""
     if not depends(member):
         return snapshot.caps(member)
-    some = _dependent(others)
-    if len(some) ** 2 > MOST_PAIRS:
+    dependent = _dependent(others)
+    if len(dependent) ** 2 > MOST_PAIRS:
         masking = [plan for plan in snapshot.masking if "helps" not in plan.overrides]
     else:
-        masking = [plan for plan in snapshot.masking if not any(plan.helps(other, member) for other in some)]
+        masking = [plan for plan in snapshot.masking if not any(plan.helps(other, member) for other in dependent)]
     return snapshot.caps(member) if len(masking) == len(snapshot.masking) else snapshot.caps_by(member, masking)
 
 

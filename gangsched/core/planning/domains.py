@@ -51,8 +51,8 @@ def found_together(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None) 
         return None
     bonded = [member for member in classes_of(snapshot, ask) if bonds[member] == key]
     others = len(ask.members) - len(bonded)
-    found = topology.candidates(snapshot, Topology(key), bonded, max(1, ask.need - others))
-    values = {value: takes + others for value, takes in found.items()}
+    rooms = topology.candidates(snapshot, Topology(key), bonded, max(1, ask.need - others))
+    values = {value: takes + others for value, takes in rooms.items()}
     best = best_domain(snapshot, ask, key, values, recent, of=bonded)
     if best is None or isinstance(best, Unfinished):
         return best
@@ -89,13 +89,13 @@ def best_domain(
             break
         snapshot.budget.charge(units.TRIED * len(ask.members))
         mark, broken_off = snapshot.mark(), snapshot.budget.broken_off
-        found = found_in(snapshot, ask, ((key, value),), of=of)
-        if found is None:
+        placement = found_in(snapshot, ask, ((key, value),), of=of)
+        if placement is None:
             failed[value] = digest
             if snapshot.budget.broken_off > broken_off:
                 unsure[value] = digest
         else:
-            scores.append((_score(snapshot, ask, ((key, value),), found, of=of), value))
+            scores.append((_score(snapshot, ask, ((key, value),), placement, of=of), value))
             snapshot.undo(mark)
     if not scores and any(failed.get(value) == digest for value, digest in unsure.items()):
         snapshot.budget.broke_off()
@@ -113,7 +113,7 @@ def roomiest_domain(snapshot: Snapshot, ask: Ask, wanted: Topology) -> str | Non
         return topology.roomiest(snapshot, wanted, members)
     rooms = topology.rooms(snapshot, wanted, members)
     order = sorted(rooms, key=lambda value: (-rooms[value][0], value))
-    found, most = next(iter(order), None), 0
+    roomiest, most = next(iter(order), None), 0
     until = snapshot.budget.spent + units.DOMAINS
     for value in order[: topology.COMPARED]:
         if rooms[value][0] <= most or snapshot.budget.spent > until:
@@ -124,26 +124,26 @@ def roomiest_domain(snapshot: Snapshot, ask: Ask, wanted: Topology) -> str | Non
         takes, _, _ = quorum_in(snapshot, ask, ((wanted.key, value),)).take_most()
         snapshot.undo(mark)
         if takes > most:
-            found, most = value, takes
-    return found
+            roomiest, most = value, takes
+    return roomiest
 
 
 def _score(
-    snapshot: Snapshot, ask: Ask, within: Within, found: Placement, *, of: Collection[MemberClass] | None = None
+    snapshot: Snapshot, ask: Ask, within: Within, placement: Placement, *, of: Collection[MemberClass] | None = None
 ) -> _Score:
     """How good it is to place the quorum like this, which is taken on the snapshot."""
-    there = {pod.uid for pod, _ in found.assignments}
-    chosen = tuple(-at for at, pod in enumerate(ask.members) if pod.uid in there)
-    utilisation = topology.utilisation(snapshot, found.assignments)
-    return _Score(len(there) + _further(snapshot, ask, within, there, of=of), chosen, utilisation)
+    placed = {pod.uid for pod, _ in placement.assignments}
+    chosen = tuple(-at for at, pod in enumerate(ask.members) if pod.uid in placed)
+    utilisation = topology.utilisation(snapshot, placement.assignments)
+    return _Score(len(placed) + _further(snapshot, ask, within, placed, of=of), chosen, utilisation)
 
 
 def _further(
-    snapshot: Snapshot, ask: Ask, within: Within, there: Collection[str], *, of: Collection[MemberClass] | None = None
+    snapshot: Snapshot, ask: Ask, within: Within, quorum: Collection[str], *, of: Collection[MemberClass] | None = None
 ) -> int:
     """How many members can be placed there beside the quorum, in their order."""
-    rest = [pod for pod in (*ask.members, *ask.following) if pod.uid not in there]
-    left = len(rest) if ask.most is None else min(len(rest), max(0, ask.most - len(there)))
+    rest = [pod for pod in (*ask.members, *ask.following) if pod.uid not in quorum]
+    left = len(rest) if ask.most is None else min(len(rest), max(0, ask.most - len(quorum)))
     classes = confined(snapshot, rest, ask.avoided, within, of=of) if left else {}
     runs = [(member, len(list(run))) for member, run in groupby(rest if left else (), key=lambda pod: classes[pod.uid])]
     if len(runs) > _MOST_RUNS:
@@ -152,7 +152,7 @@ def _further(
     for member, count in runs:
         wanted = min(count, left - number)
         while wanted and member not in closed:
-            placed = sum(each for _, _, each in fill_singly(snapshot, member, wanted, strategy=ask.strategy, prefer=()))
+            placed = sum(part for _, _, part in fill_singly(snapshot, member, wanted, strategy=ask.strategy, prefer=()))
             if not placed:
                 closed.add(member)
             wanted -= placed
@@ -183,7 +183,7 @@ class _Fewest:
         rooms = topology.rooms(snapshot, wanted, classes_of(snapshot, ask))
         self._used = tuple(topology.occupied(snapshot, wanted, snapshot.by_row(ask.own)))
         self._takes = sum(rooms[value][0] for value in self._used)
-        self._others = {value: found for value, found in rooms.items() if found[0] and value not in self._used}
+        self._others = {value: room for value, room in rooms.items() if room[0] and value not in self._used}
         self._until = snapshot.budget.spent + units.DOMAINS
 
     def combined(self) -> tuple[str, ...] | None:
@@ -217,7 +217,7 @@ class _Fewest:
                 enough = middle
         chosen = order[:enough]
         for value in reversed(order[:enough]):
-            fewer = [each for each in chosen if each != value]
+            fewer = [other for other in chosen if other != value]
             if self._is_spent():
                 break
             if self._try((*self._used, *fewer)) is not None:
@@ -231,9 +231,9 @@ class _Fewest:
         """How good it is to place the quorum in these domains; None if they do not take it."""
         within, mark = ((self._key, values),), self._snapshot.mark()
         self._snapshot.budget.charge(units.TRIED * len(self._ask.members))
-        found = found_in(self._snapshot, self._ask, within, steps=_STEPS)
-        if found is None:
+        placement = found_in(self._snapshot, self._ask, within, steps=_STEPS)
+        if placement is None:
             return None
-        score = _score(self._snapshot, self._ask, within, found)
+        score = _score(self._snapshot, self._ask, within, placement)
         self._snapshot.undo(mark)
         return score

@@ -54,7 +54,7 @@ class Earliest:
         self._ask = ask
         # Who ends at the same time leaves together.
         self._departures = sorted(departures, key=itemgetter(0))
-        self._ends = [each.end for each in self._departures]
+        self._ends = [departure.end for departure in self._departures]
         self._now = now
         self._running: Generator[None, None, Later] | None = None
         self._away = 0
@@ -68,8 +68,8 @@ class Earliest:
         try:
             next(self._running)
         except StopIteration as stopped:
-            found: Later = stopped.value
-            return found
+            later: Later = stopped.value
+            return later
         finally:
             self._restore()
         return None
@@ -80,7 +80,7 @@ class Earliest:
         # costly to let leave.
         self._snapshot.budget.charge(_SORTED * len(self._departures))
         yield from self._pause()
-        sums = FreedSums(self._snapshot, self._ask, [each.claim for each in self._departures])
+        sums = FreedSums(self._snapshot, self._ask, [departure.claim for departure in self._departures])
         self._snapshot.budget.charge(_READ * len(self._departures))
         yield from self._pause()
         first = bisect_left(moments, True, key=lambda at: sums.could(bisect_right(self._ends, at)))
@@ -101,10 +101,10 @@ class Earliest:
 
     def _works(self, moment: float) -> Generator[None, None, bool]:
         self._let_leave(moment)
-        found = fits(self._snapshot, self._ask)
+        works = fits(self._snapshot, self._ask)
         self._snapshot.budget.charge(units.MEMBER * len(self._ask.members))
         yield from self._pause()
-        return found
+        return works
 
     def _pause(self) -> Generator[None, None, None]:
         """Let the call end if its budget is spent."""
@@ -115,14 +115,14 @@ class Earliest:
     def _at(self, moment: float) -> Later:
         self._let_leave(moment)
         mark = self._snapshot.mark()
-        found = place(self._snapshot, self._ask)
+        placement = place(self._snapshot, self._ask)
         self._snapshot.undo(mark)
-        if not isinstance(found, Placement):
+        if not isinstance(placement, Placement):
             return Later(float("inf"), None)
-        nodes = {node for _, node in found.assignments}
-        leaving = [each for each in self._departures[: self._away] if each.claim.node in nodes]
+        nodes = {node for _, node in placement.assignments}
+        leaving = [departure for departure in self._departures[: self._away] if departure.claim.node in nodes]
         # What is placed may need less than what has left by then.
-        return Later(max((each.end for each in leaving), default=self._now), found, leaving)
+        return Later(max((departure.end for departure in leaving), default=self._now), placement, leaving)
 
     def _let_leave(self, moment: float) -> None:
         """Let all have left that end until then, and nobody else."""
@@ -130,8 +130,8 @@ class Earliest:
             self._mark, self._away = self._snapshot.mark(), 0
         until = bisect_right(self._ends, moment)
         first, last = sorted((self._away, until))
-        there = self._snapshot.cluster.ledger.claims
-        present = (there.get(each.claim.pod.uid) for each in self._departures[first:last])
+        claims = self._snapshot.cluster.ledger.claims
+        present = (claims.get(departure.claim.pod.uid) for departure in self._departures[first:last])
         changed = [claim for claim in present if claim is not None and claim.counts]
         if until > self._away:
             self._snapshot.leave(changed)

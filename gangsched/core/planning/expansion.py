@@ -72,5 +72,5 @@ def only_by_name(member: MemberClass) -> bool:
 
 def _only_by_name(term: NodeTerm) -> bool:
     named = any(field.operator != "NotIn" for field in term.fields)
-    named = named or any(each.key == HOSTNAME and each.operator == "In" for each in term.expressions)
+    named = named or any(expression.key == HOSTNAME and expression.operator == "In" for expression in term.expressions)
     return named or not (term.fields or term.expressions) or not all(map(well_formed, term.expressions))

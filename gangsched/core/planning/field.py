@@ -96,25 +96,25 @@ class Field:
         return self._could[waiting.asked]
 
     def _pool(self, accepting: Mask) -> int:
-        found = self._pools.setdefault(accepting.tobytes(), len(self.pools))
-        if found == len(self.pools):
+        number = self._pools.setdefault(accepting.tobytes(), len(self.pools))
+        if number == len(self.pools):
             self.pools.append(accepting)
-        return found
+        return number
 
     def _accepts(self, shape: Shape) -> Mask:
         """The rows that accept members of the shape; none if no node has ever had something that it requests."""
         if shape not in self._accepting:
-            found: Mask = np.zeros(len(self.free), dtype=np.bool_)
+            accepting: Mask = np.zeros(len(self.free), dtype=np.bool_)
             if all(resource in self._columns for resource, _ in shape.requests):
-                found = self._cluster.accepting(MemberClass(shape))[: len(self.free)]
-            self._accepting[shape] = found
+                accepting = self._cluster.accepting(MemberClass(shape))[: len(self.free)]
+            self._accepting[shape] = accepting
         return self._accepting[shape]
 
     def _vector(self, requests: Amounts) -> IntArray:
         if requests not in self._amounts:
-            found: IntArray = np.zeros(len(self._columns), dtype=np.int64)
+            vector: IntArray = np.zeros(len(self._columns), dtype=np.int64)
             for resource, amount in (*requests, (PODS, 1)):
                 if resource in self._columns:
-                    found[self._columns[resource]] = min(MOST, amount)
-            self._amounts[requests] = found
+                    vector[self._columns[resource]] = min(MOST, amount)
+            self._amounts[requests] = vector
         return self._amounts[requests]

@@ -37,9 +37,9 @@ def asks_too_much_in_all(snapshot: Snapshot, usable: Counts, number: int) -> boo
     for column in set().union(*amounts.values()):
         left, asked = number, 0
         for member in sorted(usable, key=lambda member: amounts[member].get(column, 0)):
-            several = min(left, usable[member])
-            left -= several
-            asked += several * amounts[member].get(column, 0)
+            taken = min(left, usable[member])
+            left -= taken
+            asked += taken * amounts[member].get(column, 0)
         # Summed as Python integers, which do not overflow.
         if asked > sum(np.maximum(snapshot.free[open_, column], 0).tolist()):
             return True
@@ -62,11 +62,11 @@ def fill_class(
     left = count
     while left:
         # Asked again after each placement, because placing a member may change the result.
-        several = 1 if _singly(snapshot, member, prefer) else left
-        placed = _fill(snapshot, member, several, prefer, strategy.distribute)
+        at_once = 1 if _singly(snapshot, member, prefer) else left
+        placed = _fill(snapshot, member, at_once, prefer, strategy.distribute)
         shares += placed
         left -= sum(number for _, _, number in placed)
-        if several > 1 or not placed:
+        if at_once > 1 or not placed:
             break
     return shares
 
@@ -106,7 +106,7 @@ def _fill(
         fullness=snapshot.fullness(member.shape)[rows],
         own=snapshot.own[rows],
         rank=rank[rows],
-        preferences=tuple(each[rows] for each in preferences),
+        preferences=tuple(preference[rows] for preference in preferences),
         scarce=partial(snapshot.scarce, member, rows),
         spared=_spared(snapshot, member, rows),
     )
@@ -138,7 +138,7 @@ def preferring(
 
     `classes` are the classes without preferences. `wishes` are preferences by role.
     """
-    found: dict[str, MemberClass] = {}
+    wishing: dict[str, MemberClass] = {}
     kinds: dict[tuple[MemberClass, tuple[Preference, ...], Soft | None, Matchable | None], MemberClass] = {}
     members = list(members)
     softs = dict.fromkeys([pod.soft for pod in members])
@@ -152,8 +152,8 @@ def preferring(
             kind = (classes[pod.uid], prefer, soft, known.get(pod.uid))
             if kind not in kinds:
                 kinds[kind] = replace(kind[0], prefer=prefer, soft=soft, known=kind[3])
-            found[pod.uid] = kinds[kind]
-    return {**classes, **found} if found else classes
+            wishing[pod.uid] = kinds[kind]
+    return {**classes, **wishing} if wishing else classes
 
 
 def hand_out(

@@ -144,40 +144,40 @@ class Forecast:
         holding: dict[int, _Held] = {}
         of_pool: dict[int, Sequence[_Held]] = {}
         yield _LOOKED_AT * len(line)
-        for each in line:
-            if each.until < moment:
-                self.given_up.add(each.name)
+        for group in line:
+            if group.until < moment:
+                self.given_up.add(group.name)
                 continue
-            holders = of_pool.get(each.pool)
+            holders = of_pool.get(group.pool)
             if holders is None:
-                holders = [held for pool, held in holding.items() if self._have_common(pool, each.pool)]
-                of_pool[each.pool] = holders
-            end = moment + each.lasts_s
+                holders = [held for pool, held in holding.items() if self._have_common(pool, group.pool)]
+                of_pool[group.pool] = holders
+            end = moment + group.lasts_s
             keeping = [held for held in holders if self._keeps_off(held, end)]
-            asked = (each.asked, tuple(held.name for held in keeping))
+            asked = (group.asked, tuple(held.name for held in keeping))
             placed = None
             if asked not in refused:
-                yield len(each.kinds) * (units.CLASS + len(self._free))
-                placed = take(self._free, each, [held.spare for held in keeping])
+                yield len(group.kinds) * (units.CLASS + len(self._free))
+                placed = take(self._free, group, [held.spare for held in keeping])
             if placed is None:
                 refused.add(asked)
-                left.append(each)
+                left.append(group)
                 if keeping:
-                    self.behind.setdefault(each.name, keeping[0].name)
-                if each.name in self._held:
-                    holding[each.pool] = self._held[each.name]
+                    self.behind.setdefault(group.name, keeping[0].name)
+                if group.name in self._held:
+                    holding[group.pool] = self._held[group.name]
                     of_pool.clear()
                 continue
-            yield _PLACED * len(each.kinds) * len(self._free)
+            yield _PLACED * len(group.kinds) * len(self._free)
             rows = np.concatenate([rows for rows, _ in placed])
             doubt, last = int(self._doubt[rows].max(initial=0)), int(self._last[rows].max(initial=-1))
-            self.starts[each.name] = Start(moment, doubt, int(self._order[last]) if last >= 0 else -1)
-            self._held.pop(each.name, None)
+            self.starts[group.name] = Start(moment, doubt, int(self._order[last]) if last >= 0 else -1)
+            self._held.pop(group.name, None)
             for held in self._held.values():
                 if self._keeps_off(held, end):
                     take_away(held.spare, placed)
             if end < float("inf"):
-                heappush(self._later, (end, next(self._number), placed, max(doubt, each.doubt)))
+                heappush(self._later, (end, next(self._number), placed, max(doubt, group.doubt)))
         return left
 
     def _reserve(self, waiting: Sequence[Waiting], moment: float, until: float) -> Generator[int, None, None]:
@@ -185,19 +185,19 @@ class Forecast:
         held: dict[Hashable, _Held] = {}
         settled: set[int] = set()
         yield len(waiting)
-        for each in waiting:
-            if each.pool in settled or each.holds_from > until or each.name in self._never:
+        for group in waiting:
+            if group.pool in settled or group.holds_from > until or group.name in self._never:
                 continue
-            if not any(self._have_common(other.pool, each.pool) for other in held.values()):
-                known = self._held.get(each.name)
+            if not any(self._have_common(other.pool, group.pool) for other in held.values()):
+                known = self._held.get(group.name)
                 if known is None or known.start <= moment:
                     # If others came before it, it is found out anew.
-                    known = yield from self._first_places(each, moment)
+                    known = yield from self._first_places(group, moment)
                 if known is None:
-                    self._never.add(each.name)
+                    self._never.add(group.name)
                     continue
-                held[each.name] = known
-            settled.add(each.pool)
+                held[group.name] = known
+            settled.add(group.pool)
         self._held = held
 
     def _first_places(self, waiting: Waiting, moment: float) -> Generator[int, None, _Held | None]:
@@ -211,20 +211,20 @@ class Forecast:
         moments = np.unique([*self._at[self._left :], *(end for end, *_ in self._later)])
         held: _Held | None = None
         # In steps that grow, then by bisection.
-        none, found, tried = -1, len(moments), 0
-        while none + 1 < found:
+        none, first, tried = -1, len(moments), 0
+        while none + 1 < first:
             yield tried * _RELEASED + (len(waiting.kinds) + 1) * len(self._free)
             free = self._free_at(float(moments[tried]))
             places = take(free, waiting)
             if places is None:
                 none = tried
             else:
-                found = tried
+                first = tried
                 spare = np.full_like(free, _ANYTHING)
                 for rows, _ in places:
                     spare[rows] = free[rows]
                 held = _Held(waiting.name, waiting.pool, float(moments[tried]), spare)
-            tried = (none + found) // 2 if found < len(moments) else min(_GROWS * (none + 1), len(moments) - 1)
+            tried = (none + first) // 2 if first < len(moments) else min(_GROWS * (none + 1), len(moments) - 1)
         return held
 
     def _free_at(self, at: float) -> IntArray:

@@ -26,8 +26,8 @@ class FreedSums:
 
     def could(self, number: int) -> bool:
         """Whether the sums do not exclude that the ask is placed once the first so many have left."""
-        there = np.flatnonzero(self._rows[:number] >= 0)
-        rows, amounts = self._rows[there], self._amounts[there]
+        known = np.flatnonzero(self._rows[:number] >= 0)
+        rows, amounts = self._rows[known], self._amounts[known]
         more = [
             np.bincount(rows, amounts[:, column], minlength=self._size).astype(np.int64)
             for column in range(amounts.shape[1])
@@ -41,8 +41,8 @@ def claimed(claims: Sequence[Claim], known: Mapping[str, int], resources: Sequen
     rows: IntArray = np.array([known.get(claim.node, -1) for claim in claims], dtype=np.int64)
     kinds: dict[Amounts, int] = {}
     requests = (claim.pod.shape.requests for claim in claims)
-    kind = np.array([kinds.setdefault(each, len(kinds)) for each in requests], dtype=np.int64)
-    taken = [dict((*each, (PODS, 1))) for each in kinds]
+    kind = np.array([kinds.setdefault(asked, len(kinds)) for asked in requests], dtype=np.int64)
+    taken = [dict((*asked, (PODS, 1))) for asked in kinds]
     table = [[min(MOST, amounts.get(name, 0)) for name in resources] for amounts in taken]
     amounts: IntArray = np.array(table, dtype=np.int64).reshape(len(kinds), len(resources))[kind]
     return rows, amounts

@@ -51,11 +51,11 @@ class _Each:
         self._snapshot = snapshot
         self._ask = ask
         self._recent_requests = recent
-        self._found = Found()
+        self._result = Found()
         self._closed: dict[MemberClass, Refusal] = {}
 
     def run(self) -> Found:
-        snapshot, found = self._snapshot, self._found
+        snapshot, result = self._snapshot, self._result
         most = max(1, snapshot.budget.left // units.MEMBER)
         members, rest = self._ask.members[:most], self._ask.members[most:]
         mark = snapshot.mark()
@@ -65,19 +65,19 @@ class _Each:
         classes = preferring(snapshot, members, classes, self._ask.wishes)
         cost = len(set(classes.values())) * (units.CLASS + snapshot.size)
         if self._ask.topology is None and cost < snapshot.budget.left and self._all(members, classes):
-            found.left = rest
-            return found
+            result.left = rest
+            return result
         done = 0
-        for member, several in groupby(members, key=lambda pod: classes[pod.uid]):
-            run = list(several)
+        for member, pods in groupby(members, key=lambda pod: classes[pod.uid]):
+            run = list(pods)
             placed = self._run(member, run)
             done += placed
             if placed < len(run) or not snapshot.budget:
                 break
-        found.left = [*members[done:], *rest]
-        if not found.places:
+        result.left = [*members[done:], *rest]
+        if not result.places:
             snapshot.undo(mark)
-        return found
+        return result
 
     def _all(self, members: Sequence[Pod], classes: Mapping[str, MemberClass]) -> bool:
         """Place all members class by class, or none."""
@@ -85,13 +85,13 @@ class _Each:
         shares: list[Share] = []
         for member, count in Counter(classes[pod.uid] for pod in members).items():
             left = count
-            while left and (some := self._some(member, left)):
-                shares += [(member, row, number) for _, row, number in some]
-                left -= sum(number for _, _, number in some)
+            while left and (placed := self._next_shares(member, left)):
+                shares += [(member, row, number) for _, row, number in placed]
+                left -= sum(number for _, _, number in placed)
             if left:
                 self._snapshot.undo(mark)
                 return False
-        self._found.places = hand_out(self._snapshot, members, classes, shares)
+        self._result.places = hand_out(self._snapshot, members, classes, shares)
         self._snapshot.budget.charge(units.MEMBER * len(members))
         return True
 
@@ -102,16 +102,16 @@ class _Each:
             if done and not self._snapshot.budget:
                 return done
             if self._ask.topology is not None and self._home() is None:
-                found = place(self._snapshot, self._alone(pods[done]), self._recent_requests)
-                if isinstance(found, Unfinished):
+                result = place(self._snapshot, self._alone(pods[done]), self._recent_requests)
+                if isinstance(result, Unfinished):
                     return done
-                if isinstance(found, Refusal):
-                    self._closed[member] = found
+                if isinstance(result, Refusal):
+                    self._closed[member] = result
                     break
-                self._take(pods[done : done + 1], [node for _, node in found.assignments])
+                self._take(pods[done : done + 1], [node for _, node in result.assignments])
                 done += 1
                 continue
-            shares = self._some(member, len(pods) - done)
+            shares = self._next_shares(member, len(pods) - done)
             names = [self._snapshot.name(row) for _, row, number in shares for _ in range(number)]
             if not names:
                 refused = place(self._snapshot, self._alone(pods[done]), self._recent_requests)
@@ -122,20 +122,20 @@ class _Each:
             self._take(pods[done : done + len(names)], names)
             done += len(names)
         if done < len(pods):
-            self._found.refused.update(dict.fromkeys([pod.uid for pod in pods[done:]], self._closed[member]))
+            self._result.refused.update(dict.fromkeys([pod.uid for pod in pods[done:]], self._closed[member]))
         return len(pods)
 
     def _take(self, pods: Sequence[Pod], names: Sequence[str]) -> None:
-        self._found.places += zip(pods, names, strict=True)
+        self._result.places += zip(pods, names, strict=True)
         self._snapshot.budget.charge(units.MEMBER * len(pods))
 
     def _alone(self, pod: Pod) -> Ask:
         rows = np.flatnonzero(self._snapshot.own).tolist()
         own = {self._snapshot.name(row): int(self._snapshot.own[row]) for row in rows}
-        following = tuple(dropwhile(lambda each: each is not pod, self._ask.members))[1:]
+        following = tuple(dropwhile(lambda other: other is not pod, self._ask.members))[1:]
         return replace(self._ask, members=(pod,), need=1, role_needs={}, own=own, following=following)
 
-    def _some(self, member: MemberClass, count: int) -> list[Share]:
+    def _next_shares(self, member: MemberClass, count: int) -> list[Share]:
         """Places for the next members of the class, as many as can be decided at once; empty if there is no room."""
         wanted = self._ask.topology
         home = self._home()
@@ -160,7 +160,7 @@ class _Each:
         fullest = next(iter(topology.candidates(self._snapshot, wanted, [member] * count, 1)), None)
         if fullest is not None:
             places.append(((wanted.key, fullest), *member.within))
-        tries = (self._fill(replace(member, within=each), most) for each in places)
+        tries = (self._fill(replace(member, within=within), most) for within in places)
         return next(filter(None, tries), None) or self._fill(member, most)
 
     def _fill(self, member: MemberClass, count: int) -> list[Share]:

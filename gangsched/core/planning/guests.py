@@ -68,15 +68,15 @@ class Guests:
                 self._nominated[uid] = self._taken(wanted[uid].pod, np.array([row]), self._bounded(wanted[uid].pod))
                 self._change(self._nominated[uid], 1, self._plans)
         reserved = ledger.reserved.items()
-        holders = set() if viewer is None else {key for key, each in reserved if viewer.sees(key, each.start)}
+        holders = set() if viewer is None else {key for key, room in reserved if viewer.sees(key, room.start)}
         if holders or self._withheld:
-            now = {each: withheld(self._cluster, ledger.reserved[each], gone) for each in holders}
+            now = {holder: withheld(self._cluster, ledger.reserved[holder], gone) for holder in holders}
             before, self._withheld = self._withheld, now
-            ended = [what for each, what in before.items() if now.get(each) is not what]
-            begun = [what for each, what in now.items() if before.get(each) is not what]
+            ended = [room for holder, room in before.items() if now.get(holder) is not room]
+            begun = [room for holder, room in now.items() if before.get(holder) is not room]
             self._withhold(ended, -1)
             self._withhold(begun, 1)
-            return _HOLDER * len(now) + _ROW * sum(len(what.rows) for what in (*ended, *begun))
+            return _HOLDER * len(now) + _ROW * sum(len(room.rows) for room in (*ended, *begun))
         return 0
 
     @cached_property
@@ -84,19 +84,19 @@ class Guests:
         """The constraints that count members, apart from their requests."""
         return [plan for plan in self._plans if "take" in plan.overrides and plan is not self._resources]
 
-    def _withhold(self, several: Sequence[Withheld], sign: int) -> None:
+    def _withhold(self, rooms: Sequence[Withheld], sign: int) -> None:
         alike: dict[object, tuple[Pod, list[IntArray]]] = {}
-        for kind, pod, rows in (each for what in several for each in what.members):
+        for kind, pod, rows in (member for room in rooms for member in room.members):
             alike.setdefault(kind, (pod, []))[1].append(rows)
         for pod, those in alike.values():
             taken = self._taken(pod, np.concatenate(those), replace(pod.shape, requests=()))
             self._change(taken, sign, self._others)
         by_resources: dict[tuple[str, ...], list[Withheld]] = {}
-        for what in several:
-            by_resources.setdefault(what.resources, []).append(what)
+        for room in rooms:
+            by_resources.setdefault(room.resources, []).append(room)
         for resources, kept in by_resources.items():
-            places = np.concatenate([what.rows for what in kept])
-            self._resources.withhold(places, resources, np.concatenate([what.amounts for what in kept]), sign)
+            places = np.concatenate([room.rows for room in kept])
+            self._resources.withhold(places, resources, np.concatenate([room.amounts for room in kept]), sign)
             self._changed.append(places)
 
     def _taken(self, pod: Pod, rows: IntArray, shape: Shape) -> Taken:
@@ -104,8 +104,8 @@ class Guests:
         later.
         """
         seen = tuple(sight for plan in self._plans if (sight := plan.sees_nominated(pod)) is not None)
-        each, counts = np.unique(rows, return_counts=True)
-        return Taken(MemberClass(shape, seen), each, counts, of_gang=False)
+        distinct, counts = np.unique(rows, return_counts=True)
+        return Taken(MemberClass(shape, seen), distinct, counts, of_gang=False)
 
     def _bounded(self, pod: Pod) -> Shape:
         """The shape of a nominated pod, with requests only for resources that some node has.
@@ -126,14 +126,14 @@ def withheld(cluster: Cluster, reserved: Reserved, gone: Mapping[str, object]) -
     depends.
     """
     claims, rows, nodes = cluster.ledger.claims, cluster.capacity.rows, cluster.node_changes
-    there = reserved.remaining(claims)
-    staying = there.difference(gone) if gone else there
+    present = reserved.remaining(claims)
+    staying = present.difference(gone) if gone else present
     # The set that is kept has its hash already.
-    staying = there if len(staying) == len(there) else staying
+    staying = present if len(staying) == len(present) else staying
     known = reserved.withheld.get(staying)
     if known is not None and known.nodes == nodes:
         return known
-    members = [(each.pod, rows[each.node]) for each in reserved.claims.values() if each.node in rows]
+    members = [(claim.pod, rows[claim.node]) for claim in reserved.claims.values() if claim.node in rows]
     needed: dict[int, dict[str, int]] = {}
     for pod, row in members:
         _count(needed.setdefault(row, {}), pod, 1)
@@ -141,16 +141,16 @@ def withheld(cluster: Cluster, reserved: Reserved, gone: Mapping[str, object]) -
         for resource, amount in less.items() if row in needed else ():
             needed[row][resource] = needed[row].get(resource, 0) - max(0, amount)
     resources = tuple(sorted({resource for amounts in needed.values() for resource in amounts}))
-    table = [[min(MOST_WITHHELD, max(0, each.get(name, 0))) for name in resources] for each in needed.values()]
+    table = [[min(MOST_WITHHELD, max(0, amounts.get(name, 0))) for name in resources] for amounts in needed.values()]
     amounts = np.array(table, dtype=np.int64).reshape(len(needed), len(resources))
     alike: dict[object, tuple[Pod, list[int]]] = {}
     for pod, row in members:
         kind = (pod.shape, pod.namespace, pod.labels, pod.uid if pod.uses_claims or pod.uses_devices else "")
         alike.setdefault(kind, (pod, []))[1].append(row)
     kinds = [(kind, pod, np.array(those, dtype=np.int64)) for kind, (pod, those) in alike.items()]
-    found = Withheld(np.array([*needed], dtype=np.int64), resources, amounts, kinds, nodes)
-    reserved.keep(staying, found)
-    return found
+    room = Withheld(np.array([*needed], dtype=np.int64), resources, amounts, kinds, nodes)
+    reserved.keep(staying, room)
+    return room
 
 
 def _not_withheld(cluster: Cluster, reserved: Reserved, staying: frozenset[str]) -> dict[int, dict[str, int]]:
@@ -159,13 +159,13 @@ def _not_withheld(cluster: Cluster, reserved: Reserved, staying: frozenset[str])
     Less is missing once others have left, but for those that leave it for another group.
     """
     claims, rows, sign = cluster.ledger.claims, cluster.capacity.rows, 1
-    found = dict[int, dict[str, int]]()
+    less = dict[int, dict[str, int]]()
     if reserved.fills_up:
-        found = {rows[node]: {**amounts} for node, amounts in reserved.missing.items() if node in rows}
+        less = {rows[node]: {**amounts} for node, amounts in reserved.missing.items() if node in rows}
         staying, sign = reserved.remaining(claims) - staying - cluster.ledger.promised(), -1
     for claim in (claims[uid] for uid in staying if claims[uid].node in rows):
-        _count(found.setdefault(rows[claim.node], {}), claim.pod, sign)
-    return found
+        _count(less.setdefault(rows[claim.node], {}), claim.pod, sign)
+    return less
 
 
 def _count(amounts: dict[str, int], pod: Pod, sign: int) -> None:

@@ -25,24 +25,24 @@ _MORE = 200
 
 def leavers_of(claims: Iterable[Claim], rows: Mapping[str, int], *, keep_devices: bool = False) -> Leavers:
     """Those that count on known nodes, which have these rows."""
-    there = [each for each in claims if each.node in rows and each.counts]
-    preparing = frozenset([each.pod.uid for each in there if each.prebindings])
-    return prepared([(each.pod, rows[each.node]) for each in there], preparing, keep_devices=keep_devices)
+    present = [claim for claim in claims if claim.node in rows and claim.counts]
+    preparing = frozenset([claim.pod.uid for claim in present if claim.prebindings])
+    return prepared([(claim.pod, rows[claim.node]) for claim in present], preparing, keep_devices=keep_devices)
 
 
 def prepared(pods: Sequence[tuple[Pod, int]], preparing: frozenset[str], *, keep_devices: bool = False) -> Leavers:
     """These pods, each with its row."""
     by_shape: dict[Shape, tuple[list[Pod], list[int]]] = {}
     uids, choosy = list[str](), list[tuple[Pod, int]]()
-    for each in pods:
-        pod, row = each
+    for pair in pods:
+        pod, row = pair
         uids.append(pod.uid)
         if pod.soft is not None or pod.shape.affinity:
-            choosy.append(each)
-        several, places = by_shape.get(pod.shape) or by_shape.setdefault(pod.shape, ([], []))
-        several.append(pod)
+            choosy.append(pair)
+        same, places = by_shape.get(pod.shape) or by_shape.setdefault(pod.shape, ([], []))
+        same.append(pod)
         places.append(row)
-    alike = [_alike(shape, several, np.array(places, dtype=np.int64)) for shape, (several, places) in by_shape.items()]
+    alike = [_alike(shape, same, np.array(places, dtype=np.int64)) for shape, (same, places) in by_shape.items()]
     return Leavers(pods, alike, frozenset(uids), choosy, preparing, keep_devices)
 
 
@@ -50,31 +50,31 @@ def _alike(shape: Shape, pods: Sequence[Pod], rows: IntArray) -> Alike:
     return Alike(shape, pods, rows, *np.unique(rows, return_counts=True))
 
 
-def _joined(several: Leavers, more: Leavers) -> Leavers:
+def _joined(leavers: Leavers, more: Leavers) -> Leavers:
     """All of them, none of whom is in both."""
-    by_shape = {each.shape: each for each in several.alike}
-    for each in more.alike:
-        before = by_shape.get(each.shape)
+    by_shape = {alike.shape: alike for alike in leavers.alike}
+    for alike in more.alike:
+        before = by_shape.get(alike.shape)
         if before is None:
-            by_shape[each.shape] = each
+            by_shape[alike.shape] = alike
         else:
-            rows = np.concatenate([before.rows, each.rows])
-            by_shape[each.shape] = _alike(each.shape, [*before.pods, *each.pods], rows)
-    choosy, preparing = [*several.choosy, *more.choosy], several.preparing | more.preparing
-    return Leavers([*several.pods, *more.pods], [*by_shape.values()], several.uids | more.uids, choosy, preparing)
+            rows = np.concatenate([before.rows, alike.rows])
+            by_shape[alike.shape] = _alike(alike.shape, [*before.pods, *alike.pods], rows)
+    choosy, preparing = [*leavers.choosy, *more.choosy], leavers.preparing | more.preparing
+    return Leavers([*leavers.pods, *more.pods], [*by_shape.values()], leavers.uids | more.uids, choosy, preparing)
 
 
-def _without(several: Leavers, gone: AbstractSet[str]) -> Leavers:
+def _without(leavers: Leavers, gone: AbstractSet[str]) -> Leavers:
     """The others, without these pods (by UID)."""
-    alike = []
-    for each in several.alike:
-        stays = [pod.uid not in gone for pod in each.pods]
+    rest = []
+    for alike in leavers.alike:
+        stays = [pod.uid not in gone for pod in alike.pods]
         if all(stays):
-            alike.append(each)
+            rest.append(alike)
         elif any(stays):
-            alike.append(_alike(each.shape, [*compress(each.pods, stays)], each.rows[stays]))
-    pods, choosy = ([each for each in those if each[0].uid not in gone] for those in (several.pods, several.choosy))
-    return Leavers(pods, alike, several.uids - gone, choosy, several.preparing - gone)
+            rest.append(_alike(alike.shape, [*compress(alike.pods, stays)], alike.rows[stays]))
+    pods, choosy = ([pair for pair in pairs if pair[0].uid not in gone] for pairs in (leavers.pods, leavers.choosy))
+    return Leavers(pods, rest, leavers.uids - gone, choosy, leavers.preparing - gone)
 
 
 class PreparedLeavers:
@@ -99,10 +99,10 @@ class PreparedLeavers:
                 del known[uid]
         new = {uid: leaving[uid] for uid in sorted(leaving.keys() - known.keys())} if len(leaving) > len(known) else {}
         # The others change once more when they begin to terminate.
-        lasting = {uid: each for uid, each in new.items() if each.pod.terminating}
+        lasting = {uid: claim for uid, claim in new.items() if claim.pod.terminating}
         if len(lasting) > _MORE:
             self._prepared = _joined(self._prepared, leavers_of(lasting.values(), rows))
             known.update(lasting)
-            new = {uid: each for uid, each in new.items() if uid not in lasting}
+            new = {uid: claim for uid, claim in new.items() if uid not in lasting}
         snapshot.depart(self._prepared)
         snapshot.leave(new.values())

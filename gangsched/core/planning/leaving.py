@@ -51,7 +51,7 @@ _CROWD = 3
 _STEPS = 20_000
 """Limit of the steps of all exhaustive searches for places in a trial, divided by the number of members."""
 _Chosen = frozenset[int]
-_Found = TypeVar("_Found")
+_Result = TypeVar("_Result")
 _Steps = Generator[None, None, tuple[Mask, _Chosen] | None]
 """Steps that find among which units some are, after whose departure the ask is placed, and these."""
 
@@ -87,7 +87,7 @@ class Search:
         self._unsure = False
         # Units of the budget that were spent so far, as if each trial began on a new snapshot: the same for all slices.
         self._effort = 0
-        self._each = 0
+        self._round_effort = 0
         self._departures = Departures(removable)
         self._running: Generator[None, None, After | NoWay] | None = None
         self._result: After | NoWay | None = None
@@ -129,13 +129,13 @@ class Search:
                 most = middle
             else:
                 least = middle + 1
-        found = yield from self._lowest(steps[least:])
-        if found is None:
+        lowest = yield from self._lowest(steps[least:])
+        if lowest is None:
             return NoWay(exhausted=self._unsure or self._sets.refused)
         before = self._effort
-        leaving = yield from self._reprieved(found[1])
-        self._each += self._effort - before
-        leaving = yield from self._improved(leaving, found[0])
+        leaving = yield from self._reprieved(lowest[1])
+        self._round_effort += self._effort - before
+        leaving = yield from self._improved(leaving, lowest[0])
         result = self._after(leaving)
         return NoWay(exhausted=True) if result is None else result
 
@@ -147,14 +147,14 @@ class Search:
             self._departures.restore(self._snapshot)
             yield
 
-    def _paid(self, steps: Generator[int, None, _Found]) -> Generator[None, None, _Found]:
+    def _paid(self, steps: Generator[int, None, _Result]) -> Generator[None, None, _Result]:
         """Take steps that yield what they take of the budget."""
         while True:
             try:
                 price = next(steps)
             except StopIteration as stopped:
-                found: _Found = stopped.value
-                return found
+                result: _Result = stopped.value
+                return result
             self._effort += price
             self._snapshot.budget.charge(price)
             yield from self._pause()
@@ -174,41 +174,41 @@ class Search:
         broken_off = snapshot.budget.broken_off
         snapshot.budget.most_steps = _STEPS // max(1, members)
         try:
-            found = fits(snapshot, self._ask)
+            works = fits(snapshot, self._ask)
         finally:
             snapshot.budget.most_steps = None
         snapshot.budget.charge(_LEAVES * changed + units.MEMBER * members + _ROW * snapshot.size)
-        self._unsure |= not found and snapshot.budget.broken_off > broken_off
+        self._unsure |= not works and snapshot.budget.broken_off > broken_off
         yield from self._pause()
-        return found
+        return works
 
     def _after(self, leaving: Collection[int]) -> After | None:
         self._departures.let_leave(self._snapshot, leaving)
         mark = self._snapshot.mark()
-        found = place(self._snapshot, self._ask)
+        placement = place(self._snapshot, self._ask)
         self._snapshot.undo(mark)
-        if not isinstance(found, Placement):
+        if not isinstance(placement, Placement):
             return None
-        several = tuple(self._removable.units[at] for at in sorted(leaving))
-        return After(found, several, max((unit.level for unit in several), default=None))
+        victims = tuple(self._removable.units[at] for at in sorted(leaving))
+        return After(placement, victims, max((unit.level for unit in victims), default=None))
 
     # Levels
 
     def _lowest(self, steps: list[Mask]) -> _Steps:
         """Units after whose departure the ask is placed, of the lowest of these levels at which there are any."""
-        found = yield from self._at(steps[0])
+        lowest = yield from self._at(steps[0])
         least, most = 0, len(steps) - 1
-        if found is not None or not most:
-            return found
-        found = yield from self._at(steps[most])
-        while found is not None and most - least > 1:
+        if lowest is not None or not most:
+            return lowest
+        lowest = yield from self._at(steps[most])
+        while lowest is not None and most - least > 1:
             middle = (least + most) // 2
             lower = yield from self._at(steps[middle])
             if lower is None:
                 least = middle
             else:
-                found, most = lower, middle
-        return found
+                lowest, most = lower, middle
+        return lowest
 
     def _at(self, eligible: Mask) -> _Steps:
         """Units among these after whose departure the ask is placed; None if there are none, or none are found."""
@@ -224,12 +224,12 @@ class Search:
             for factor in _FACTORS:
                 before_it = self._effort
                 chosen = yield from self._paid(self._sets.cheapest(way, factor))
-                self._each = self._effort - before_it
+                self._round_effort = self._effort - before_it
                 if not chosen:
                     break
-                for several in chosen:
-                    if several not in before and (yield from self._works(several)):
-                        return way, several
+                for victims in chosen:
+                    if victims not in before and (yield from self._works(victims)):
+                        return way, victims
                 before.update(chosen)
             whole = self._sets.whole(way)
             if whole not in before and (yield from self._works(whole)):
@@ -247,11 +247,11 @@ class Search:
         if chosen in self._sets.least:
             return chosen
         limits = yield from self._limits(chosen)
-        found = yield from self._least(chosen, limits, by_work=False)
+        least = yield from self._least(chosen, limits, by_work=False)
         if self._counted.faithful or self._helped or not self._sets.is_small:
-            return found
+            return least
         other = yield from self._least(chosen, limits, by_work=True)
-        return min(found, other, key=lambda several: self._removable.badness(several, self._counted.costs))
+        return min(least, other, key=lambda victims: self._removable.badness(victims, self._counted.costs))
 
     def _least(
         self, chosen: _Chosen, limits: list[IntArray] | None, *, by_work: bool
@@ -286,19 +286,19 @@ class Search:
         left = removable.from_most_important(chosen, self._counted.costs, by_work=by_work)
         number = len(left)
         while left:
-            several, walked = yield from self._paid(first_spared(sums, left, number, removable))
-            if not several:
+            spared, walked = yield from self._paid(first_spared(sums, left, number, removable))
+            if not spared:
                 break
             works = yield from self._works(sums.away)
             if not works:
-                for at in several:
+                for at in spared:
                     sums.leave(at)
             if works:
                 left = left[walked:]
-            elif len(several) == 1:
+            elif len(spared) == 1:
                 # Those after it were refused as if it stayed.
-                left = left[left.index(several[0]) + 1 :]
-            number = 2 * number if works else max(1, len(several) // 2)
+                left = left[left.index(spared[0]) + 1 :]
+            number = 2 * number if works else max(1, len(spared) // 2)
         return frozenset(sums.away)
 
     def _improved(self, chosen: _Chosen, eligible: Mask) -> Generator[None, None, _Chosen]:
@@ -306,18 +306,18 @@ class Search:
         removable, costs = self._removable, self._counted.costs
         best, left = chosen, sorted(chosen, key=lambda at: (-costs[at], at))
         most = self._effort + _IMPROVING - _CROWD * self._sets.size
-        while left and self._effort + self._each <= most:
+        while left and self._effort + self._round_effort <= most:
             at, began = left.pop(0), self._effort
             without = eligible.copy()
             without[[at, *removable.takers.get(at, ())]] = False
-            several = yield from self._paid(self._sets.cheapest(without, 1))
+            sets = yield from self._paid(self._sets.cheapest(without, 1))
             if not self._counted.faithful:
-                several = [*several[:2], self._sets.whole(without)]
-            for other in dict.fromkeys(several):
-                found = yield from self._better(other, best)
-                if found != best:
-                    best, left = found, sorted(found, key=lambda at: (-costs[at], at))
-            self._each = max(self._each, self._effort - began)
+                sets = [*sets[:2], self._sets.whole(without)]
+            for other in dict.fromkeys(sets):
+                better = yield from self._better(other, best)
+                if better != best:
+                    best, left = better, sorted(better, key=lambda at: (-costs[at], at))
+            self._round_effort = max(self._round_effort, self._effort - began)
         return best
 
     def _better(self, other: _Chosen, best: _Chosen) -> Generator[None, None, _Chosen]:
@@ -328,7 +328,7 @@ class Search:
         try:
             if not (yield from self._works(other)):
                 return best
-            found = yield from self._reprieved(other)
+            needed = yield from self._reprieved(other)
         except _EffortEndedError:
             return best
-        return min(found, best, key=lambda chosen: removable.badness(chosen, costs))
+        return min(needed, best, key=lambda chosen: removable.badness(chosen, costs))

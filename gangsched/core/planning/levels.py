@@ -81,8 +81,8 @@ class Levels:
         self._of = of
         self._tries = 0
         self.steps = Steps(steps, budget=snapshot.budget)
-        there = set(map(role_of, ask.members))
-        self._levels = [level for level in ask.levels if not there.isdisjoint(level.roles)]
+        roles = set(map(role_of, ask.members))
+        self._levels = [level for level in ask.levels if not roles.isdisjoint(level.roles)]
         explained: dict[str, Within] = {}
         for level in self._levels:
             value = _home(snapshot, ask, level)
@@ -99,9 +99,9 @@ class Levels:
 
         None is certain unless the steps have ended.
         """
-        return self._found(self._levels, {})
+        return self._find(self._levels, {})
 
-    def _found(self, levels: Sequence[Level], by_role: _ByRole) -> Places | None:
+    def _find(self, levels: Sequence[Level], by_role: _ByRole) -> Places | None:
         """Places with these roles where they may be, and those of the levels in one domain each."""
         self._tries += 1
         if self._tries > TRIES:
@@ -116,9 +116,9 @@ class Levels:
         self._snapshot.undo(mark)
         level, *others = levels
         for value in self._values(level, by_role):
-            found = self._found(others, {**by_role, **self._inside(level, value, by_role)})
-            if found is not None or self._tries > TRIES:
-                return found
+            places = self._find(others, {**by_role, **self._inside(level, value, by_role)})
+            if places is not None or self._tries > TRIES:
+                return places
         return None
 
     def _values(self, level: Level, by_role: _ByRole) -> Sequence[str]:

@@ -9,13 +9,13 @@ from gangsched.core.objects.prebindings import Prebinding
 from gangsched.core.planning.capacity_snapshot import Snapshot
 
 
-def prebindings(snapshot: Snapshot, found: Iterable[tuple[Pod, str]]) -> Mapping[str, Sequence[Prebinding]]:
+def prebindings(snapshot: Snapshot, places: Iterable[tuple[Pod, str]]) -> Mapping[str, Sequence[Prebinding]]:
     """The pre-bindings that constraints require, by the member's UID. Call this once for each member placed."""
     asking = [plan for plan in snapshot.having["prebindings"] if plan.selective]
     asked: dict[str, Sequence[Prebinding]] = {}
     if not asking:
         return asked
-    for pod, node in found:
+    for pod, node in places:
         row = snapshot.cluster.capacity.rows[node]
         one = [prebinding for plan in asking for prebinding in plan.prebindings(pod, row)]
         if one:

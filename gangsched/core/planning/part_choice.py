@@ -71,11 +71,11 @@ class Parts:
         self.steps = Steps(steps, budget=snapshot.budget)
         self.first = self._quorum(_merged(ask.role_needs, self._nearest(ask.choices)))
         self.slots = self.first.slots
-        found = confined(snapshot, ask.members, ask.avoided, within, of=of)
-        classes = dict.fromkeys(found.values())
+        class_of = confined(snapshot, ask.members, ask.avoided, within, of=of)
+        classes = dict.fromkeys(class_of.values())
         self._classes: dict[str, Counter[MemberClass]] = {}
         for pod in ask.members:
-            self._classes.setdefault(role_of(pod), Counter())[found[pod.uid]] += 1
+            self._classes.setdefault(role_of(pod), Counter())[class_of[pod.uid]] += 1
         self.room = dict.fromkeys(classes, 0) | self.first.room
         self._depends = bool(helped(snapshot, classes))
         self.smallest = self.first.smallest
@@ -86,13 +86,13 @@ class Parts:
 
         None is certain unless the steps have ended.
         """
-        found = self.first.find()
-        if found is None:
+        places = self.first.find()
+        if places is None:
             self.steps.rests_on(self.first.steps)
-            found = self._found(dict(self._ask.role_needs), self._ask.choices)
-        return found
+            places = self._find(dict(self._ask.role_needs), self._ask.choices)
+        return places
 
-    def _found(self, roles: _Roles, choices: tuple[Choice, ...]) -> Places | None:
+    def _find(self, roles: _Roles, choices: tuple[Choice, ...]) -> Places | None:
         """Places for these roles and enough parts of these choices."""
         choice, *others = choices
         unfit = set[Hashable]()
@@ -105,9 +105,9 @@ class Parts:
             more = _merged(roles, dict(part.roles))
             left = Choice(choice.least - 1, choice.parts[at + 1 :], choice.name)
             open_ = (*((left,) if left.least else ()), *others, *part.choices)
-            found = self._try(more, open_)
-            if found is not None:
-                return found
+            places = self._try(more, open_)
+            if places is not None:
+                return places
             unfit.add(kind)
         return None
 
@@ -115,7 +115,7 @@ class Parts:
         """What decides whether the part fits; equal for parts that may take each other's place."""
         roles = Counter((number, *self._kind_of_role(role)) for role, number in part.roles)
         choices = Counter(
-            (each.least, frozenset(Counter(map(self._kind, each.parts)).items())) for each in part.choices
+            (choice.least, frozenset(Counter(map(self._kind, choice.parts)).items())) for choice in part.choices
         )
         return frozenset(roles.items()), frozenset(choices.items())
 
@@ -136,7 +136,7 @@ class Parts:
         if not choices or places is None:
             return places
         self._snapshot.undo(mark)
-        return self._found(roles, choices)
+        return self._find(roles, choices)
 
     def _placed(self, roles: _Roles) -> Places | None:
         """Places for members of these roles, taken; None if they do not fit together."""
@@ -171,13 +171,13 @@ class Parts:
 
     def _nearest(self, choices: tuple[Choice, ...]) -> _Roles:
         """The roles of the first choice that has enough members."""
-        parts = [part for each in choices for part in sorted(each.parts, key=self._lacks)[: each.least]]
+        parts = [part for choice in choices for part in sorted(choice.parts, key=self._lacks)[: choice.least]]
         return _merged(*(_merged(dict(part.roles), self._nearest(part.choices)) for part in parts))
 
     def _lacks(self, part: Minima) -> bool:
         return not self._has(part)
 
 
-def _merged(*several: _Roles) -> _Roles:
+def _merged(*all_roles: _Roles) -> _Roles:
     """All these numbers; no role is in two of them."""
-    return {role: number for roles in several for role, number in roles.items()}
+    return {role: number for roles in all_roles for role, number in roles.items()}

@@ -17,10 +17,10 @@ def place(snapshot: Snapshot, ask: Ask, recent: RecentRequests) -> Placement | R
 
     No new node is asked for then: pods like these may fail there too.
     """
-    found = placement.place(snapshot, ask, recent)
-    if not (isinstance(found, Refusal) and ask.pause.nodes):
-        return found
+    result = placement.place(snapshot, ask, recent)
+    if not (isinstance(result, Refusal) and ask.pause.nodes):
+        return result
     mark = snapshot.mark()
     paused = isinstance(placement.place(snapshot, replace(ask, pause=OPEN), recent), Placement)
     snapshot.undo(mark)
-    return replace(found, paused=ask.pause.note, never=False, demand=()) if paused else found
+    return replace(result, paused=ask.pause.note, never=False, demand=()) if paused else result

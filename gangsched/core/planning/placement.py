@@ -40,18 +40,18 @@ def place(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None = None) ->
     """
     if ask.start is not None and (short := start_check.lacking(snapshot, ask.start)):
         return start_check.refused(snapshot, ask.start, short, wanted=ask.need)
-    if ask.avoided and (elsewhere := _found(snapshot, ask, recent)) is not None:
+    if ask.avoided and (elsewhere := _placed(snapshot, ask, recent)) is not None:
         return elsewhere
     anywhere = replace(ask, avoided=ask.pause.nodes, refused=frozenset())
     mark, broken_off = snapshot.mark(), snapshot.budget.broken_off
-    found = _found(snapshot, anywhere, recent)
-    if found is None:
+    result = _placed(snapshot, anywhere, recent)
+    if result is None:
         return _refused(snapshot, anywhere, recent, exhausted=snapshot.budget.broken_off > broken_off)
-    if ask.refused != ask.avoided and isinstance(found, Placement) and found.touches(ask.refused):
+    if ask.refused != ask.avoided and isinstance(result, Placement) and result.touches(ask.refused):
         snapshot.undo(mark)
-        elsewhere = _found(snapshot, replace(ask, avoided=ask.refused), recent)
-        return elsewhere or _found(snapshot, anywhere, recent) or _refused(snapshot, anywhere, recent, exhausted=False)
-    return found
+        elsewhere = _placed(snapshot, replace(ask, avoided=ask.refused), recent)
+        return elsewhere or _placed(snapshot, anywhere, recent) or _refused(snapshot, anywhere, recent, exhausted=False)
+    return result
 
 
 def fits(snapshot: Snapshot, ask: Ask) -> bool:
@@ -68,12 +68,12 @@ def fits(snapshot: Snapshot, ask: Ask) -> bool:
     ):
         plain = replace(plain, topology=None)
     mark = snapshot.mark()
-    found = _found(snapshot, plain, None) is not None
+    placed = _placed(snapshot, plain, None) is not None
     snapshot.undo(mark)
-    return found
+    return placed
 
 
-def _found(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None) -> Placement | Unfinished | None:
+def _placed(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None) -> Placement | Unfinished | None:
     if ask.topology is None:
         if len(ask.members) > ask.need:
             # The domain of the quorum is that of the members above the minimum as well.
@@ -84,9 +84,9 @@ def _found(snapshot: Snapshot, ask: Ask, recent: RecentRequests | None) -> Place
     best = next(iter(values)) if len(values) == 1 else best_domain(snapshot, ask, key, values, recent)
     if isinstance(best, Unfinished):
         return best
-    found = found_in(snapshot, ask, ((key, best),)) if best is not None else None
-    if found is not None or ask.topology.required:
-        return found
+    placement = found_in(snapshot, ask, ((key, best),)) if best is not None else None
+    if placement is not None or ask.topology.required:
+        return placement
     mark = snapshot.mark()
     if found_in(snapshot, ask, ()) is None:
         return None

@@ -43,10 +43,10 @@ def _fits_empty(snapshot: Snapshot, ask: Ask) -> bool | None:
         if empty.budget.spent - began > units.DIAGNOSIS:
             return None
         quorum = quorum_in(empty, ask, within)
-        found = quorum.find() is not None
+        placed = quorum.find() is not None
         empty.undo(mark)
-        if found or quorum.steps.ended:
-            return found or None
+        if placed or quorum.steps.ended:
+            return placed or None
     return False
 
 

@@ -80,12 +80,12 @@ class Quorum:
         if self._hopeless():
             return None
         mark = self._snapshot.mark()
-        found = self._any()
-        if found is None or len(self._usable) == self.slots.number:
-            return found
+        places = self._any()
+        if places is None or len(self._usable) == self.slots.number:
+            return places
         first = choose(self._usable, self.slots, set()) or ()
-        if {pod.uid for pod, _ in found} == {pod.uid for pod in first}:
-            return found
+        if {pod.uid for pod, _ in places} == {pod.uid for pod in first}:
+            return places
         self._snapshot.undo(mark)
         return self._first_in_order() or self._any()
 
@@ -118,11 +118,11 @@ class Quorum:
         steps = Steps(DIAGNOSED, budget=self._snapshot.budget)
         for number in range(placed.total() + 1, self.slots.number if len(self.room) > 1 else 0):
             self._snapshot.undo(mark)
-            found = self._search(number, steps)
-            self._take(shares if found is None else found[1])
-            if found is None:
+            more = self._search(number, steps)
+            self._take(shares if more is None else more[1])
+            if more is None:
                 break
-            placed, shares = Counter(found[0]), found[1]
+            placed, shares = Counter(more[0]), more[1]
         slots = self.slots
         for (_, role), count in placed.items():
             slots = slots.without(role, count)
@@ -182,12 +182,12 @@ class Quorum:
 
     def _with(self, members: Sequence[Pod], steps: Steps) -> Places | None:
         """Find and take places for a quorum that has all of these members."""
-        there = {pod.uid for pod in members}
-        others = (pod for pod in self._by_size(self._usable) if pod.uid not in there)
+        uids = {pod.uid for pod in members}
+        others = (pod for pod in self._by_size(self._usable) if pod.uid not in uids)
         places = self._fill(self.slots.first_of([*members, *others]))
         if places is None:
-            found = self._search(self.slots.number, steps, least=Counter(map(self._kind, members)))
-            places = found and self.place(*found)
+            selected = self._search(self.slots.number, steps, least=Counter(map(self._kind, members)))
+            places = selected and self.place(*selected)
         return places
 
     def _packed_or_searched(self) -> Places | None:
@@ -196,8 +196,8 @@ class Quorum:
         self._snapshot.undo(mark)
         if placed.total() == self.slots.number:
             return self.place(placed, shares)
-        found = self._search(self.slots.number, self.steps)
-        return found and self.place(*found)
+        selected = self._search(self.slots.number, self.steps)
+        return selected and self.place(*selected)
 
     def place(self, selection: Selection, shares: list[Share]) -> Places:
         """Take these shares for the first members of these kinds. Returns the members with their nodes."""
@@ -227,7 +227,7 @@ class Quorum:
         mark = self._snapshot.mark()
         shares: list[Share] = []
         position = {member: at for at, member in enumerate(order)}
-        left = {member: counts[member] for member in sorted(counts, key=lambda each: position[each.impartial])}
+        left = {member: counts[member] for member in sorted(counts, key=lambda member: position[member.impartial])}
         while left:
             before = len(shares)
             for member, count in list(left.items()):

@@ -149,10 +149,10 @@ def shortage(snapshot: Snapshot, counts: Mapping[MemberClass, int]) -> Amounts:
 def gaps(snapshot: Snapshot, failing: MemberClass, missing: Mapping[MemberClass, int], number: int) -> tuple[Gap, ...]:
     """The gaps of the class `failing` and of further classes among the `missing` members, `number` in all."""
     classes = [failing, *(member for member in missing if member != failing)] if failing in missing else [failing]
-    found: Counter[tuple[Obstacle, ...]] = Counter()
+    refused: Counter[tuple[Obstacle, ...]] = Counter()
     for member in classes[:MOST_EXPLAINED]:
-        found[obstacles(snapshot, member)] += missing.get(member, number)
-    return tuple(Gap(members, each) for each, members in found.items())
+        refused[obstacles(snapshot, member)] += missing.get(member, number)
+    return tuple(Gap(members, reasons) for reasons, members in refused.items())
 
 
 def obstacles(snapshot: Snapshot, member: MemberClass, rows: IntArray | None = None) -> tuple[Obstacle, ...]:
@@ -162,21 +162,21 @@ def obstacles(snapshot: Snapshot, member: MemberClass, rows: IntArray | None = N
     """
     rows = np.arange(snapshot.size) if rows is None else rows
     rows = rows[snapshot.cluster.nodes_by_row.there(rows)]
-    found: Counter[tuple[str, str]] = Counter()
+    refused: Counter[tuple[str, str]] = Counter()
     if member.within:
         inside = snapshot.inside(member.within)[rows]
-        found[NodeReason.DOMAIN, ""] = len(rows) - int(inside.sum())
+        refused[NodeReason.DOMAIN, ""] = len(rows) - int(inside.sum())
         rows = rows[inside]
     for plan in sorted(snapshot.plans, key=lambda plan: not isinstance(plan, NodeConstraint)):
         open_ = np.ones(len(rows), dtype=np.bool_)
         for reason, resource, where in plan.refusals(member, rows):
-            found[reason, resource] += int(where.sum())
+            refused[reason, resource] += int(where.sum())
             open_ &= ~where
         if isinstance(plan, NodeConstraint):
             rows = rows[open_]
     return tuple(
         Obstacle(reason, nodes, resource)
-        for (reason, resource), nodes in sorted(found.items(), key=lambda item: (-item[1], item[0]))
+        for (reason, resource), nodes in sorted(refused.items(), key=lambda item: (-item[1], item[0]))
         if nodes
     )
 
@@ -184,13 +184,13 @@ def obstacles(snapshot: Snapshot, member: MemberClass, rows: IntArray | None = N
 def oversized(snapshot: Snapshot, member: MemberClass) -> tuple[tuple[str, int, int], ...]:
     """The resources of which one member requests more than any node that accepts it offers, with both amounts."""
     rows = np.flatnonzero(snapshot.cluster.accepting(member))
-    found = []
+    exceeded = []
     for resource, amount in member.shape.requests if len(rows) else ():
         column = snapshot.resources.column(resource)
         offered = 0 if column is None else int(snapshot.cluster.capacity.allocatable[rows, column].max())
         if amount > offered and resource not in snapshot.resources.delegated:
-            found.append((resource, amount, offered))
-    return tuple(found)
+            exceeded.append((resource, amount, offered))
+    return tuple(exceeded)
 
 
 def fragmented(snapshot: Snapshot, member: MemberClass) -> bool:

@@ -74,7 +74,7 @@ class Removable:
         # In what a unit is to others nothing has changed.
         rest = Removable(table, (np.cumsum(keep) - 1)[self._best[keep[self._best]]])
         pairs = np.flatnonzero(keep[self.owners])
-        rest._amounts = {asked: each.take(pairs, axis=0) for asked, each in self._amounts.items()}
+        rest._amounts = {asked: amounts.take(pairs, axis=0) for asked, amounts in self._amounts.items()}
         return rest
 
     def _tie(self) -> None:
@@ -86,11 +86,11 @@ class Removable:
         takes_along = any(self.units[at].along for at in self._tied)
         numbers = {unit.name: at for at, unit in enumerate(self.units)} if takes_along else {}
         for at in self._tied:
-            found = tuple(numbers[name] for name in self.units[at].along if name in numbers)
-            if found:
-                self.along[at] = found
-                self.levels[at] = max(self.levels[at], *self._table.by_unit.levels[list(found)])
-            for other in found:
+            along = tuple(numbers[name] for name in self.units[at].along if name in numbers)
+            if along:
+                self.along[at] = along
+                self.levels[at] = max(self.levels[at], *self._table.by_unit.levels[list(along)])
+            for other in along:
                 self.takers.setdefault(other, []).append(at)
 
     def has(self, unit: Unit) -> bool:
@@ -103,7 +103,7 @@ class Removable:
         table, shapes = self._table, [*self._table.shapes]
         by_claim = zip(table.by_claim.rows, map(shapes.__getitem__, table.by_claim.shapes), strict=True)
         numbers = (*table.by_unit, *table.by_claim[2:], self.rows, self.owners, self.levels, self.rank)
-        return [*by_claim], [each.tolist() for each in numbers], self.along, self.takers
+        return [*by_claim], [column.tolist() for column in numbers], self.along, self.takers
 
     def amounts(self, resources: Sequence[str]) -> IntArray:
         """What each pair takes of these resources; read-only."""
@@ -111,21 +111,21 @@ class Removable:
         if asked in self._amounts:
             return self._amounts[asked]
         shapes = self._table.by_claim.shapes
-        found: IntArray = np.zeros((len(self.rows), len(resources)), dtype=np.int64)
+        amounts: IntArray = np.zeros((len(self.rows), len(resources)), dtype=np.int64)
         for at, column in enumerate(self._by_shape(resources).T):
-            found[:, at] = np.minimum(np.add.reduceat(column[shapes], self._first), 4 * MOST)
+            amounts[:, at] = np.minimum(np.add.reduceat(column[shapes], self._first), 4 * MOST)
         if len(self._amounts) >= _MOST_KNOWN:
             del self._amounts[next(iter(self._amounts))]
-        self._amounts[asked] = found
-        return found
+        self._amounts[asked] = amounts
+        return amounts
 
     def pairs_on(self, ports: tuple[HostPort, ...]) -> Mask:
         """The pairs that use one of these host ports."""
         taken = PortsInUse()
         taken.add(ports)
         using = np.array([taken.conflicts(shape.host_ports) for shape in self._table.shapes], dtype=np.bool_)
-        found: Mask = np.logical_or.reduceat(using[self._table.by_claim.shapes], self._first)
-        return found
+        pairs: Mask = np.logical_or.reduceat(using[self._table.by_claim.shapes], self._first)
+        return pairs
 
     def costs(self, totals: Mapping[str, float], now: float) -> Floats:
         """The work lost with each unit, without those along: the largest share of these totals × seconds.
@@ -151,7 +151,7 @@ class Removable:
             if at is not None:
                 eligible[[at, *self.takers.get(at, ())]] = False
         for at in self._tied:
-            draws = [each for one in (at, *self.along.get(at, ())) for each in self.units[one].draws]
+            draws = [draw for one in (at, *self.along.get(at, ())) for draw in self.units[one].draws]
             if draws:
                 drawn = _summed(draws)
                 eligible[at] &= all(number <= allowed.get(name, 0) for name, number in drawn.items())
@@ -172,15 +172,15 @@ class Removable:
 
     def badness(self, chosen: Collection[int], costs: Floats) -> Key:
         """How bad it is that these leave."""
-        several = [self.units[at] for at in sorted(chosen)]
+        units = [self.units[at] for at in sorted(chosen)]
         return (
             # Rounded, so that sets of equal cost are equal in whichever order their costs were summed.
             round(float(costs[sorted(chosen)].sum()), 9),
-            sum(unit.whole for unit in several),
-            sum(len(unit.claims) for unit in several),
+            sum(unit.whole for unit in units),
+            sum(len(unit.claims) for unit in units),
             sum(at not in self.takers for at in chosen),
-            -min((unit.since for unit in several), default=0.0),
-            tuple(unit.name for unit in several),
+            -min((unit.since for unit in units), default=0.0),
+            tuple(unit.name for unit in units),
         )
 
     def from_most_important(self, chosen: Collection[int], costs: Floats, *, by_work: bool = False) -> list[int]:
@@ -207,12 +207,12 @@ class Removable:
 
     def _by_shape(self, resources: Sequence[str]) -> IntArray:
         """What a pod of each shape takes of these resources."""
-        found: IntArray = np.zeros((len(self._table.shapes), len(resources)), dtype=np.int64)
+        amounts: IntArray = np.zeros((len(self._table.shapes), len(resources)), dtype=np.int64)
         for at, shape in enumerate(self._table.shapes):
             asked = {**dict(shape.requests), PODS: 1}
             # An absurd amount hides how much is missing, so it frees more than any clipped deficit.
-            found[at] = [amount if (amount := asked.get(resource, 0)) < MOST else 2 * MOST for resource in resources]
-        return found
+            amounts[at] = [amount if (amount := asked.get(resource, 0)) < MOST else 2 * MOST for resource in resources]
+        return amounts
 
     def _kind(self, at: int) -> int:
         return 2 if self.units[at].whole else int(at not in self.takers)
@@ -225,9 +225,9 @@ class Evictions:
         self._units = removable.units
         self._left = dict(allowed)
 
-    def admit(self, several: Collection[int]) -> bool:
+    def admit(self, chosen: Collection[int]) -> bool:
         """Count these units as well, if the budgets allow that all of them leave; else nothing changes."""
-        drawn = _summed(draw for at in several for draw in self._units[at].draws)
+        drawn = _summed(draw for at in chosen for draw in self._units[at].draws)
         if any(number > self._left.get(name, 0) for name, number in drawn.items()):
             return False
         for name, number in drawn.items():
@@ -237,7 +237,7 @@ class Evictions:
 
 def _summed(draws: Iterable[tuple[str, int]]) -> dict[str, int]:
     """The numbers added up by name."""
-    found: dict[str, int] = {}
+    sums: dict[str, int] = {}
     for name, number in draws:
-        found[name] = found.get(name, 0) + number
-    return found
+        sums[name] = sums.get(name, 0) + number
+    return sums

@@ -50,6 +50,6 @@ def _without_repetition(rows: IntArray, size: int) -> IntArray:
     """The distinct rows, sorted. Large inputs go through a mask, which takes a twentieth of the time of sorting."""
     if len(rows) < size // 8:
         return np.unique(rows) if len(rows) > 1 else rows
-    there: Mask = np.zeros(size, dtype=np.bool_)
-    there[rows] = True
-    return np.flatnonzero(there)
+    mask: Mask = np.zeros(size, dtype=np.bool_)
+    mask[rows] = True
+    return np.flatnonzero(mask)

@@ -76,7 +76,7 @@ class Scores:
     def known(self, pods: Sequence[Pod]) -> Mapping[str, Matchable]:
         """The labels of these pods that preferences about other pods match, by UID; without pods that none matches."""
         keys = [asked for plan in self._having["keys"] if (asked := plan.keys) is not None]
-        found: dict[str, Matchable] = {}
+        by_uid: dict[str, Matchable] = {}
         noticed: dict[Matchable, bool] = {}
         for pod in pods if keys else ():
             labels = tuple([pair for pair in pod.labels if any(pair[0] in asked for asked in keys)])
@@ -84,8 +84,8 @@ class Scores:
             if known not in noticed:
                 noticed[known] = any(plan.notices(known) for plan in self._plans)
             if noticed[known]:
-                found[pod.uid] = known
-        return found
+                by_uid[pod.uid] = known
+        return by_uid
 
     def changes_scores(self, member: MemberClass) -> bool:
         """Whether placing a member changes the preferences of the others of its class."""
@@ -107,10 +107,10 @@ class Scores:
         if known is None or known[1] != len(self._turned):
             if known is None and len(self._known) >= MOST_CACHED:
                 del self._known[next(iter(self._known))]
-            known = self._known[asked] = self._found(asked), len(self._turned)
+            known = self._known[asked] = self._new_ranking(asked), len(self._turned)
         return known[0]
 
-    def _found(self, member: MemberClass) -> Ranking:
+    def _new_ranking(self, member: MemberClass) -> Ranking:
         accepted = self._accepts(member)
         rows = np.flatnonzero(accepted)
         weighed, tied = np.zeros((2, len(rows)), dtype=np.int64)

@@ -202,11 +202,11 @@ class Search:
         self._counts = tuple(counts[member] for member in self._classes)
         if not self._steps.spend(_KIND_STEPS * len(selection)) or self._counts in self._failed:
             return None
-        found = self._places(0, self._states)
-        if found is None:
+        placed = self._places(0, self._states)
+        if placed is None:
             self._failed.add(self._counts)
             return None
-        return [(self._classes[which], self._rows[at], number) for which, at, number in found]
+        return [(self._classes[which], self._rows[at], number) for which, at, number in placed]
 
     def _places(self, which: int, states: Sequence[State]) -> Found | None:
         """Places for the classes from this one on."""
@@ -239,9 +239,9 @@ class Search:
             if not self._steps.spend(_TRIAL_STEPS):
                 break
             step.states[at] = self._after(step.which, before, number)
-            found = self._fill(step, at + 1, left - number, number)
-            if found is not None:
-                return [(step.which, at, number), *found] if number else found
+            rest = self._fill(step, at + 1, left - number, number)
+            if rest is not None:
+                return [(step.which, at, number), *rest] if number else rest
         return None
 
     def _room(self, which: int, state: State) -> int:

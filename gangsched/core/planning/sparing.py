@@ -36,55 +36,55 @@ class Sums:
             for kind in counted.kinds
         ]
         pairs = counted.removable.pairs_in(away)
-        there, where = np.unique(counted.removable.rows.take(pairs), return_inverse=True)
+        occupied, where = np.unique(counted.removable.rows.take(pairs), return_inverse=True)
         # Before it is cut off at what the nodes have.
-        exact = counted.free.take(there, axis=0)
+        exact = counted.free.take(occupied, axis=0)
         np.add.at(exact, where, counted.freed.take(pairs, axis=0))
         rooms, most = [room.copy() for room in counted.bare], [kind.most for kind in counted.kinds]
         for kind, room in zip(counted.kinds, rooms, strict=True):
-            room[there] = counted.room(kind, there, counted.within(there, exact))
+            room[occupied] = counted.room(kind, occupied, counted.within(occupied, exact))
         if limits is not None:
-            most = [np.minimum(each, limit) for each, limit in zip(most, limits, strict=True)]
-            rooms = [np.minimum(room, each) for room, each in zip(rooms, most, strict=True)]
+            most = [np.minimum(own, limit) for own, limit in zip(most, limits, strict=True)]
+            rooms = [np.minimum(room, limit) for room, limit in zip(rooms, most, strict=True)]
         enough = np.flatnonzero(counted.placed(rooms) >= self._number).tolist()
         totals = [np.bincount(counted.domains + 1, room) for room in rooms]
         self._totals = {at: [int(total[at + 1]) for total in totals] for at in enough}
-        rows: list[int] = there.tolist()
-        domains = counted.domains.take(there).tolist()
+        rows: list[int] = occupied.tolist()
+        domains = counted.domains.take(occupied).tolist()
         self._domain = {row: at for row, at in zip(rows, domains, strict=True) if at in self._totals}
         self._pairs: dict[int, list[tuple[int, list[int], list[int]]]] = {}
         facts = (counted.removable.owners, counted.removable.rows, counted.freed, counted.users)
-        for at, row, freed, used in zip(*(each.take(pairs, axis=0).tolist() for each in facts), strict=True):
+        for at, row, freed, used in zip(*(fact.take(pairs, axis=0).tolist() for fact in facts), strict=True):
             if row in self._domain:
                 self._pairs.setdefault(at, []).append((row, freed, used))
-        offered = counted.most.take(there, axis=0).tolist()
+        offered = counted.most.take(occupied, axis=0).tolist()
         self._left = dict(zip(rows, zip(exact.tolist(), offered, strict=True), strict=True))
         shape = len(counted.kinds), len(rows)
-        self._rooms = dict(zip(rows, np.reshape([room[there] for room in rooms], shape).T.tolist(), strict=True))
-        self._most = dict(zip(rows, np.reshape([each[there] for each in most], shape).T.tolist(), strict=True))
+        self._rooms = dict(zip(rows, np.reshape([room[occupied] for room in rooms], shape).T.tolist(), strict=True))
+        self._most = dict(zip(rows, np.reshape([limit[occupied] for limit in most], shape).T.tolist(), strict=True))
         self._users = {row: [0] * len(counted.kinds) for row in rows}
-        self._several = len(counted.kinds) > 1
-        if self._several:
-            self._sum_up(counted, there, exact, rooms)
+        self._mixed = len(counted.kinds) > 1
+        if self._mixed:
+            self._sum_up(counted, occupied, exact, rooms)
         self.cost = units.CLASS + len(counted.free) + _PAIR * sum(map(len, self._pairs.values()))
 
-    def _sum_up(self, counted: Counted, there: IntArray, exact: IntArray, rooms: Sequence[IntArray]) -> None:
+    def _sum_up(self, counted: Counted, occupied: IntArray, exact: IntArray, rooms: Sequence[IntArray]) -> None:
         """Sum up what members of several kinds can use in each domain; so much is left where units leave."""
         self._units = [max(1, int(np.gcd.reduce(column))) for column in np.array([k.requests for k in counted.kinds]).T]
         self._least = [amount * (1 - _ROUNDED) for amount in counted.least().tolist()]
         left = counted.free.copy()
-        left[there] = exact
+        left[occupied] = exact
         usable = np.maximum(np.minimum(left, counted.most), 0) // self._units * self._units
         usable[np.sum(rooms, axis=0) == 0] = 0
         sums = [np.bincount(counted.domains + 1, column) for column in usable.T]
-        self._amounts = {at: [int(each[at + 1]) for each in sums] for at in self._totals}
-        self._usable = dict(zip(there.tolist(), usable[there].tolist(), strict=True))
+        self._amounts = {at: [int(total[at + 1]) for total in sums] for at in self._totals}
+        self._usable = dict(zip(occupied.tolist(), usable[occupied].tolist(), strict=True))
 
     def _suffice(self) -> bool:
         """Whether a domain has room for the members that are needed."""
         return any(
             sum(map(min, self._numbers, totals)) >= self._number
-            and not (self._several and any(map(lt, self._amounts[domain], self._least)))
+            and not (self._mixed and any(map(lt, self._amounts[domain], self._least)))
             for domain, totals in self._totals.items()
         )
 
@@ -133,13 +133,13 @@ class Sums:
                 room = 0 if users[kind] else self._room(requests, after, most, self._most[row][kind])
                 totals[kind] += room - rooms[kind]
                 rooms[kind] = room
-            if self._several:
+            if self._mixed:
                 self._count_amounts(row, after, most)
 
     def _count_amounts(self, row: int, left: list[int], most: list[int]) -> None:
         """Count what members can use there: nothing of a row that takes none, and no more than they can add up to."""
-        several = zip(left, most, self._units, strict=True)
-        usable = [max(0, min(free, all_)) // unit * unit for free, all_, unit in several]
+        columns = zip(left, most, self._units, strict=True)
+        usable = [max(0, min(free, all_)) // unit * unit for free, all_, unit in columns]
         if not any(self._rooms[row]):
             usable = [0] * len(left)
         sums, before = self._amounts[self._domain[row]], self._usable[row]
@@ -148,10 +148,10 @@ class Sums:
         self._usable[row] = usable
 
     def _room(self, requests: list[tuple[int, int]], left: list[int], most: list[int], limit: int) -> int:
-        found = limit
+        room = limit
         for column, amount in requests:
-            found = min(found, min(left[column], most[column]) // amount)
-        return max(0, found)
+            room = min(room, min(left[column], most[column]) // amount)
+        return max(0, room)
 
 
 def spared(
@@ -186,7 +186,7 @@ def first_spared(
     sums: Sums, left: Sequence[int], number: int, removable: Removable
 ) -> Generator[int, None, tuple[list[int], int]]:
     """Let the first of those left stay, at most so many, who can by the sums. Returns them, and how many were asked."""
-    several: list[int] = []
+    spared: list[int] = []
     for first in range(0, len(left), _AT_ONCE):
         price = 0
         for asked, at in enumerate(left[first : first + _AT_ONCE], first + 1):
@@ -194,9 +194,9 @@ def first_spared(
                 continue
             price += sums.price(at)
             if sums.spare(at):
-                several.append(at)
-            if len(several) == number:
+                spared.append(at)
+            if len(spared) == number:
                 yield price
-                return several, asked
+                return spared, asked
         yield price
-    return several, len(left)
+    return spared, len(left)

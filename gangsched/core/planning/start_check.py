@@ -73,10 +73,10 @@ def _is_shut(node: Node) -> bool:
 
 def _sums(snapshot: Snapshot, amounts: IntArray, rows: IntArray, asked: Mapping[str, int]) -> dict[str, int]:
     """The sums over these rows; without resources that devices provide, of which nodes state no amount."""
-    found = {}
+    sums = {}
     for name in asked:
         if name not in snapshot.resources.delegated:
             column = snapshot.resources.column(name)
             # Summed as Python integers, which do not overflow.
-            found[name] = 0 if column is None else sum(np.maximum(amounts[rows, column], 0).tolist())
-    return found
+            sums[name] = 0 if column is None else sum(np.maximum(amounts[rows, column], 0).tolist())
+    return sums

@@ -57,13 +57,13 @@ Placed = Sequence[tuple[IntArray, IntArray]]
 
 def take(free: IntArray, waiting: Waiting, spares: Sequence[IntArray] = ()) -> Placed | None:
     """Take places for all members where that is to spare as well; None, with nothing taken, without room."""
-    there = np.minimum.reduce([free, *spares]) if spares else free
-    for inside in _choices(there, waiting):
-        found = _take_inside(there, waiting, inside)
-        if found is not None:
+    spare = np.minimum.reduce([free, *spares]) if spares else free
+    for inside in _choices(spare, waiting):
+        placed = _take_inside(spare, waiting, inside)
+        if placed is not None:
             if spares:
-                take_away(free, found)
-            return found
+                take_away(free, placed)
+            return placed
     return None
 
 
@@ -75,7 +75,7 @@ def _choices(free: IntArray, waiting: Waiting) -> Iterator[Mask | None]:
     number = int(waiting.domains.max(initial=-1)) + 1
     inside = waiting.domains >= 0
     rooms = [np.bincount(waiting.domains[inside], room(free, kind)[inside], minlength=number) for kind in waiting.kinds]
-    enough = np.logical_and.reduce([each >= kind.number for each, kind in zip(rooms, waiting.kinds, strict=True)])
+    enough = np.logical_and.reduce([sums >= kind.number for sums, kind in zip(rooms, waiting.kinds, strict=True)])
     able = np.flatnonzero(enough)
     for domain in able[np.argsort(rooms[0][able], kind="stable")][:_MOST_DOMAINS].tolist():
         yield waiting.domains == domain
@@ -84,19 +84,19 @@ def _choices(free: IntArray, waiting: Waiting) -> Iterator[Mask | None]:
 def _take_inside(free: IntArray, waiting: Waiting, inside: Mask | None) -> Placed | None:
     taken: list[tuple[IntArray, IntArray]] = []
     for kind in waiting.kinds:
-        there = room(free, kind)
+        rooms = room(free, kind)
         if inside is not None:
-            there = np.where(inside, there, 0)
-        rows = np.flatnonzero(there)
+            rooms = np.where(inside, rooms, 0)
+        rows = np.flatnonzero(rooms)
         # Where the least is left, first: so large members find room later.
-        rows = rows[np.argsort(there[rows], kind="stable")]
-        sums = np.cumsum(there[rows])
+        rows = rows[np.argsort(rooms[rows], kind="stable")]
+        sums = np.cumsum(rooms[rows])
         if not len(sums) or sums[-1] < kind.number:
             give_back(free, taken)
             return None
         last = int(np.searchsorted(sums, kind.number))
         rows = rows[: last + 1]
-        numbers = there[rows]
+        numbers = rooms[rows]
         numbers[-1] -= sums[last] - kind.number
         amounts = numbers[:, None] * kind.amounts
         free[rows] -= amounts

@@ -38,21 +38,21 @@ _DIGEST = 100
 
 def home(snapshot: Snapshot, topology: Topology, own: Mapping[str, int]) -> str | None:
     """The domain with most of the gang's members, ties broken by name; None if no domain has any."""
-    found = leading(snapshot, topology, snapshot.by_row(own)) if own else None
-    return found[0] if found is not None else None
+    best = leading(snapshot, topology, snapshot.by_row(own)) if own else None
+    return best[0] if best is not None else None
 
 
 def occupied(snapshot: Snapshot, topology: Topology, own: IntArray) -> list[str]:
     """The domains that have members of the gang, counted by row, in order."""
-    there = _sums(snapshot, topology, own)
-    return [snapshot.cluster.labels.domains(topology.key).values[at] for at in np.flatnonzero(there).tolist()]
+    numbers = _sums(snapshot, topology, own)
+    return [snapshot.cluster.labels.domains(topology.key).values[at] for at in np.flatnonzero(numbers).tolist()]
 
 
 def combinations(rooms: Mapping[str, tuple[int, int]], number: int, need: int) -> Iterator[tuple[str, ...]]:
     """The choices of so many domains that may take `need` members together, the tightest of the first few first."""
     order = sorted(rooms, key=lambda value: (-rooms[value][0], rooms[value][1], value))
-    found = islice(_combined([(value, rooms[value][0]) for value in order], number, need), _MOST_COMBINED)
-    yield from sorted(found, key=lambda values: (sum(rooms[value][1] for value in values), values))
+    choices = islice(_combined([(value, rooms[value][0]) for value in order], number, need), _MOST_COMBINED)
+    yield from sorted(choices, key=lambda values: (sum(rooms[value][1] for value in values), values))
 
 
 def _combined(values: Sequence[tuple[str, int]], number: int, need: int) -> Iterator[tuple[str, ...]]:
@@ -71,12 +71,12 @@ def _combined(values: Sequence[tuple[str, int]], number: int, need: int) -> Iter
 
 def leading(snapshot: Snapshot, topology: Topology, own: IntArray) -> tuple[str, int] | None:
     """Like `home`, for members counted by row, with the domain's lead in members over the next domain."""
-    there = _sums(snapshot, topology, own)
-    if not there.any():
+    numbers = _sums(snapshot, topology, own)
+    if not numbers.any():
         return None
-    first = int(np.argmax(there))
-    others = np.delete(there, first).max(initial=0)
-    return snapshot.cluster.labels.domains(topology.key).values[first], int(there[first] - others)
+    first = int(np.argmax(numbers))
+    others = np.delete(numbers, first).max(initial=0)
+    return snapshot.cluster.labels.domains(topology.key).values[first], int(numbers[first] - others)
 
 
 def candidates(
@@ -93,25 +93,25 @@ def candidates(
     Those that may take more of them and of `later` ones come first, the tightest first among equals; more than `most`
     do not matter.
     """
-    found, fits, room = _room(snapshot, topology, classes)
+    values, fits, room = _room(snapshot, topology, classes)
     free = _free(snapshot, topology, classes, need)
     takes = _room(snapshot, topology, [*classes, *later])[1] if later else fits
     takes = [number if most is None else min(number, max(need, most)) for number in takes]
-    enough = [position for position in range(len(found)) if fits[position] >= need and free[position]]
+    enough = [position for position in range(len(values)) if fits[position] >= need and free[position]]
     order = sorted(enough, key=lambda position: (-takes[position], room[position], position))
-    return {found[position]: takes[position] for position in order}
+    return {values[position]: takes[position] for position in order}
 
 
 def rooms(snapshot: Snapshot, topology: Topology, classes: Sequence[MemberClass]) -> dict[str, tuple[int, int]]:
     """For each domain, how many of these members it takes if they do not compete, and its room summed over classes."""
-    found, fits, room = _room(snapshot, topology, classes)
-    return {value: (fits[at], room[at]) for at, value in enumerate(found)}
+    values, fits, room = _room(snapshot, topology, classes)
+    return {value: (fits[at], room[at]) for at, value in enumerate(values)}
 
 
 def roomiest(snapshot: Snapshot, topology: Topology, classes: Iterable[MemberClass]) -> str | None:
     """The domain that takes most of these members, ties broken by name; None if there is no domain."""
-    found, fits, _ = _room(snapshot, topology, classes)
-    return max(zip(found, fits, strict=True), key=lambda each: each[1], default=(None, 0))[0]
+    values, fits, _ = _room(snapshot, topology, classes)
+    return max(zip(values, fits, strict=True), key=lambda pair: pair[1], default=(None, 0))[0]
 
 
 def utilisation(snapshot: Snapshot, placed: Iterable[tuple[Pod, str]]) -> float:
@@ -159,8 +159,8 @@ def _sums(
     """The sum of the rows' weights in each domain."""
     domains = snapshot.cluster.labels.domains(topology.key)
     # Rows without a domain, at -1, are summed in the first element.
-    found = np.bincount(domains.of_row[: snapshot.size] + 1, weights=weights, minlength=len(domains.values) + 1)
-    return found[1:].astype(np.float64, copy=False)
+    sums = np.bincount(domains.of_row[: snapshot.size] + 1, weights=weights, minlength=len(domains.values) + 1)
+    return sums[1:].astype(np.float64, copy=False)
 
 
 class RecentRequests:
@@ -176,12 +176,12 @@ class RecentRequests:
         if self._nodes != nodes:
             self._nodes, self._empty = nodes, {}
         if asked not in self._empty:
-            found = find()
-            if found is None:
+            fits = find()
+            if fits is None:
                 return None
             if len(self._empty) >= _MOST_EMPTY:
                 del self._empty[next(iter(self._empty))]
-            self._empty[asked] = found
+            self._empty[asked] = fits
         return self._empty[asked]
 
     def of(self, asked: Hashable) -> dict[str, int]:

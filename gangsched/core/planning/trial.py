@@ -35,8 +35,8 @@ def found_in(
     """Take places for the quorum there; None, with nothing taken, if none are found. The rest is as in `quorum_in`."""
     mark = snapshot.mark()
     snapshot.begin(ask.own)
-    found = quorum_in(snapshot, ask, within, of=of, steps=steps).find()
-    if found is None:
+    places = quorum_in(snapshot, ask, within, of=of, steps=steps).find()
+    if places is None:
         snapshot.undo(mark)
         return None
-    return Placement(tuple(found))
+    return Placement(tuple(places))

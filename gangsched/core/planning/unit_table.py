@@ -90,8 +90,8 @@ class UnitTable:
         units, claims = np.flatnonzero(keep), np.flatnonzero(np.repeat(keep, self.by_unit.claims))
         table = copy(self)
         table.units = [*compress(self.units, keep)]
-        table.by_unit = ByUnit._make(each.take(units) for each in self.by_unit)
-        table.by_claim = ByClaim._make(each.take(claims) for each in self.by_claim)
+        table.by_unit = ByUnit._make(column.take(units) for column in self.by_unit)
+        table.by_claim = ByClaim._make(column.take(claims) for column in self.by_claim)
         return table, keep
 
     def joined(self, new: Collection[Unit]) -> UnitTable:
@@ -113,10 +113,10 @@ class UnitTable:
         """The facts of these units alone."""
         known, claims = self._cluster.capacity.rows, [claim for unit in units for claim in unit.claims]
         sizes = np.array([len(unit.claims) for unit in units], dtype=np.int64)
-        rows = np.array([known.get(each.node, -1) if each.counts else -1 for each in claims], dtype=np.int64)
-        shapes = [self.shapes.setdefault(each.pod.shape, len(self.shapes)) for each in claims]
+        rows = np.array([known.get(claim.node, -1) if claim.counts else -1 for claim in claims], dtype=np.int64)
+        shapes = [self.shapes.setdefault(claim.pod.shape, len(self.shapes)) for claim in claims]
         began = [at for unit in units for at in unit.began]
-        weights = [each for unit in units for each in unit.weights or (1,) * len(unit.claims)]
+        weights = [weight for unit in units for weight in unit.weights or (1,) * len(unit.claims)]
         unit_of = np.repeat(np.arange(len(units)), sizes)
         order = np.lexsort((rows, unit_of))
         order = order[rows[order] >= 0]

@@ -44,29 +44,29 @@ class VictimSets:
         if counted.domains.max(initial=0) > 0:
             domains = Choice(counted, eligible, self._allowed, manner=Manner.SHARE).cheapest_domains(COMPARED)
             yield _PRICED * self.size
-        found: dict[_Chosen, Key] = {}
+        badness: dict[_Chosen, Key] = {}
         for domain in domains:
             for chosen in (yield from self._in(domain, eligible, factor)):
-                for several in (yield from self._spared(chosen)):
-                    found[several] = counted.removable.badness(several, counted.costs)
+                for needed in (yield from self._spared(chosen)):
+                    badness[needed] = counted.removable.badness(needed, counted.costs)
         if counted.faithful:
-            self.least.update(found)
-        return sorted(found, key=lambda chosen: found[chosen])[:COMPARED]
+            self.least.update(badness)
+        return sorted(badness, key=lambda chosen: badness[chosen])[:COMPARED]
 
     def _in(self, domain: int, eligible: Mask, factor: int) -> Generator[int, None, list[_Chosen]]:
         """Sets that make this domain roomy enough, one for each way of choosing that finds any."""
         counted, allowed, refused = self._counted, self._allowed, False
-        several = list[_Chosen | None]()
+        ways = list[_Chosen | None]()
         for manner in Manner:
             if manner is not Manner.EVICTIONS or refused:
                 choice = Choice(counted, eligible, allowed, domain=domain, factor=factor, manner=manner)
-                several.append((yield from choice.find()))
+                ways.append((yield from choice.find()))
                 refused |= choice.refused
         if self.is_small and counted.faithful and factor == 1:
-            several.append(_worthiest(counted, eligible, allowed, domain=domain))
+            ways.append(_worthiest(counted, eligible, allowed, domain=domain))
             yield _PRICED * self.size
         self.refused |= refused
-        return [chosen for chosen in several if chosen is not None]
+        return [chosen for chosen in ways if chosen is not None]
 
     def _spared(self, chosen: _Chosen) -> Generator[int, None, list[_Chosen]]:
         """Those of the chosen that must leave, where the sums are exact: by importance, and by lost work alone."""
@@ -99,8 +99,8 @@ def _worthiest(counted: Counted, eligible: Mask, allowed: Mapping[str, int], *, 
     few, enough, every = -1, len(order), np.arange(len(eligible))
 
     def away(number: int) -> Mask:
-        found: Mask = np.isin(every, list(counted.removable.closure(order[:number])))
-        return found
+        leaving: Mask = np.isin(every, list(counted.removable.closure(order[:number])))
+        return leaving
 
     while enough - few > 1:
         middle = (few + enough) // 2

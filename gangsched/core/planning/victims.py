@@ -86,8 +86,8 @@ class Choice:
         self._prices = counted.costs.copy()
         if manner is Manner.EVICTIONS:
             self._prices += [sum(n / max(1, allowed.get(b, 0)) for b, n in unit.draws) for unit in removable.units]
-        for other, several in removable.takers.items():
-            self._prices[several] += counted.costs[other]
+        for other, takers in removable.takers.items():
+            self._prices[takers] += counted.costs[other]
 
     def find(self) -> Generator[int, None, frozenset[int] | None]:
         """The units; None if the sums are too small whoever leaves. Yields what it takes of the budget."""
@@ -119,8 +119,8 @@ class Choice:
 
     def _missing(self) -> list[int]:
         """How many members of each kind have no room."""
-        there = zip(self._counted.kinds, self._rooms, strict=True)
-        return [max(0, kind.number * self._factor - int(room.sum())) for kind, room in there]
+        rooms = zip(self._counted.kinds, self._rooms, strict=True)
+        return [max(0, kind.number * self._factor - int(room.sum())) for kind, room in rooms]
 
     def _short(self, missing: Sequence[int]) -> int:
         """How many members more must have room."""
@@ -141,8 +141,8 @@ class Choice:
         costs *= np.maximum(1.0, counted.number / np.maximum(gains, 1.0))
         enough = np.flatnonzero(counted.placed(rooms) >= counted.number)
         cheapest: IntArray = enough[np.argsort(costs[enough], kind="stable")]
-        found: list[int] = cheapest[:most].tolist()
-        return found
+        chosen: list[int] = cheapest[:most].tolist()
+        return chosen
 
     def _add(self, quota: int, missing: Sequence[int]) -> bool:
         """Let the units of the cheapest rows leave until so many members more have room; False if no row gains any."""
@@ -150,17 +150,17 @@ class Choice:
         if not len(offers.rows):
             return False
         before, added = set(self.chosen), 0
-        for several, gain in zip(offers.units, offers.gains.tolist(), strict=False):
+        for victims, gain in zip(offers.units, offers.gains.tolist(), strict=False):
             if added >= quota:
                 break
-            if self._admit(several.tolist()):
+            if self._admit(victims.tolist()):
                 added += gain
         touched = self._apply(self.chosen - before)
         enough = int(np.searchsorted(np.cumsum(offers.gains), _SHORTLIST * _ROUNDS * quota)) + 1
-        there: Mask = np.zeros_like(self._inside)
-        there[offers.rows[:enough]] = True
-        there[touched] = True
-        self._pairs = self._every[there.take(self._places)]
+        considered: Mask = np.zeros_like(self._inside)
+        considered[offers.rows[:enough]] = True
+        considered[touched] = True
+        self._pairs = self._every[considered.take(self._places)]
         return True
 
     def _offers(self, missing: Sequence[int]) -> _Offers:
@@ -205,9 +205,9 @@ class Choice:
 
     def _gains(self, pairs: IntArray, rows: IntArray, begin: IntArray, missing: Sequence[int]) -> IntArray:
         """How many members more the row takes once each of these pairs and those before it on the row have left."""
-        each = self._counted.freed.take(pairs, axis=0)
-        freed = np.cumsum(each, axis=0)
-        freed -= (freed - each).take(begin, axis=0)
+        amounts = self._counted.freed.take(pairs, axis=0)
+        freed = np.cumsum(amounts, axis=0)
+        freed -= (freed - amounts).take(begin, axis=0)
         freed += self._left.take(rows, axis=0)
         left = self._counted.within(rows, freed)
         gains: IntArray = np.zeros(len(rows), dtype=np.int64)
@@ -215,14 +215,14 @@ class Choice:
             gains += np.minimum(np.maximum(self._counted.room(kind, rows, left) - room.take(rows), 0), short)
         return gains
 
-    def _admit(self, several: Collection[int]) -> bool:
+    def _admit(self, victims: Collection[int]) -> bool:
         """Let these units leave, if budgets allow all of them; else one that they do not allow stays for good."""
-        new = self._removable.closure(several) - self.chosen
+        new = self._removable.closure(victims) - self.chosen
         if self._evictions.admit(new):
             self.chosen |= new
             return True
         self.refused = True
-        for at in several:
+        for at in victims:
             new = self._removable.closure((at,)) - self.chosen
             if not self._evictions.admit(new):
                 self._alive[at] = False
@@ -253,5 +253,5 @@ class Choice:
 def _summed(values: Floats, begin: IntArray) -> Floats:
     """Sums of the values from the one at `begin` to each."""
     sums = np.cumsum(values)
-    found: Floats = sums - (sums[begin] - values[begin])
-    return found
+    from_begin: Floats = sums - (sums[begin] - values[begin])
+    return from_begin

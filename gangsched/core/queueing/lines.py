@@ -74,22 +74,22 @@ class Lines:
             if not line:
                 del self._lines[name]
 
-    def validate(self, what: str, alive: Container[GroupKey]) -> Iterator[str]:
+    def validate(self, title: str, alive: Container[GroupKey]) -> Iterator[str]:
         """Contradictions, each as a sentence."""
-        yield from unless_among(what, self._filed, alive)
+        yield from unless_among(title, self._filed, alive)
         lines: dict[Name, list[Entry]] = {}
         for key, (rank, names) in self._filed.items():
             for name in names:
                 lines.setdefault(name, []).append((rank, key))
         if self._lines != {name: sorted(entries) for name, entries in lines.items()}:
-            yield f"the lists of {what} are not those of the gangs in it"
+            yield f"the lists of {title} are not those of the gangs in it"
 
 
-def unless_among(what: str, keys: Iterable[GroupKey], alive: Container[GroupKey]) -> Iterator[str]:
+def unless_among(title: str, keys: Iterable[GroupKey], alive: Container[GroupKey]) -> Iterator[str]:
     """A sentence that names the keys that are not in `alive`; none if all are."""
     gone = [str(key) for key in keys if key not in alive]
     if gone:
-        yield f"{', '.join(gone)}: still among {what} although gone"
+        yield f"{', '.join(gone)}: still among {title} although gone"
 
 
 class Lanes:
@@ -122,13 +122,13 @@ class Lanes:
         self, gangs: Mapping[GroupKey, Gang], assessments: Mapping[GroupKey, Assessment], now: float
     ) -> list[GroupKey]:
         """The gangs that are not held up: in each lane all up to and including the first that may not be overtaken."""
-        found = []
+        keys = []
         for lane in self._lines.names():
             for _, key in self._lines[lane]:
-                found.append(key)
+                keys.append(key)
                 if _holds_up(gangs[key], assessments[key], now):
                     break
-        return found
+        return keys
 
 
 def _holds_up(gang: Gang, assessment: Assessment, now: float) -> bool:

@@ -49,12 +49,12 @@ def earliest(gang: Gang, *, foreign: Foreign, policy: Policy, priority_classes: 
     priority, created = min(own, policy.max_priority), seen.traits.created
     places = [(dialect, GroupKey(key.namespace, name or key.name)) for dialect, name in seen.traits.objects]
     declaring: list[Group | ForeignGroup | None] = [seen.group, *(foreign.find(*place) for place in places)]
-    for each in declaring:
-        if each is None:
+    for group in declaring:
+        if group is None:
             continue
-        if each.spec is not None:
-            priority = max(priority, priority_of(each.spec, own, priority_classes, policy)[0])
-        created = min(created, each.created)
+        if group.spec is not None:
+            priority = max(priority, priority_of(group.spec, own, priority_classes, policy)[0])
+        created = min(created, group.created)
     return (not may_repair, -priority - aged, created, key.namespace, key.name)
 
 

@@ -50,14 +50,14 @@ fresh; `since`: the relief after which fresh rows count; the bucket may not (`sh
 class Bucket(Struct):
     """Gangs that asked for the same, in order, and the array positions of the classes that they lack.
 
-    `several`: too many classes; one that requests nothing stands for all. `never`: those told that they never fit.
+    `vague`: too many classes; one that requests nothing stands for all. `never`: those told that they never fit.
     """
 
     asked: tuple[Hashable, ...]
     lacks: list[int]
     members: list[MemberClass]
     within_domain: bool
-    several: bool
+    vague: bool
     never: set[GroupKey] = field(default_factory=set)
     waiting: list[Entry] = field(default_factory=list)
 
@@ -84,11 +84,10 @@ class Parked:
 
     def file(self, gang: Gang, rank: Rank, capacity: Capacity) -> None:
         """Park the gang under the last refusals of what it still wants."""
-        # The quorum of one that wants only members above its minimum is not tried, so nothing else would close its bucket.
+        # The quorum of one that wants only members above its minimum is not tried, and would keep its bucket open.
         of_quorum = None if rank[0] and gang.wait.refused_members else gang.wait.refusal
-        known = (of_quorum, *gang.wait.refused_members.values())
-        refusals = {id(each): each for each in known if each is not None}
-        by_asked = {each.asked: each for each in refusals.values()}
+        known = {id(refusal): refusal for refusal in (of_quorum, *gang.wait.refused_members.values())}
+        by_asked = {refusal.asked: refusal for refusal in known.values() if refusal is not None}
         if len(by_asked) > MOST_ASKED:
             by_asked = {gang.key: next(iter(by_asked.values()))}
         filed = (rank, tuple(by_asked))  # ordered: positions are freed in this order and reused by later buckets
@@ -110,8 +109,8 @@ class Parked:
         """Remove a gang that is not parked any more."""
         if key not in self._asked_by:
             return
-        rank, several = self._asked_by.pop(key)
-        for asked in several:
+        rank, asks = self._asked_by.pop(key)
+        for asked in asks:
             bucket = self.buckets[asked]
             del bucket.waiting[bisect_left(bucket.waiting, (rank, key))]
             bucket.never.discard(key)
@@ -164,7 +163,7 @@ class Parked:
             for at, member in zip(bucket.lacks, bucket.members, strict=True):
                 pods = member.shape.depends_on_pods
                 closed = (relief.everywhere and (pods or bool(member.seen))) or (relief.all_asked and pods)
-                closed |= (bucket.several and relief.beyond_rows) or not relief.asked.isdisjoint(asked_by(member.shape))
+                closed |= (bucket.vague and relief.beyond_rows) or not relief.asked.isdisjoint(asked_by(member.shape))
                 if closed or (relief.domains and bucket.within_domain) or (doubts and bucket.never):
                     self._lacked["forced"][at] = True
         if relief:
@@ -191,13 +190,13 @@ class Parked:
         gained = lacked["before"] + self._room(np.arange(size), snapshot.free)
         snapshot.budget.charge(size * min(len(self._fresh), FEW))
         may, enough = (lacked["lack"] > 0) & ~lacked["shut"], gained >= lacked["lack"]
-        found = np.flatnonzero(may & (enough | lacked["forced"])).tolist()
+        positions = np.flatnonzero(may & (enough | lacked["forced"])).tolist()
         partly = np.flatnonzero(may & (gained >= 1) & ~enough).tolist()
         if len(partly) <= RENEWED:
-            found += partly  # refused again, which brings their messages up to date
-        if not found:
+            positions += partly  # refused again, which brings their messages up to date
+        if not positions:
             self._clear(snapshot.free)
-        return [*{id(bucket): bucket for at in found if (bucket := self._owner[at]) is not None}.values()]
+        return [*{id(bucket): bucket for at in positions if (bucket := self._owner[at]) is not None}.values()]
 
     def see(self, gang: Gang, rank: Rank, bucket: Bucket, snapshot: Snapshot) -> None:
         """Move the gang out of a bucket that has no room left for it, as it sees something else by now."""
@@ -249,16 +248,16 @@ class Parked:
         amounts = self._amounts[lacks]
         asked = amounts[:, :width]
         room: IntArray = np.zeros(len(lacks), dtype=np.int64)
-        there = free[rows][:, :width]
+        left = free[rows][:, :width]
         divisors = np.maximum(asked, 1)
         if len(rows) <= FEW:
-            for each in there:
-                room += np.clip(np.where(asked > 0, each // divisors, MOST).min(axis=1), 0, MOST)
+            for of_row in left:
+                room += np.clip(np.where(asked > 0, of_row // divisors, MOST).min(axis=1), 0, MOST)
         else:
             # As floats: a sum over many nodes may exceed an int64, and adding 1 makes up for rounding errors.
-            sums = np.maximum(there, 0).astype(np.float64).sum(axis=0)
+            sums = np.maximum(left, 0).astype(np.float64).sum(axis=0)
             room = np.clip(np.where(asked > 0, sums / divisors + 1, MOST).min(axis=1), 0, MOST).astype(np.int64)
-            room[(there.max(axis=0) < asked).any(axis=1)] = 0
+            room[(left.max(axis=0) < asked).any(axis=1)] = 0
         room[(amounts[:, width:] > 0).any(axis=1)] = 0
         return room
 
@@ -268,10 +267,10 @@ class Parked:
         bucket = self.buckets.get(asked)
         if bucket is None:
             members = list(refusal.classes)
-            several = asked != refusal.asked or len(members) > MOST_CLASSES
-            if several:
+            vague = asked != refusal.asked or len(members) > MOST_CLASSES
+            if vague:
                 members = [MemberClass(Shape())]
-            bucket = self.buckets[asked] = Bucket(asked, [], members, bool(refusal.within) or refusal.by_parts, several)
+            bucket = self.buckets[asked] = Bucket(asked, [], members, bool(refusal.within) or refusal.by_parts, vague)
             for _ in members:
                 at = self._vacant.pop() if self._vacant else self._grown()
                 bucket.lacks.append(at)
@@ -310,8 +309,8 @@ class Parked:
         if self._asked_by.keys() != set(keys):
             yield "the gangs in buckets differ from the parked ones"
         waiting: dict[Hashable, list[Entry]] = {asked: [] for asked in self._noted if asked in self.buckets}
-        for key, (rank, several) in self._asked_by.items():
-            for asked in several:
+        for key, (rank, asks) in self._asked_by.items():
+            for asked in asks:
                 waiting.setdefault(asked, []).append((rank, key))
         if {asked: bucket.waiting for asked, bucket in self.buckets.items()} != {
             asked: sorted(entries) for asked, entries in waiting.items()

@@ -180,11 +180,11 @@ class Queue:
         if not (self._since or self._open):
             return []
         limit = min(self._calls - PATIENCE, unreconciled_since)
-        overdue = takewhile(lambda each: each[1] < limit, self._since.items())
-        found = [(since, Candidate(rank, key)) for key, since in overdue if (rank := self._lines.rank(key)) is not None]
+        overdue = takewhile(lambda entry: entry[1] < limit, self._since.items())
+        late = [(since, Candidate(rank, key)) for key, since in overdue if (rank := self._lines.rank(key)) is not None]
         opened = [(since, bucket) for since, bucket in self._open.values() if since < limit and bucket.waiting]
-        found += [(since, _first_of(bucket)) for since, bucket in opened]
-        return [candidate for _, candidate in sorted(found)]
+        late += [(since, _first_of(bucket)) for since, bucket in opened]
+        return [candidate for _, candidate in sorted(late)]
 
     def next(self) -> Candidate | None:
         """The next gang to try, in order, of those that were not passed in this call; None if none is left."""
@@ -198,8 +198,8 @@ class Queue:
 
     def seeing(self, holder: GroupKey) -> list[GroupKey]:
         """The parked gangs that were refused as ones for which what is reserved for this group, for later, counts."""
-        several = ((bucket.asked[-1], bucket.waiting) for bucket in self._refused.buckets.values())
-        return [key for who, they in several if isinstance(who, Viewer) and holder in who.later for _, key in they]
+        refused = ((bucket.asked[-1], bucket.waiting) for bucket in self._refused.buckets.values())
+        return [key for who, they in refused if isinstance(who, Viewer) and holder in who.later for _, key in they]
 
     def stands(self, candidate: Candidate) -> bool:
         """Whether the gang still waits where it did when it became a candidate."""
@@ -248,7 +248,7 @@ class Queue:
             self._refused.settle(bucket)
             self._open.pop(bucket.asked, None)
         refusals = (gang.wait.refusal, *gang.wait.refused_members.values())
-        same = next((each for each in refusals if each is not None and each.asked == bucket.asked), None)
+        same = next((refusal for refusal in refusals if refusal is not None and refusal.asked == bucket.asked), None)
         following = candidate.next()
         if same is None:
             return following
