@@ -68,10 +68,10 @@ class Composition:
         Returns whether one was found. If so, the `effects` decided in this call are not sent and the state is rebuilt.
         """
         surroundings = self.state.surroundings.facts()
-        found = culprit(events, [each for listed in surroundings for each in singles(listed)])
-        if found is None:
+        blamed = culprit(events, [event for listed in surroundings for event in singles(listed)])
+        if blamed is None:
             return False
-        self.quarantine.put(*found)
+        self.quarantine.put(*blamed)
         self.state.note_unsent(effects)
         self.rebuild(now)
         return True

@@ -68,7 +68,7 @@ class Cycle:
             snapshot.stand_for(None)
             self._queue.open(snapshot)
         # Those that were refused before may fit now.
-        self._done = {each for each in self._done if not self._is_parked(each[0])}
+        self._done = {(key, above) for key, above in self._done if not self._is_parked(key)}
 
     def _is_parked(self, key: GroupKey) -> bool:
         gang = self._state.gangs.get(key)

@@ -49,11 +49,11 @@ class Intake:
     def store(self, events: Iterable[Event], now: float) -> None:
         """Store the events, in order."""
         for event in events:
-            for found in self._quarantine.instead(event) if self._quarantine else (event,):
+            for applied in self._quarantine.instead(event) if self._quarantine else (event,):
                 try:
-                    self._store(found, now)
+                    self._store(applied, now)
                 except Exception as error:  # noqa: BLE001 - a defect may raise anything
-                    self._contain(found, event, error)
+                    self._contain(applied, event, error)
         if self.distrusted:
             return
         self._state.surroundings.conclude()
@@ -81,8 +81,8 @@ class Intake:
                 self._store_group(event, now)
             case seen.ForeignGroupsReplaced(dialect, groups):
                 shown = self._state.surroundings.show(dialect)
-                there = {group.key for group in groups}
-                gone = [key for key in self._members.foreign.keys(dialect) if key not in there]
+                keys = {group.key for group in groups}
+                gone = [key for key in self._members.foreign.keys(dialect) if key not in keys]
                 self._take_list(event, (seen.ForeignGroupGone(dialect, key) for key in gone), now)
                 self._state.surroundings.all_shown(dialect, shown)
             case (

@@ -163,9 +163,9 @@ class Machine:
         effects += state.plans.go_on(now, partial(state.asking.proves, budget=budget, now=now), contain)
         told = state.plans.news.take_told()
         effects += [gang_events.on_preempted(pod, holder, overdue=overdue) for pod, holder, overdue in told]
-        for key, said in state.plans.news.take_lost():
+        for key, why in state.plans.news.take_lost():
             if key in self.assessments:
-                effects += gang_events.on_plan_lost(self.gangs[key], self.assessments[key], said)
+                effects += gang_events.on_plan_lost(self.gangs[key], self.assessments[key], why)
 
     def _tell_of_reservations(self, effects: list[Effect]) -> None:
         """Tell groups whose reservations were moved, and those that use reserved nodes until then."""

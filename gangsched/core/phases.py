@@ -49,7 +49,7 @@ class _Sent(Struct):
     """The last write to the object of this UID; `tries` counts writes of it that the watch has not shown."""
 
     uid: str
-    what: Wanted
+    wanted: Wanted
     at: float
     tries: int
 
@@ -174,9 +174,9 @@ class Phases:
         if self._has_others(group.key, gang.key):
             return None
         last = self._sent.get(place)
-        sent = last.what if last is not None and last.uid == group.uid else None
-        both = (each for each in (sent, group.phase.condition) if isinstance(each, GroupCondition) and each.scheduled)
-        true = max(both, key=lambda each: (each.since, each.generation), default=None)
+        sent = last.wanted if last is not None and last.uid == group.uid else None
+        both = (true for true in (sent, group.phase.condition) if isinstance(true, GroupCondition) and true.scheduled)
+        true = max(both, key=lambda condition: (condition.since, condition.generation), default=None)
         wanted = condition_of(gang, assessment, group, group.phase.generation, true, parts)
         return wanted if true is None or (wanted is not None and wanted.scheduled) else true
 
@@ -195,8 +195,8 @@ class Phases:
             return []
         tries = 0
         if last is not None and last.uid == group.uid:
-            tries = last.tries if last.what == wanted else 0
-            if (tries or _only_in_words(last.what, wanted)) and now < (due := last.at + self._pause_s(last.tries)):
+            tries = last.tries if last.wanted == wanted else 0
+            if (tries or _only_in_words(last.wanted, wanted)) and now < (due := last.at + self._pause_s(last.tries)):
                 self._agenda.set(Due.PHASE, place, due)
                 return []
         self._sent[place] = _Sent(group.uid, wanted, now, tries + 1)

@@ -110,50 +110,50 @@ class Placing:
         start = self._state.starts.start_of(ask.start.asked) if ask.start is not None else None
         ask = self._avoiding(gang, replace(ask, start=start), pause)
         mark = self.snapshot.mark()
-        found = self._place(ask)
-        if isinstance(found, Unfinished):
+        result = self._place(ask)
+        if isinstance(result, Unfinished):
             return False
-        if gang.operations.attempt.replanned and isinstance(found, Placement) and found.touches(ask.refused):
+        if gang.operations.attempt.replanned and isinstance(result, Placement) and result.touches(ask.refused):
             self.snapshot.undo(mark)
             gang.operations.attempt.exhaust()
             gang.wait.park()
             return False
         gang.operations.attempt.hear("")
-        if isinstance(found, Refusal):
-            self._refuse(gang, ask, found, pause)
+        if isinstance(result, Refusal):
+            self._refuse(gang, ask, result, pause)
             return False
         if self._stopped(gang, ask.members):
             self.snapshot.undo(mark)
             return False
-        self._begin(gang, ask, found)
+        self._begin(gang, ask, result)
         return True
 
-    def _refuse(self, gang: Gang, ask: Ask, found: Refusal, pause: Pause) -> None:
+    def _refuse(self, gang: Gang, ask: Ask, refusal: Refusal, pause: Pause) -> None:
         """Park the gang for which there is no room, or whose placeholders would be more than its namespace may hold."""
         gang.operations.attempt.begin_count()
-        if not found.never and self._state.caps.exceeds_limit(gang, ask.members) and self._stopped(gang, ask.members):
+        if not refusal.never and self._state.caps.exceeds_limit(gang, ask.members) and self._stopped(gang, ask.members):
             return
-        gang.wait.refuse(found, pause)
-        self._outcome.refuse(found.reason)
-        if found.start is not None:
+        gang.wait.refuse(refusal, pause)
+        self._outcome.refuse(refusal.reason)
+        if refusal.start is not None:
             self._state.starts.wait(gang.key)
 
-    def _begin(self, gang: Gang, ask: Ask, found: Placement) -> None:
+    def _begin(self, gang: Gang, ask: Ask, placement: Placement) -> None:
         """Reserve the places of the quorum, and begin it unless it has begun."""
         terms = self._assessments[gang.key].terms
         gang.change(rollback_note="")
         gang.wait.forget_refusal()
         rollback.retry(gang)
         if not gang.record.scheduled_at and gang.record.quorum is None:
-            gang.begin_quorum(chosen_with(gang, terms.spec, found.assignments))
+            gang.begin_quorum(chosen_with(gang, terms.spec, placement.assignments))
         if not ask.own:
             # If members are bound or being bound already, no member waits for another.
-            gang.operations.attempt.send_first(bindings.going_first(gang, ask.avoided, found.assignments))
+            gang.operations.attempt.send_first(bindings.going_first(gang, ask.avoided, placement.assignments))
         if gang.record.scheduled_at:
-            parts.begin(gang, [pod for pod, _ in found.assignments], tree=terms.spec.tree is not None)
+            parts.begin(gang, [pod for pod, _ in placement.assignments], tree=terms.spec.tree is not None)
         if gang.plain:
-            self._state.avoidance.failures.tried(*found.assignments[0])
-        self._bind(gang, found.assignments)
+            self._state.avoidance.failures.tried(*placement.assignments[0])
+        self._bind(gang, placement.assignments)
         # No other group of this cycle may count on what the members to come will need.
         self._state.starts.note(gang, terms.spec.min_resources)
 
@@ -165,10 +165,10 @@ class Placing:
 
     def _above(self, gang: Gang, want: Want) -> None:
         """Place members above the minimum: those wanted before, or further ones of a quorum placed in this cycle."""
-        several, members = want.parts, want.extras
+        asks, members = want.parts, want.extras
         if want.quorum is not None:
-            several, members = further(gang, want.quorum.members, self._assessments[gang.key].terms)
-        reached = [self._part(gang, part) for part in several]
+            asks, members = further(gang, want.quorum.members, self._assessments[gang.key].terms)
+        reached = [self._part(gang, part) for part in asks]
         self._singles(gang, members, above=True)
         if not all(reached):
             gang.wait.try_again()
@@ -199,15 +199,15 @@ class Placing:
             gang.wait.refuse(None, pause)
         if pause.everywhere or len(members) < len(ask.members):
             return True
-        found = self._place(self._avoiding(gang, replace(ask, members=members), pause))
-        if isinstance(found, Placement):
+        result = self._place(self._avoiding(gang, replace(ask, members=members), pause))
+        if isinstance(result, Placement):
             if joint:
-                parts.begin(gang, [pod for pod, _ in found.assignments])
-            self._bind(gang, found.assignments, above=joint)
-        elif isinstance(found, Refusal):
-            gang.wait.refuse_members({pod.uid: found for pod in members}, pause, since=self._queue.reliefs)
-            self._outcome.refuse(found.reason, len(members))
-        return not isinstance(found, Unfinished)
+                parts.begin(gang, [pod for pod, _ in result.assignments])
+            self._bind(gang, result.assignments, above=joint)
+        elif isinstance(result, Refusal):
+            gang.wait.refuse_members({pod.uid: result for pod in members}, pause, since=self._queue.reliefs)
+            self._outcome.refuse(result.reason, len(members))
+        return not isinstance(result, Unfinished)
 
     def _singles(self, gang: Gang, members: Sequence[Pod], *, above: bool = False) -> Sequence[Pod]:
         """Place each of these members on its own. Returns those that the budget did not reach."""
@@ -219,16 +219,16 @@ class Placing:
             nodes = (pod.node or self._cluster.node_of(pod.uid) for pod in gang.live())
             terms = self._assessments[gang.key].terms
             ask = whole(gang, terms, members, need=Need(1), nodes=filter(None, nodes))
-            found = place_each(self.snapshot, self._avoiding(gang, ask, pause), self._state.recent_requests)
-            gang.wait.refuse_members(found.refused, pause, since=self._queue.reliefs)
-            for refusal in found.refused.values():
+            result = place_each(self.snapshot, self._avoiding(gang, ask, pause), self._state.recent_requests)
+            gang.wait.refuse_members(result.refused, pause, since=self._queue.reliefs)
+            for refusal in result.refused.values():
                 self._outcome.refuse(refusal.reason)
-            for refusal in {id(refusal): refusal for refusal in found.refused.values()}.values():
+            for refusal in {id(refusal): refusal for refusal in result.refused.values()}.values():
                 self._queue.note(refusal, self.snapshot)
             # Existing members first: beside placeholders, their bindings would wait for a durable reservation.
-            self._bind(gang, [place for place in found.places if place[0].name], above=above)
-            self._bind(gang, [place for place in found.places if not place[0].name])
-            members = found.left
+            self._bind(gang, [place for place in result.places if place[0].name], above=above)
+            self._bind(gang, [place for place in result.places if not place[0].name])
+            members = result.left
         if not members and gang.wait.refused_members:
             gang.wait.park_members(self._queue.reliefs)
         return members
@@ -241,7 +241,7 @@ class Placing:
         """These members, without the placeholders that exceed the namespace's limit."""
         allowed: list[Pod] = []
         for pod in members:
-            if pod.name or not self._stopped(gang, [*(each for each in allowed if not each.name), pod]):
+            if pod.name or not self._stopped(gang, [*(earlier for earlier in allowed if not earlier.name), pod]):
                 allowed.append(pod)
         return allowed
 
@@ -259,19 +259,19 @@ class Placing:
         else:
             self.snapshot.undo(mark)
 
-    def _bind(self, gang: Gang, found: Sequence[tuple[Pod, str]], *, above: bool = False) -> None:
-        if found:
+    def _bind(self, gang: Gang, places: Sequence[tuple[Pod, str]], *, above: bool = False) -> None:
+        if places:
             self._refused.clear()
-        gang.roster.choose([pod.uid for pod, _ in found if pod.name])
-        asked = prebindings(self.snapshot, found)
-        self._outcome.decide(bindings.begin(gang, self._cluster, found, above=above, prebindings=asked))
+        gang.roster.choose([pod.uid for pod, _ in places if pod.name])
+        asked = prebindings(self.snapshot, places)
+        self._outcome.decide(bindings.begin(gang, self._cluster, places, above=above, prebindings=asked))
         if self._state.plans.holders:
-            self._state.reserving.join(gang, found, self._now)
+            self._state.reserving.join(gang, places, self._now)
         self._changes = self._cluster.changes
         assessment = self._assessments[gang.key]
-        if found and (assessment.terms.spec.topology is not None or assessment.terms.spec.levels):
-            several = [*divided(self.snapshot, together(gang, assessment.terms, []))]
-            self._outcome.decide([*gang_events.on_divided(gang, assessment, several)])
+        if places and (assessment.terms.spec.topology is not None or assessment.terms.spec.levels):
+            domains = [*divided(self.snapshot, together(gang, assessment.terms, []))]
+            self._outcome.decide([*gang_events.on_divided(gang, assessment, domains)])
 
     def _place(self, ask: Ask) -> Placement | Refusal | Unfinished:
         """Place, or return the refusal of an equal ask if nothing was placed in this cycle since."""
@@ -279,25 +279,25 @@ class Placing:
         kind = self._kind(ask) if self._refused else None
         if kind in self._refused:
             return self._refused[kind]
-        found = place(snapshot, ask, self._state.recent_requests)
-        if isinstance(found, Refusal):
-            self._queue.note(found, snapshot)
-            found = self._kept_off(ask, found)
+        result = place(snapshot, ask, self._state.recent_requests)
+        if isinstance(result, Refusal):
+            self._queue.note(result, snapshot)
+            result = self._kept_off(ask, result)
             kind = kind or self._kind(ask)
             if kind is not None:
-                self._refused[kind] = found
-        return found
+                self._refused[kind] = result
+        return result
 
     def _kind(self, ask: Ask) -> Hashable:
         """Equal for asks with the same answer; None for one that is not compared with others."""
         classes = {*classify(self.snapshot, ask.members, ask.avoided).values()} if ask.only_counts else ()
         return (*classes, ask.need, len(ask.members), self.snapshot.viewer, ask.pause) if len(classes) == 1 else None
 
-    def _kept_off(self, ask: Ask, found: Refusal) -> Refusal:
+    def _kept_off(self, ask: Ask, refusal: Refusal) -> Refusal:
         """The same refusal, which says so if the ask fits but for what is reserved for others later."""
         snapshot, viewer = self.snapshot, self.snapshot.viewer
-        if viewer is None or found.never or not self._state.plans.holders:
-            return found
+        if viewer is None or refusal.never or not self._state.plans.holders:
+            return refusal
         other, until = self._state.viewers.reserved_until(viewer)
         if other != viewer:
             mark = snapshot.mark()
@@ -306,5 +306,5 @@ class Placing:
             snapshot.undo(mark)
             snapshot.stand_for(viewer)
             if isinstance(would, Placement):
-                return replace(found, reserved_until=until)
-        return found
+                return replace(refusal, reserved_until=until)
+        return refusal

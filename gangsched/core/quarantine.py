@@ -69,8 +69,8 @@ class Quarantine:
         """Forget objects that are missing from complete lists among these events."""
         for event in events if self._held else ():
             kind = kind_of(event)
-            there = {subject_of(single) for single in singles(event)} if kind else set()
-            self._held = {each: held for each, held in self._held.items() if each.kind != kind or each in there}
+            listed = {subject_of(single) for single in singles(event)} if kind else set()
+            self._held = {key: held for key, held in self._held.items() if key.kind != kind or key in listed}
 
     def forget_gone(self) -> None:
         """Forget objects that are gone; called after the state was rebuilt without them."""
@@ -124,11 +124,11 @@ def culprit(recent: Sequence[Event], known: Sequence[Event]) -> tuple[Event, Exc
     sound, faulty = 0, len(known)
     while faulty - sound > 1:
         middle = (sound + faulty) // 2
-        found = fault_of(known[:middle])
-        if found is None:
+        fault = fault_of(known[:middle])
+        if fault is None:
             sound = middle
         else:
-            faulty, error = middle, found
+            faulty, error = middle, fault
     return known[faulty - 1], error
 
 
@@ -140,8 +140,8 @@ def _enter(cluster: Cluster, event: Event) -> None:
             cluster.set_namespace(name, labels)
         case seen.BudgetSeen(budget):
             cluster.budgets.set(budget.key, budget)
-        case seen.StorageSeen(kind, found):
-            cluster.set_storage(kind, found.key, found)
+        case seen.StorageSeen(kind, stored):
+            cluster.set_storage(kind, stored.key, stored)
         case seen.DeviceObjectSeen(kind, device):
             cluster.set_devices(kind, device.key, device)
         case seen.PodSeen(pod):

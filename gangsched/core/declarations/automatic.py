@@ -52,21 +52,21 @@ def decide(
     if labels is None:
         return Decision.UNKNOWN
     wanted = labels.get(GANG) == AUTO
-    said = workload.declaration
-    self_said = said is not None and said.min_member is not None
+    declaration = workload.declaration
+    self_said = declaration is not None and declaration.min_member is not None
     if not foreign.is_denied(workload.kind):
-        found = foreign.find(workload.kind, GroupKey(namespace, workload.name))
-        if found is None or found.workload is None or (workload.uid and found.uid != workload.uid):
+        group = foreign.find(workload.kind, GroupKey(namespace, workload.name))
+        if group is None or group.workload is None or (workload.uid and group.uid != workload.uid):
             return Decision.UNKNOWN
-        if found.workload.gang is not None:
-            wanted = found.workload.gang
-        if wanted and said is not None and said.role.partition(".")[0] in found.workload.not_yet:
+        if group.workload.gang is not None:
+            wanted = group.workload.gang
+        if wanted and declaration is not None and declaration.role.partition(".")[0] in group.workload.not_yet:
             # The pod was seen before the state of the object that made its controller create it.
             return Decision.UNKNOWN
-        self_said = self_said and not (found.workload.least is not None or found.workload.remedy or found.error)
-        if said is not None and said.made_with is None and found.spec is not None:
+        self_said = self_said and not (group.workload.least is not None or group.workload.remedy or group.error)
+        if declaration is not None and declaration.made_with is None and group.spec is not None:
             # It was created before the others, and perhaps before a resize: as many come as the object says now.
-            self_said = self_said and said.min_member == found.spec.min_member
+            self_said = self_said and declaration.min_member == group.spec.min_member
     if not wanted:
         return Decision.SINGLE
     return Decision.SELF_SAID if self_said else Decision.GANG
@@ -105,8 +105,8 @@ def job_of(pod: Pod, foreign: Foreign) -> WorkloadFacts | None:
     owner = pod.owner
     if owner is None or (owner.kind, owner.api_group) != ("Job", "batch"):
         return None
-    found = foreign.stored(SERIES_OF, GroupKey(pod.namespace, owner.name))
-    return found.workload if found is not None and found.uid == owner.uid else None
+    job = foreign.stored(SERIES_OF, GroupKey(pod.namespace, owner.name))
+    return job.workload if job is not None and job.uid == owner.uid else None
 
 
 def is_patient(pod: Pod, foreign: Foreign) -> bool:
@@ -125,10 +125,10 @@ def idle_of(workload: Workload | None, namespace: str, foreign: Foreign) -> Idle
 
 def _facts(workload: Workload | None, namespace: str, foreign: Foreign) -> WorkloadFacts | None:
     """What the workload's object says; None if there is none, or another object has taken its name."""
-    found = foreign.find(workload.kind, GroupKey(namespace, workload.name)) if workload is not None else None
-    if workload is None or found is None or (workload.uid and workload.uid != found.uid):
+    group = foreign.find(workload.kind, GroupKey(namespace, workload.name)) if workload is not None else None
+    if workload is None or group is None or (workload.uid and workload.uid != group.uid):
         return None
-    return found.workload
+    return group.workload
 
 
 def declared(workload: Workload, decided: Decision) -> Declaration | None:
@@ -137,17 +137,17 @@ def declared(workload: Workload, decided: Decision) -> Declaration | None:
     Until that is decided it is a member of a group that nothing declares. A native group that its controller has added
     counts only where the workload asks for no gang.
     """
-    said, added = workload.declaration, workload.added
-    if decided is Decision.SINGLE or said is None:
+    declaration, added = workload.declaration, workload.added
+    if decided is Decision.SINGLE or declaration is None:
         return added.declaration if added is not None else None
-    return _declared(said, decided, "" if added is None else added.declaration.group)
+    return _declared(declaration, decided, "" if added is None else added.declaration.group)
 
 
 @lru_cache(_KEPT)
-def _declared(said: Declaration, decided: Decision, passed_over: str) -> Declaration:
+def _declared(stated: Declaration, decided: Decision, passed_over: str) -> Declaration:
     """Equal declarations share one value, so that comparing them is cheap."""
     if passed_over:
-        said = replace(said, passed_over=passed_over)
+        stated = replace(stated, passed_over=passed_over)
     if decided is Decision.GANG:
-        return said if said.min_member is None else replace(said, min_member=None)
-    return replace(said, objects=(), min_member=said.min_member if decided is Decision.SELF_SAID else None)
+        return stated if stated.min_member is None else replace(stated, min_member=None)
+    return replace(stated, objects=(), min_member=stated.min_member if decided is Decision.SELF_SAID else None)

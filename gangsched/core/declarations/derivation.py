@@ -49,12 +49,12 @@ def _like(role: Role, first: Mapping[str, Pod]) -> Role:
 
 def _beside(role: Role, first: Mapping[str, Pod]) -> Shape | None:
     """The template of a role whose members have to be in the domain of a member of another role; None without it."""
-    found = role.beside
-    leader = first.get(found.role) if found is not None else None
-    if found is None or leader is None or role.template is None or found.label not in dict(leader.labels):
+    beside = role.beside
+    leader = first.get(beside.role) if beside is not None else None
+    if beside is None or leader is None or role.template is None or beside.label not in dict(leader.labels):
         return None
-    mine = Requirement(found.label, "In", (dict(leader.labels)[found.label],))
-    term = PodTerm(found.topology, (mine,), (leader.namespace,))
+    mine = Requirement(beside.label, "In", (dict(leader.labels)[beside.label],))
+    term = PodTerm(beside.topology, (mine,), (leader.namespace,))
     return replace(role.template, affinity=(*role.template.affinity, term))
 
 
@@ -63,24 +63,24 @@ def telling(says: Sequence[Declaration]) -> Sequence[Declaration]:
     return [say for say in says if say.made_with is not None] or says
 
 
-def as_made(found: ForeignGroup, says: Sequence[Declaration]) -> ForeignGroup:
+def as_made(group: ForeignGroup, says: Sequence[Declaration]) -> ForeignGroup:
     """The object with a spec for as many members as its controller has made, according to their declarations.
 
     A minimum that was chosen counts if it is not larger. Members to come are those that are left of this number.
     """
     made = max((say.made_with for say in says if say.made_with is not None), default=None)
-    spec, facts = found.spec, found.workload
+    spec, facts = group.spec, group.workload
     if made is None or spec is None or facts is None:
-        return found
+        return group
     least = made if facts.least is None else min(facts.least, made)
     more = least - spec.min_member
     if not more:
-        return found
+        return group
 
     def resized(role: Role) -> Role:
         return role if role.template is None else replace(role, min_member=max(0, role.min_member + more))
 
-    return replace(found, spec=replace(spec, min_member=least, roles=tuple(map(resized, spec.roles))))
+    return replace(group, spec=replace(spec, min_member=least, roles=tuple(map(resized, spec.roles))))
 
 
 def is_users(added: Added, owner: Owner | None, namespace: str, foreign: Foreign) -> bool:
@@ -90,10 +90,10 @@ def is_users(added: Added, owner: Owner | None, namespace: str, foreign: Foreign
     object is asked even while such objects cannot be read, because its controller never changes. Until it has been
     seen, the pods decide, which are owned by the group that the Job controller makes.
     """
-    found = foreign.known(NATIVE, GroupKey(namespace, added.declaration.group))
-    if found is None:
+    native = foreign.known(NATIVE, GroupKey(namespace, added.declaration.group))
+    if native is None:
         return not added.certain
-    return bool(found.parent) or owner is None or owner.kind != "Job" or found.made_for != owner.uid
+    return bool(native.parent) or owner is None or owner.kind != "Job" or native.made_for != owner.uid
 
 
 def completed(spec: GroupSpec, key: GroupKey, says: Sequence[Declaration], foreign: Foreign) -> GroupSpec:
@@ -105,14 +105,14 @@ def completed(spec: GroupSpec, key: GroupKey, says: Sequence[Declaration], forei
     say = next((say for say in says if say.passed_over and say.object_name), None)
     if say is None:
         return spec
-    found = foreign.find(NATIVE, GroupKey(key.namespace, say.passed_over))
-    if found is None or found.spec is None or not found.made_for:
+    native = foreign.find(NATIVE, GroupKey(key.namespace, say.passed_over))
+    if native is None or native.spec is None or not native.made_for:
         return spec
     named = [foreign.find(kind, GroupKey(key.namespace, say.object_name)) for kind in say.objects]
-    job = next((each for each in named if each is not None and each.uid == found.made_for), None)
+    job = next((job for job in named if job is not None and job.uid == native.made_for), None)
     if job is None:
         return spec
-    stated = found.spec
+    stated = native.spec
     annotated = job.workload is not None and job.workload.least is not None
     counts = stated.max_schedule_time_s is None and not annotated
     return replace(

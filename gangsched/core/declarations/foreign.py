@@ -42,16 +42,16 @@ class Foreign:
 
     def known(self, dialect: str, key: GroupKey) -> ForeignGroup | None:
         """Like `find`, but also for an object that is hidden itself."""
-        found = self._groups.get(dialect, {}).get(key)
+        group = self._groups.get(dialect, {}).get(key)
         if dialect == COMPOSITE:
-            return self._tree(found) if found is not None else None
-        top = _top_of(found)
-        if found is None or top is None:
-            return found
+            return self._tree(group) if group is not None else None
+        top = _top_of(group)
+        if group is None or top is None:
+            return group
         if self.is_denied(top.kind):
-            return with_minimum(found)
+            return with_minimum(group)
         above = None if top.kind in self._hidden else self._groups.get(top.kind, {}).get(_place(top, key)[1])
-        return below(found, above) if above is not None and above.uid == top.uid else None
+        return below(group, above) if above is not None and above.uid == top.uid else None
 
     def stored(self, dialect: str, key: GroupKey) -> ForeignGroup | None:
         """What is known of this object alone, without those above and below it."""
@@ -86,8 +86,8 @@ class Foreign:
 
     def _below(self, key: GroupKey) -> list[ForeignGroup]:
         """The objects directly below this CompositePodGroup, the oldest first."""
-        found = [self._groups[dialect][below] for dialect, below in self.dependents(COMPOSITE, key)]
-        return sorted(found, key=lambda each: (each.created, each.key.name, each.dialect))
+        groups = [self._groups[dialect][below] for dialect, below in self.dependents(COMPOSITE, key)]
+        return sorted(groups, key=lambda group: (group.created, group.key.name, group.dialect))
 
     def why_hidden(self, dialect: str) -> str:
         """Why the dialect's objects cannot be read, in a sentence; empty if they can."""
@@ -101,8 +101,8 @@ class Foreign:
 
     def awaited(self, dialect: str, key: GroupKey) -> TopOwner | None:
         """The object above the dialect's object of that name, if that is the only one not seen yet."""
-        found = self._groups.get(dialect, {}).get(key) if dialect not in self._hidden else None
-        return _top_of(found) if self.find(dialect, key) is None else None
+        group = self._groups.get(dialect, {}).get(key) if dialect not in self._hidden else None
+        return _top_of(group) if self.find(dialect, key) is None else None
 
     def sees(self, dialect: str) -> bool:
         """Whether objects of the dialect can be read and have been."""
@@ -126,7 +126,7 @@ class Foreign:
 
     def workloads(self) -> list[ForeignGroup]:
         """The objects of workloads that are there now, or were when they could be read last."""
-        return [group for several in self._groups.values() for group in several.values() if group.workload is not None]
+        return [group for groups in self._groups.values() for group in groups.values() if group.workload is not None]
 
     def facts(self) -> list[Event]:
         """Everything observed, as events for a successor."""
@@ -178,11 +178,11 @@ def _top_of(group: ForeignGroup | None) -> TopOwner | None:
 
 def _depends_on(group: ForeignGroup) -> set[Place]:
     """The places of objects that have a say on this one's pods: the one above it, and the Jobs that count its pods."""
-    top, series = _top_of(group), group.workload.series if group.workload is not None else ()
+    top, all_series = _top_of(group), group.workload.series if group.workload is not None else ()
     above = {_place(top, group.key)} if top is not None else set()
     if group.parent:
         above.add((COMPOSITE, GroupKey(group.key.namespace, group.parent)))
-    return above | {(SERIES_OF, GroupKey(group.key.namespace, name)) for each in series for name in each.jobs}
+    return above | {(SERIES_OF, GroupKey(group.key.namespace, name)) for series in all_series for name in series.jobs}
 
 
 def _place(top: TopOwner, key: GroupKey) -> Place:

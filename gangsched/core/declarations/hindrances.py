@@ -32,7 +32,7 @@ MOST_PLACES = 10_000
 _LATTER = "make them equal or remove the latter."
 
 
-class Said(NamedTuple):
+class Declared(NamedTuple):
     """The declarations of a group's members: all different declarations, and the different values in them."""
 
     says: Sequence[Declaration]
@@ -43,10 +43,10 @@ class Said(NamedTuple):
 
 
 def unreadable(
-    group: Group | None, says: Sequence[Declaration], found: Sequence[ForeignGroup], members: Sequence[Pod]
+    group: Group | None, says: Sequence[Declaration], objects: Sequence[ForeignGroup], members: Sequence[Pod]
 ) -> Iterator[Hindrance]:
     """Objects and pods that cannot be parsed, and pods that contradict themselves."""
-    for error in (group.error if group is not None else "", *(each.error for each in found)):
+    for error in (group.error if group is not None else "", *(other.error for other in objects)):
         if error:
             yield Hindrance(Reason.INVALID_DECLARATION, error)
     for say in says:
@@ -57,19 +57,19 @@ def unreadable(
             yield Hindrance(Reason.CONTRADICTION, f"Pod {_first_with(say, members)}: {say.contradiction}")
 
 
-def contradictions(said: Said, specs: Mapping[str, GroupSpec]) -> Iterator[Hindrance]:
+def contradictions(declared: Declared, specs: Mapping[str, GroupSpec]) -> Iterator[Hindrance]:
     """Contradictions among members, among objects (`specs` by display name), or of the first object with members."""
     # A fast path: most members say the same.
-    differ = len(said.says) > 1 or len(said.minima) > 1
-    for sentence in chain(_among_members(said) if differ else (), _among_objects(specs, said) if specs else ()):
+    differ = len(declared.says) > 1 or len(declared.minima) > 1
+    for sentence in chain(_among_members(declared) if differ else (), _among_objects(specs, declared) if specs else ()):
         yield Hindrance(Reason.CONTRADICTION, sentence)
 
 
-def _among_members(said: Said) -> Iterator[str]:
+def _among_members(declared: Declared) -> Iterator[str]:
     # Members of different dialects may be two groups with the same name by chance: only their owner knows.
-    groups = {say.source: say.keys.group for say in said.says}
+    groups = {say.source: say.keys.group for say in declared.says}
     if groups.keys() >= TREE_KINDS:
-        name = said.says[0].group
+        name = declared.says[0].group
         yield (
             f"Members are of two groups, as the {KINDS[COMPOSITE]} {name}, which is the root of a tree, and the "
             f"{KINDS[NATIVE]} {name} have one name: give one of these objects another name."
@@ -79,36 +79,36 @@ def _among_members(said: Said) -> Iterator[str]:
             f"Members name the group in different ways, by {' and by '.join(groups.values())}: if they are one group, "
             "name it in the same way on all of them; if not, give the groups different names."
         )
-    if len(said.lists) > 1:
-        where = next(say.keys.minimum for say in said.says if say.roles)
+    if len(declared.lists) > 1:
+        where = next(say.keys.minimum for say in declared.says if say.roles)
         yield f"Members disagree on {where}; give all members that have it the same value."
-    times = [format_duration(time_s) for time_s in said.times]
-    for where, values in ((said.keys.minimum, [str(number) for number in said.minima]), (said.keys.time, times)):
+    times = [format_duration(time_s) for time_s in declared.times]
+    for where, values in ((declared.keys.minimum, [*map(str, declared.minima)]), (declared.keys.time, times)):
         if len(values) > 1:
             yield f"Members disagree on {where}: {_some(values)}; give all members the same value."
 
 
-def _among_objects(specs: Mapping[str, GroupSpec], said: Said) -> Iterator[str]:
-    (what, spec), *others = specs.items()
-    for other_what, other in others:
+def _among_objects(specs: Mapping[str, GroupSpec], declared: Declared) -> Iterator[str]:
+    (title, spec), *others = specs.items()
+    for other_title, other in others:
         theirs = _values(other)
         for field, values in _values(spec).items():
             if values and theirs[field] and values != theirs[field]:
                 yield (
-                    f"The {what} and the {other_what} of that name differ in their {field}, {_some(values)} and "
+                    f"The {title} and the {other_title} of that name differ in their {field}, {_some(values)} and "
                     f"{_some(theirs[field])}: make them equal or delete one of them."
                 )
-    keys, roles = said.keys, said.lists[0] if said.lists else ()
+    keys, roles = declared.keys, declared.lists[0] if declared.lists else ()
     minimum = spec.minimum if roles else spec.min_member
-    if said.minima and said.minima[0] != minimum:
-        yield f"The {what} says minMember {minimum}, the pods say {said.minima[0]} by {keys.minimum}: {_LATTER}"
+    if declared.minima and declared.minima[0] != minimum:
+        yield f"The {title} says minMember {minimum}, the pods say {declared.minima[0]} by {keys.minimum}: {_LATTER}"
     if roles and {role.name: role.min_member for role in roles} != {role.name: role.min_member for role in spec.roles}:
-        yield f"The {what}'s roles are not those that the pods list by {keys.minimum}: {_LATTER}"
+        yield f"The {title}'s roles are not those that the pods list by {keys.minimum}: {_LATTER}"
     time_s = spec.max_schedule_time_s
-    if said.times and time_s is not None and said.times[0] != time_s:
-        pods_say = format_duration(said.times[0])
+    if declared.times and time_s is not None and declared.times[0] != time_s:
+        pods_say = format_duration(declared.times[0])
         yield (
-            f"The {what} says maxScheduleTime {format_duration(time_s)}, the pods say {pods_say} by {keys.time}: "
+            f"The {title} says maxScheduleTime {format_duration(time_s)}, the pods say {pods_say} by {keys.time}: "
             f"{_LATTER}"
         )
 
@@ -124,9 +124,9 @@ def _values(spec: GroupSpec) -> dict[str, list[str]]:
     }
 
 
-def undeclared(key: GroupKey, said: Said, foreign: Foreign) -> Iterator[Hindrance]:
+def undeclared(key: GroupKey, declared: Declared, foreign: Foreign) -> Iterator[Hindrance]:
     """The hindrances of a group whose terms neither an object nor a pod declares."""
-    says, keys = said.says, said.keys
+    says, keys = declared.says, declared.keys
     owned = next((say for say in says if say.object_name), None)
     if owned is not None:
         yield Hindrance(Reason.OWNER_UNKNOWN, _owner_unknown(key.namespace, owned, foreign))
@@ -144,15 +144,15 @@ def undeclared(key: GroupKey, said: Said, foreign: Foreign) -> Iterator[Hindranc
     yield Hindrance(Reason.POD_GROUP_NOT_FOUND, message)
 
 
-def _owner_unknown(namespace: str, said: Declaration, foreign: Foreign) -> str:
+def _owner_unknown(namespace: str, declaration: Declaration, foreign: Foreign) -> str:
     """The message that says why the terms of a workload's pods are not known."""
-    kind, owner, whose = said.source, f"{said.keys.kind} {said.object_name}", "the pods belong"
-    top = foreign.awaited(kind, GroupKey(namespace, said.object_name))
+    kind, owner, whose = declaration.source, f"{declaration.keys.kind} {declaration.object_name}", "the pods belong"
+    top = foreign.awaited(kind, GroupKey(namespace, declaration.object_name))
     if top is not None:
         kind, owner, whose = top.kind, f"{top.title} {top.name}", f"the {owner} belongs"
     if hidden := foreign.why_hidden(kind):
         return f"It is unknown what the {owner} declares for its pods: {hidden}"
-    if foreign.find(kind, GroupKey(namespace, said.object_name)) is not None:
+    if foreign.find(kind, GroupKey(namespace, declaration.object_name)) is not None:
         return (
             f"The status of the {owner} does not say yet that the pods which these follow are complete: they wait "
             "until its controller has written that."

@@ -42,10 +42,10 @@ class Need(Struct, frozen=True):
         """Whether these members are enough."""
         if not (self.roles or self.choices):
             return len(members) >= self.total
-        there = Counter(map(role_of, members))
+        counts = Counter(map(role_of, members))
         if self.choices:
-            return not self.beside(there)
-        return len(members) >= self.number and all(there[role] >= number for role, number in self.roles.items())
+            return not self.beside(counts)
+        return len(members) >= self.number and all(counts[role] >= number for role, number in self.roles.items())
 
     def beside(self, placed: Counter[str]) -> Need:
         """The remaining need if these members, counted by role, already have a node or a reservation."""
@@ -106,19 +106,20 @@ def capped(least: Minima, most: Mapping[str, int]) -> Minima:
     """The tree with no more members of each role than these."""
     roles = tuple((role, min(number, most[role])) for role, number in least.roles)
     choices = tuple(
-        Choice(each.least, tuple(capped(part, most) for part in each.parts), each.name) for each in least.choices
+        Choice(choice.least, tuple(capped(part, most) for part in choice.parts), choice.name)
+        for choice in least.choices
     )
     return Minima(sum(number for _, number in roles) + sum(map(_fewest, choices)), roles, choices, least.name)
 
 
-def chosen(least: Minima, there: Counter[str], live: Counter[str] | None = None) -> Minima:
-    """The minima without choices: of each choice the parts that are nearest to the members `there`, by role, with those
-    that `live` beside them.
+def chosen(least: Minima, placed: Counter[str], live: Counter[str] | None = None) -> Minima:
+    """The minima without choices: of each choice the parts that are nearest to the members that are `placed`, by role,
+    with those that `live` beside them.
     """
     if not least.choices:
         return least
-    live = there if live is None else live
-    parts = [least, *(chosen(part, there, live) for choice in least.choices for part in _nearest(choice, there, live))]
+    nearest = (part for choice in least.choices for part in _nearest(choice, placed, placed if live is None else live))
+    parts = [least, *(chosen(part, placed, live) for part in nearest)]
     roles = tuple(sorted(pair for part in parts for pair in part.roles))
     return Minima(sum(number for _, number in roles), roles)
 
@@ -161,9 +162,9 @@ def above(least: Minima, placed: Counter[str]) -> Above:
     roles = {role for role, number in least.roles if placed[role] >= number}
     parts: list[Minima] = []
     for part in (part for choice in least.choices for part in choice.parts):
-        rest, there = rest_of(part, placed), above(part, placed)
-        parts += (rest,) if rest.total else there.parts
-        roles |= there.roles
+        rest, within = rest_of(part, placed), above(part, placed)
+        parts += (rest,) if rest.total else within.parts
+        roles |= within.roles
     return Above(frozenset(roles), tuple(parts))
 
 
@@ -191,18 +192,18 @@ def _remaining(choices: Sequence[Choice], placed: Counter[str]) -> Iterator[Choi
         left = [(part, rest) for part in choice.parts if (rest := rest_of(part, placed)).total]
         least = choice.least - len(choice.parts) + len(left)
         if least > 0:
-            left.sort(key=lambda each: not any(placed[role] for role in roles_in(each[0])))
+            left.sort(key=lambda pair: not any(placed[role] for role in roles_in(pair[0])))
             yield Choice(least, tuple(rest for _, rest in left), choice.name)
 
 
-def _nearest(choice: Choice, there: Counter[str], live: Counter[str]) -> Sequence[Minima]:
+def _nearest(choice: Choice, placed: Counter[str], live: Counter[str]) -> Sequence[Minima]:
     """The parts to choose: those that have members, of these those that miss fewest, and of those the first ones.
 
-    Those that miss fewest of the members that live come before those that miss fewest `there`.
+    Those that miss fewest of the members that live come before those that miss fewest of those `placed`.
     """
 
     def order(part: Minima) -> tuple[bool, int, int]:
-        has_none = not any(there[role] for role in roles_in(part))
-        return has_none, rest_of(part, live).total, rest_of(part, there).total
+        has_none = not any(placed[role] for role in roles_in(part))
+        return has_none, rest_of(part, live).total, rest_of(part, placed).total
 
     return sorted(choice.parts, key=order)[: choice.least]

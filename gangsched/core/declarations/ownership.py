@@ -126,13 +126,13 @@ def former_among(members: Sequence[Pod], pods: Mapping[str, Pod], foreign: Forei
     for pod in members:
         if (name := (_POD, pod.name)) in seen:
             seen[name][pod.uid] = _EXISTS
-    several = {name: uids for name, uids in seen.items() if len(uids) > 1}
-    if not several:
+    namesakes = {name: uids for name, uids in seen.items() if len(uids) > 1}
+    if not namesakes:
         return frozenset()
-    there = _watched({work for _, work in parties}, members[0].namespace, foreign)
-    for uids in several.values():
-        uids.update(dict.fromkeys(uids.keys() & there, _EXISTS))
-    present = {name: max(uids, key=lambda uid: (uids[uid], uid)) for name, uids in several.items()}
+    existing = _watched({work for _, work in parties}, members[0].namespace, foreign)
+    for uids in namesakes.values():
+        uids.update(dict.fromkeys(uids.keys() & existing, _EXISTS))
+    present = {name: max(uids, key=lambda uid: (uids[uid], uid)) for name, uids in namesakes.items()}
     return frozenset(
         pod.uid
         for party, theirs in parties.items()
@@ -163,5 +163,4 @@ def _lineage(owner: Owner | None, workload: Workload | None, pods: Mapping[str, 
 def _watched(works: Iterable[Workload | None], namespace: str, foreign: Foreign) -> set[str]:
     """The UIDs of the workloads of these names that exist, as far as their kinds are watched."""
     names = {(work.kind, work.name) for work in works if work is not None}
-    found = (foreign.find(kind, GroupKey(namespace, name)) for kind, name in names)
-    return {each.uid for each in found if each is not None}
+    return {group.uid for kind, name in names if (group := foreign.find(kind, GroupKey(namespace, name))) is not None}

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from gangsched.core.declarations import hindrances, unready_claims
 from gangsched.core.declarations.derivation import as_made, completed, derived, telling
 from gangsched.core.declarations.foreign import Foreign
-from gangsched.core.declarations.hindrances import Said
+from gangsched.core.declarations.hindrances import Declared
 from gangsched.core.declarations.terms import NO_TERMS, Terms, instance_group, priority_of
 from gangsched.core.inventory.device_index import Devices
 from gangsched.core.inventory.volume_index import Volumes
@@ -56,13 +56,13 @@ def resolve(
     oldest = min([pod.created for pod in members], default=0.0)
     # Most members share one identical declaration, so the list is short.
     says = list(dict.fromkeys([pod.declaration for pod in members if pod.declaration is not None]))
-    found = _objects(key, says, foreign)
-    said = _said(says)
-    specs = _specs(group, said, found)
-    spec = derived(_completed(*specs.values()), members) if specs else _said_spec(said, members)
+    objects = _objects(key, says, foreign)
+    declared = _declared(says)
+    specs = _specs(group, declared, objects)
+    spec = derived(_completed(*specs.values()), members) if specs else _said_spec(declared, members)
     spec = completed(spec, key, says, foreign)
-    if spec.max_schedule_time_s is None and len(said.times) == 1:
-        spec = replace(spec, max_schedule_time_s=said.times[0])
+    if spec.max_schedule_time_s is None and len(declared.times) == 1:
+        spec = replace(spec, max_schedule_time_s=declared.times[0])
     own_priority = max([pod.priority for pod in members], default=0)
     priority, lowered = priority_of(spec, own_priority, priority_classes, policy)
     users = group if group is not None and not group.made else None
@@ -71,9 +71,9 @@ def resolve(
     default_s = max(defaults, default=policy.default_max_schedule_time_s)
     line = instance_group(members, says, policy.fifo)
     found_hindrances = chain(
-        hindrances.unreadable(group, says, found, members),
-        hindrances.contradictions(said, specs),
-        () if specs or said.minima else hindrances.undeclared(key, said, foreign),
+        hindrances.unreadable(group, says, objects, members),
+        hindrances.contradictions(declared, specs),
+        () if specs or declared.minima else hindrances.undeclared(key, declared, foreign),
         hindrances.refused_fields(spec, policy, priority_classes),
         hindrances.unknown_roles(key, group, spec, members=members, says=says),
         hindrances.unsupported(members),
@@ -82,20 +82,20 @@ def resolve(
     return Terms(
         spec=spec,
         priority=priority,
-        created=users.created if users is not None else min((each.created for each in found), default=oldest),
+        created=users.created if users is not None else min((other.created for other in objects), default=oldest),
         max_schedule_time_s=default_s if spec.max_schedule_time_s is None else spec.max_schedule_time_s,
-        source=_source(group, says, found),
+        source=_source(group, says, objects),
         strategy=named(spec.strategy, policy.strategies),
         jitter_s=0.0 if ours else max([say.jitter_s for say in says], default=0.0),
-        keys=said.keys,
+        keys=declared.keys,
         instance_group=line,
         fifo_after_s=policy.fifo.after_s_by_group.get(line, policy.fifo.after_s),
         max_hold_s=policy.max_hold_s,
         lowered=lowered,
         hindrance=next(found_hindrances, None),
-        workload=next(filter(None, map(_reference, found)), None),
+        workload=next(filter(None, map(_reference, objects)), None),
         sequential_note=_sequential_note(spec, members, foreign, declared=users is not None),
-        ignored=_ignored(found, says),
+        ignored=_ignored(objects, says),
     )
 
 
@@ -111,9 +111,9 @@ def _alone(members: Sequence[Pod], policy: Policy, volumes: Volumes, devices: De
     )
 
 
-def _said(says: Sequence[Declaration]) -> Said:
+def _declared(says: Sequence[Declaration]) -> Declared:
     """What these declarations of members say together."""
-    return Said(
+    return Declared(
         says,
         keys=says[0].keys if says else OWN_KEYS,
         minima=_minima(says),
@@ -130,17 +130,17 @@ def declared_spec(key: GroupKey, group: Group | None, members: Sequence[Pod], fo
     if group is not None and not group.made:
         return group.spec
     says = [pod.declaration for pod in members if pod.declaration is not None]
-    found = next((each.spec for each in _objects(key, says, foreign)), None)
-    if found is not None:
-        return completed(derived(found, members), key, says, foreign)
+    spec = next((other.spec for other in _objects(key, says, foreign)), None)
+    if spec is not None:
+        return completed(derived(spec, members), key, says, foreign)
     return group.spec if group is not None else None
 
 
-def _ignored(found: Sequence[ForeignGroup], says: Sequence[Declaration]) -> tuple[str, ...]:
+def _ignored(objects: Sequence[ForeignGroup], says: Sequence[Declaration]) -> tuple[str, ...]:
     """The fields of the objects and the keys of the pods that are not honoured."""
-    workloads = [each.workload for each in found if each.workload is not None] if found else ()
-    several: Iterable[ForeignGroup | WorkloadFacts | Declaration] = (*found, *workloads, *says)
-    return tuple(dict.fromkeys(ignored for each in several for ignored in each.ignored))
+    workloads = [other.workload for other in objects if other.workload is not None] if objects else ()
+    sources: Iterable[ForeignGroup | WorkloadFacts | Declaration] = (*objects, *workloads, *says)
+    return tuple(dict.fromkeys(ignored for source in sources for ignored in source.ignored))
 
 
 def _objects(key: GroupKey, says: Sequence[Declaration], foreign: Foreign) -> list[ForeignGroup]:
@@ -151,8 +151,8 @@ def _objects(key: GroupKey, says: Sequence[Declaration], foreign: Foreign) -> li
     named = dict.fromkeys((dialect, say.object_name or key.name) for say in says for dialect in say.objects)
     if not named:
         return []
-    found = (foreign.find(dialect, GroupKey(key.namespace, name)) for dialect, name in named)
-    return [as_made(group, says) for group in found if group is not None]
+    objects = (foreign.find(dialect, GroupKey(key.namespace, name)) for dialect, name in named)
+    return [as_made(group, says) for group in objects if group is not None]
 
 
 def said_minima(says: Sequence[Declaration]) -> Minima | None:
@@ -177,40 +177,40 @@ def _minima(says: Sequence[Declaration]) -> list[int]:
     return sorted(minima)
 
 
-def _source(group: Group | None, says: Sequence[Declaration], found: Sequence[ForeignGroup]) -> str:
-    objects = [OWN_DIALECT] if group is not None and not (group.made and says) else []
-    objects += [each.dialect for each in found]
-    parts = [OBJECT.format(OWN_DIALECT)] * (len(objects) > len(found)) + list(map(_called, found))
-    return ", ".join(parts + [f"{say.source} pods" for say in says[:1] if say.source not in objects])
+def _source(group: Group | None, says: Sequence[Declaration], objects: Sequence[ForeignGroup]) -> str:
+    sources = [OWN_DIALECT] if group is not None and not (group.made and says) else []
+    sources += [other.dialect for other in objects]
+    parts = [OBJECT.format(OWN_DIALECT)] * (len(sources) > len(objects)) + list(map(_called, objects))
+    return ", ".join(parts + [f"{say.source} pods" for say in says[:1] if say.source not in sources])
 
 
-def _called(found: ForeignGroup) -> str:
+def _called(group: ForeignGroup) -> str:
     """The object's display name."""
-    if found.dialect == COMPOSITE:
+    if group.dialect == COMPOSITE:
         return TREE
-    return found.workload.title if found.workload is not None else OBJECT.format(found.dialect)
+    return group.workload.title if group.workload is not None else OBJECT.format(group.dialect)
 
 
-def _specs(group: Group | None, said: Said, found: Sequence[ForeignGroup]) -> dict[str, GroupSpec]:
+def _specs(group: Group | None, declared: Declared, objects: Sequence[ForeignGroup]) -> dict[str, GroupSpec]:
     """The specs of all objects that declare the group, by display name, most important first."""
     own = group.spec if group is not None else None
     if own is not None and group is not None and group.made:
         # gangsched created it from what pods said: it counts only where nothing else declares the terms.
-        said_elsewhere = bool(said.minima or found) or any(say.objects for say in said.says)
+        said_elsewhere = bool(declared.minima or objects) or any(say.objects for say in declared.says)
         plain_roles = tuple(replace(role, template=None) for role in own.roles)
         own = None if said_elsewhere else replace(own, roles=plain_roles)
     specs = {} if own is None else {"PodGroup": own}
-    if found:
-        specs |= {_called(each): each.spec for each in found if each.spec is not None}
+    if objects:
+        specs |= {_called(other): other.spec for other in objects if other.spec is not None}
     return specs
 
 
-def _said_spec(said: Said, members: Sequence[Pod]) -> GroupSpec:
+def _said_spec(declared: Declared, members: Sequence[Pod]) -> GroupSpec:
     """The spec that the pods declare where no object declares the gang."""
-    placing = said.says[0].placement if said.says else PACKED
+    placing = declared.says[0].placement if declared.says else PACKED
     return GroupSpec(
-        min_member=said.minima[0] if len(said.minima) == 1 else 1,
-        roles=_shaped(said.lists[0], members) if len(said.lists) == 1 else (),
+        min_member=declared.minima[0] if len(declared.minima) == 1 else 1,
+        roles=_shaped(declared.lists[0], members) if len(declared.lists) == 1 else (),
         strategy=placing.strategy,
         prefer=placing.prefer,
         topology=placing.topology,
@@ -262,31 +262,31 @@ def _sequential_note(spec: GroupSpec, members: Sequence[Pod], foreign: Foreign, 
     # The kinds of workloads are named as in Kubernetes, in lower case.
     owner, work = first.owner, first.workload
     automatic = f'annotate it {GANG}: "true" instead of naming a group on its pods'
-    if owner is not None and (found := _slow(foreign, owner.kind.lower(), first.namespace, owner.name, owner.uid)):
+    if owner is not None and (facts := _slow(foreign, owner.kind.lower(), first.namespace, owner.name, owner.uid)):
         return (
-            f"The {owner.kind} {owner.name} creates each pod only once the ones before it are ready: {found.remedy}, "
+            f"The {owner.kind} {owner.name} creates each pod only once the ones before it are ready: {facts.remedy}, "
             f"or {'give the PodGroup a role with a template' if declared else automatic}."
         )
-    if work is not None and (found := _slow(foreign, work.kind, first.namespace, work.name, work.uid)):
+    if work is not None and (facts := _slow(foreign, work.kind, first.namespace, work.name, work.uid)):
         return (
-            f"The {found.title} {work.name} creates some pods only once others have a node or are ready: "
-            f"{found.remedy}, or {automatic}."
+            f"The {facts.title} {work.name} creates some pods only once others have a node or are ready: "
+            f"{facts.remedy}, or {automatic}."
         )
     return ""
 
 
 def _slow(foreign: Foreign, kind: str, namespace: str, name: str, uid: str) -> WorkloadFacts | None:
     """The workload of this UID, if any, that creates some of its pods only once others exist; else None."""
-    found = foreign.find(kind, GroupKey(namespace, name))
-    if found is None or found.workload is None or (uid and found.uid != uid) or not found.workload.remedy:
+    group = foreign.find(kind, GroupKey(namespace, name))
+    if group is None or group.workload is None or (uid and group.uid != uid) or not group.workload.remedy:
         return None
-    return found.workload
+    return group.workload
 
 
-def _reference(found: ForeignGroup) -> Reference | None:
+def _reference(group: ForeignGroup) -> Reference | None:
     """A reference to the workload object that this is, if it is one."""
-    facts = found.workload
-    return Reference(facts.api_version, facts.title, found.key.name, found.uid) if facts is not None else None
+    facts = group.workload
+    return Reference(facts.api_version, facts.title, group.key.name, group.uid) if facts is not None else None
 
 
 def _wants_gpu(pod: Pod) -> bool:

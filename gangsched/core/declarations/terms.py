@@ -89,8 +89,8 @@ def instance_group(members: Sequence[Pod], says: Sequence[Declaration], rules: F
     if fifo is None and not rules.groups:
         return ""
     asking = [pod for pod in members if fifo is None or pod.declaration == fifo]
-    found = asked_for(asking[0].shape, rules.label) if asking else ""
-    return found if fifo is not None or found in rules.groups else ""
+    name = asked_for(asking[0].shape, rules.label) if asking else ""
+    return name if fifo is not None or name in rules.groups else ""
 
 
 def asked_for(shape: Shape, label: str) -> str:

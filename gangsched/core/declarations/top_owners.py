@@ -13,34 +13,34 @@ from msgspec.structs import replace
 from gangsched.core.objects.podgroup import ForeignGroup
 
 
-def below(found: ForeignGroup, top: ForeignGroup) -> ForeignGroup:
+def below(group: ForeignGroup, top: ForeignGroup) -> ForeignGroup:
     """What the object declares, given what the one above declares.
 
     Neither's minimum has been applied to its spec yet.
     """
-    own, above = found.workload, top.workload
+    own, above = group.workload, top.workload
     if own is None or above is None:
-        return found
+        return group
     facts = replace(
         own,
         gang=own.gang if above.gang is None else above.gang,
         least=own.least if above.least is None else above.least,
         idle=own.idle or above.idle,
     )
-    error = top.error or found.error
-    return with_minimum(replace(found, workload=facts, error=error, spec=None if error else found.spec))
+    error = top.error or group.error
+    return with_minimum(replace(group, workload=facts, error=error, spec=None if error else group.spec))
 
 
-def with_minimum(found: ForeignGroup) -> ForeignGroup:
+def with_minimum(group: ForeignGroup) -> ForeignGroup:
     """The object with the minimum that an annotation sets, applied to its spec; unchanged without one."""
-    least = found.workload.least if found.workload is not None else None
-    if least is None or found.spec is None:
-        return found
-    spec = found.spec
+    least = group.workload.least if group.workload is not None else None
+    if least is None or group.spec is None:
+        return group
+    spec = group.spec
     late = {role.name: role for role in spec.roles if role.template is not None}
     shares = shared(least, spec.min_member, {name: role.min_member for name, role in late.items()})
     roles = tuple(replace(late[name], min_member=number) for name, number in shares.items())
-    return replace(found, spec=replace(spec, min_member=least, roles=roles))
+    return replace(group, spec=replace(spec, min_member=least, roles=roles))
 
 
 def shared(least: int, size: int, late: Mapping[str, int]) -> dict[str, int]:

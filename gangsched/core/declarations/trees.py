@@ -32,18 +32,18 @@ Below = Callable[[GroupKey], Sequence[ForeignGroup]]
 """The objects directly below the CompositePodGroup of this key, in order."""
 
 
-def root_of(found: ForeignGroup | None, groups: Groups) -> str:
+def root_of(group: ForeignGroup | None, groups: Groups) -> str:
     """The name of the topmost object above this one that is known or named; empty if there is none.
 
     In a cycle it is the first of their names, and in a tree of too many levels the first object beyond them.
     """
-    name = found.parent if found is not None else ""
+    name = group.parent if group is not None else ""
     seen: list[str] = []
-    while name and found is not None:
+    while name and group is not None:
         if name in seen:
             return min(seen[seen.index(name) :])
         seen.append(name)
-        above = groups.get(COMPOSITE, {}).get(GroupKey(found.key.namespace, name))
+        above = groups.get(COMPOSITE, {}).get(GroupKey(group.key.namespace, name))
         if above is None or not above.parent or len(seen) == MOST_LEVELS:
             break
         name = above.parent
@@ -51,18 +51,18 @@ def root_of(found: ForeignGroup | None, groups: Groups) -> str:
 
 
 @lru_cache(4096)
-def declared_below(said: Declaration, root: str) -> Declaration:
+def declared_below(declaration: Declaration, root: str) -> Declaration:
     """What a pod declares that names a native group which is a part of the tree of this root."""
-    keys = replace(said.keys, kind=KINDS[COMPOSITE], noun=KINDS[COMPOSITE])
+    keys = replace(declaration.keys, kind=KINDS[COMPOSITE], noun=KINDS[COMPOSITE])
     return replace(
-        said,
+        declaration,
         group=root,
-        role=said.group,
+        role=declaration.group,
         source=COMPOSITE,
         keys=keys,
-        objects=tuple(COMPOSITE if dialect == NATIVE else dialect for dialect in said.objects),
+        objects=tuple(COMPOSITE if dialect == NATIVE else dialect for dialect in declaration.objects),
         open_roles=True,
-        own=said,
+        own=declaration,
     )
 
 
@@ -91,28 +91,28 @@ def whole(root: ForeignGroup, below: Below) -> ForeignGroup:
 
 
 def _part(
-    found: ForeignGroup, below: Below, nodes: list[ForeignGroup], levels: list[tuple[int, Level]], level: int
+    group: ForeignGroup, below: Below, nodes: list[ForeignGroup], levels: list[tuple[int, Level]], level: int
 ) -> Minima:
     """What is needed of this object and those below it, which are added to `nodes`, and their topology to `levels`.
 
     Raises:
         ValueError: they are no tree that may exist; the message goes on after the name of its root.
     """
-    name = f"{KINDS[found.dialect]} {found.key.name}"
-    if nodes and found == nodes[0]:
-        raise ValueError(f"is below itself, as {found.parent} is above it: delete one of the objects in between")
-    if level > MOST_LEVELS or (level == MOST_LEVELS and found.dialect == COMPOSITE):
+    name = f"{KINDS[group.dialect]} {group.key.name}"
+    if nodes and group == nodes[0]:
+        raise ValueError(f"is below itself, as {group.parent} is above it: delete one of the objects in between")
+    if level > MOST_LEVELS or (level == MOST_LEVELS and group.dialect == COMPOSITE):
         raise ValueError(f"has more than {MOST_LEVELS} levels, because of the {name}: put that further up")
-    nodes.append(found)
+    nodes.append(group)
     if sum(node.dialect == NATIVE for node in nodes) > MOST_LEAVES:
         raise ValueError(f"has more than {MOST_LEAVES} PodGroups below it, the most that are supported: divide it")
-    least = found.spec.min_member if found.spec is not None else 1
-    if found.dialect == NATIVE:
-        part = Minima(least, ((found.key.name, least),), (), name)
+    least = group.spec.min_member if group.spec is not None else 1
+    if group.dialect == NATIVE:
+        part = Minima(least, ((group.key.name, least),), (), name)
     else:
-        parts = [_part(each, below, nodes, levels, level + 1) for each in below(found.key)]
+        parts = [_part(child, below, nodes, levels, level + 1) for child in below(group.key)]
         part = tree(parts, least=least, name=name)
     roles = tuple(roles_in(part))
-    if level > 1 and roles and found.spec is not None and found.spec.topology is not None:
-        levels.append((level, Level(found.spec.topology.key, roles)))
+    if level > 1 and roles and group.spec is not None and group.spec.topology is not None:
+        levels.append((level, Level(group.spec.topology.key, roles)))
     return part

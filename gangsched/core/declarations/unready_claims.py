@@ -89,10 +89,10 @@ def _beside(members: Sequence[Pod], kept_back: Sequence[tuple[Pod, object]]) -> 
     return [pod for pod in members if pod.uid not in uids]
 
 
-def _told(kind: str, pod: Pod, found: Unready | UnreadyClaim, reason: Reason, whys: Mapping[str, str]) -> Hindrance:
-    why = whys[found.trouble].format(about=found.about)
-    reason = Reason.NOT_SUPPORTED if found.trouble in NOT_SUPPORTED else reason
-    return Hindrance(reason, f"Pod {pod.name} uses the {kind} {found.claim}, {why}.")
+def _told(kind: str, pod: Pod, claim: Unready | UnreadyClaim, reason: Reason, whys: Mapping[str, str]) -> Hindrance:
+    why = whys[claim.trouble].format(about=claim.about)
+    reason = Reason.NOT_SUPPORTED if claim.trouble in NOT_SUPPORTED else reason
+    return Hindrance(reason, f"Pod {pod.name} uses the {kind} {claim.claim}, {why}.")
 
 
 def _too_many(members: Sequence[Pod], spec: GroupSpec, devices: Devices) -> Iterator[Hindrance]:
@@ -118,14 +118,14 @@ def _users(members: Sequence[Pod], devices: Devices) -> Iterator[tuple[ResourceC
 
     A PodGroup that shares the claim reserves it once for all of its members.
     """
-    found: dict[ObjectKey, list[Pod]] = {}
+    users_of: dict[ObjectKey, list[Pod]] = {}
     for pod in members:
         if pod.node or not pod.device_claims:
             continue
-        for key in {(pod.namespace, each.claim): None for each in pod.device_claims if not each.template}:
+        for key in {(pod.namespace, use.claim): None for use in pod.device_claims if not use.template}:
             if not devices.consumer(pod, key).group:
-                found.setdefault(key, []).append(pod)
-    for key, users in found.items():
+                users_of.setdefault(key, []).append(pod)
+    for key, users in users_of.items():
         claim = devices.claim(key)
         if claim is not None:
             yield claim, [pod for pod in users if pod.uid not in claim.reserved]

@@ -51,11 +51,11 @@ def wave_of(
     """
     if workload is None:
         return None
-    found = foreign.find(workload.kind, GroupKey(key.namespace, workload.name))
-    if found is None or found.uid != workload.uid:
+    group = foreign.find(workload.kind, GroupKey(key.namespace, workload.name))
+    if group is None or group.uid != workload.uid:
         return None
     theirs = pods_of(workload, pods)
-    wave = owed_by(found, theirs, foreign=foreign)
+    wave = owed_by(group, theirs, foreign=foreign)
     if wave is None:
         return None
     known = {*map(role_of, theirs), *(name for name, _ in wave.roles)}
@@ -67,16 +67,16 @@ def pods_of(workload: Workload, pods: Iterable[Pod]) -> list[Pod]:
     return [pod for pod in pods if pod.workload is not None and pod.workload.identity == workload.identity]
 
 
-def owed_by(found: ForeignGroup, theirs: Sequence[Pod], *, foreign: Foreign) -> Wave | None:
+def owed_by(group: ForeignGroup, theirs: Sequence[Pod], *, foreign: Foreign) -> Wave | None:
     """What a workload with this object and these pods owes; None if it does not say how many completions it asks for.
 
     The object counts a success later than the pod shows it, and once the pod is gone only the object's count shows it.
     """
-    facts = found.workload
+    facts = group.workload
     if facts is None or facts.completions is None:
         return None
     if facts.series and facts.succeeded < facts.completions:
-        return _of_jobs(facts, found.key.namespace, theirs, foreign)
+        return _of_jobs(facts, group.key.namespace, theirs, foreign)
     ended = sum(pod.phase is PodPhase.SUCCEEDED for pod in theirs)
     owed = max(0, facts.completions - facts.given_up - max(facts.succeeded, ended))
     given_up = bool(facts.given_up)
@@ -89,23 +89,23 @@ def _of_jobs(facts: WorkloadFacts, namespace: str, pods: Sequence[Pod], foreign:
     A Job that was created again owes all of its completions again.
     """
     ended = Counter(pod.owner.uid for pod in pods if pod.owner is not None and pod.phase is PodPhase.SUCCEEDED)
-    jobs = {name: foreign.find(SERIES_OF, GroupKey(namespace, name)) for each in facts.series for name in each.jobs}
+    jobs = {name: foreign.find(SERIES_OF, GroupKey(namespace, name)) for series in facts.series for name in series.jobs}
     if not facts.in_waves and not ended and not any(map(_has_settled, jobs.values())):
         return None
     makers = _makers(
         pods, {name: job.uid for name, job in jobs.items() if job is not None}, seen=foreign.sees(SERIES_OF)
     )
     owed, given_up, roles = 0, 0, []
-    for each in facts.series:
+    for series in facts.series:
         left = []
-        for name in each.jobs:
+        for name in series.jobs:
             job, uid = jobs[name], makers.get(name, "")
             says = job.workload if job is not None and job.uid == uid else None
             counted, failed = (says.succeeded, says.given_up) if says is not None else (0, 0)
             given_up += failed
-            left.append(max(0, each.completions - failed - max(counted, ended[uid])))
+            left.append(max(0, series.completions - failed - max(counted, ended[uid])))
         owed += sum(left)
-        roles.append((each.role, sum(min(each.pods, number) for number in left)))
+        roles.append((series.role, sum(min(series.pods, number) for number in left)))
     alive = sum(number for _, number in roles)
     return Wave(
         owed,

@@ -51,8 +51,8 @@ def begin(
     for the pre-bindings of its quorum.
     """
     begun = []
-    there = gang.operations.bindings.values() if prebindings else ()
-    known = {each.what: each for one in there for each in one.pending}
+    under_way = gang.operations.bindings.values() if prebindings else ()
+    known = {pending.prebinding: pending for binding in under_way for pending in binding.pending}
     for pod, node in assignments:
         if not pod.name:
             cluster.set_pod(pod)
@@ -60,7 +60,7 @@ def begin(
         asked = tuple(prebindings.get(pod.uid, ()))
         cluster.assume(pod.uid, node, asked)
         # Members that need the same write wait for one that is sent once.
-        pending = tuple([known.setdefault(what, PendingPrebinding(what)) for what in asked]) if asked else ()
+        pending = tuple([known.setdefault(write, PendingPrebinding(write)) for write in asked]) if asked else ()
         binding = Binding(pod, node, placeholder=not pod.name, pending=pending, above=above)
         gang.operations.bindings[pod.uid] = binding
         begun.append(binding)
@@ -70,20 +70,20 @@ def begin(
     return [_send(binding) for binding in _prepared(gang, begun) if ahead is None or binding is ahead]
 
 
-def _prepared(gang: Gang, several: list[Binding]) -> list[Binding]:
+def _prepared(gang: Gang, begun: list[Binding]) -> list[Binding]:
     """Those of these bindings that wait for no pre-binding; none of a quorum or part before all members are ready."""
-    awaiting = [each for each in gang.operations.bindings.values() if each.pending and each.awaits is not None]
+    awaiting = [binding for binding in gang.operations.bindings.values() if binding.pending and binding.awaits]
     if not awaiting and not gang.record.prebinding_at:
-        return several
-    if not gang.binds_singly() and (gang.record.prebinding_at or not all(each.above for each in awaiting)):
+        return begun
+    if not gang.binds_singly() and (gang.record.prebinding_at or not all(binding.above for binding in awaiting)):
         return []
     waits = {
         uid
         for part in gang.operations.parts
-        if any(each.awaits for each in unconfirmed_of(gang, part.members))
+        if any(binding.awaits for binding in unconfirmed_of(gang, part.members))
         for uid in part.members
     }
-    return [binding for binding in several if binding.awaits is None and binding.pod.uid not in waits]
+    return [binding for binding in begun if binding.awaits is None and binding.pod.uid not in waits]
 
 
 def resend_due(gang: Gang, now: float) -> tuple[list[BindPod], float]:
@@ -128,8 +128,8 @@ def unsecured(gang: Gang) -> bool:
         return False
     plan = gang.operations.plan
     reserved = [pod for pod, _ in plan.places] if plan is not None else []
-    there = [*(each.pod for each in gang.operations.unconfirmed()), *reserved]
-    return not all(gang.durability.covers(pod.uid) for pod in there)
+    pods = [*(binding.pod for binding in gang.operations.unconfirmed()), *reserved]
+    return not all(gang.durability.covers(pod.uid) for pod in pods)
 
 
 def note_bound(gang: Gang, cluster: Cluster, uid: str, node: str) -> None:
@@ -186,8 +186,8 @@ def note_refused(gang: Gang, cluster: Cluster, event: BindRefused, now: float, t
 
 def _are_all_held(gang: Gang, part: Container[str] | None) -> bool:
     # From the last one: thousands of answers arrive in about the order in which the bindings were sent.
-    several = reversed(gang.operations.bindings.items())
-    return all(binding.state is BindState.HELD for uid, binding in several if part is None or uid in part)
+    latest_first = reversed(gang.operations.bindings.items())
+    return all(binding.state is BindState.HELD for uid, binding in latest_first if part is None or uid in part)
 
 
 def _is_any_on_node(gang: Gang, part: Container[str] | None) -> bool:
@@ -197,8 +197,8 @@ def _is_any_on_node(gang: Gang, part: Container[str] | None) -> bool:
 
 def _is_any_bound(gang: Gang, part: Container[str] | None) -> bool:
     # None is after all were refused and planned again, unless one was accepted, which begins a new count.
-    several = gang.operations.bindings.items() if part is not None or not gang.operations.attempt.replanned else ()
-    confirmed = any(binding.state is BindState.BOUND for uid, binding in several if part is None or uid in part)
+    items = gang.operations.bindings.items() if part is not None or not gang.operations.attempt.replanned else ()
+    confirmed = any(binding.state is BindState.BOUND for uid, binding in items if part is None or uid in part)
     return confirmed or _is_any_on_node(gang, part)
 
 
@@ -240,7 +240,7 @@ def may_be_tried(gang: Gang, members: list[Pod]) -> list[Pod]:
 def is_bar_over(turn: Turn) -> bool:
     """Whether a member was barred until now."""
     barred = turn.gang.operations.barred
-    return bool(barred) and any(0 < each.until <= turn.now for each in barred.values())
+    return bool(barred) and any(0 < bar.until <= turn.now for bar in barred.values())
 
 
 def lift_bars(turn: Turn) -> None:
@@ -300,20 +300,20 @@ def let_go(gang: Gang, cluster: Cluster, binding: Binding) -> list[Effect]:
 
 def complaint(gang: Gang, part: Container[str] | None = None) -> str:
     """What the API server said about a binding, of this part of the gang if one is given, that it refused."""
-    said = (binding.complaint for binding in unconfirmed_of(gang, part) if binding.complaint)
-    return next(said, gang.operations.attempt.server_said if part is None else "")
+    complaints = (binding.complaint for binding in unconfirmed_of(gang, part) if binding.complaint)
+    return next(complaints, gang.operations.attempt.server_said if part is None else "")
 
 
 def unconfirmed_of(gang: Gang, part: Container[str] | None) -> list[Binding]:
     """The bindings of the gang, or of the members of this part of it, that the API server has not confirmed yet."""
-    there = gang.operations.unconfirmed()
-    return there if part is None else [binding for binding in there if binding.pod.uid in part]
+    unconfirmed = gang.operations.unconfirmed()
+    return unconfirmed if part is None else [binding for binding in unconfirmed if binding.pod.uid in part]
 
 
-def withdraw(several: Iterable[Binding]) -> list[Effect]:
+def withdraw(bindings: Iterable[Binding]) -> list[Effect]:
     """Withdraw these bindings, so that those not sent yet are never sent."""
     effects: list[Effect] = []
-    for binding in several:
+    for binding in bindings:
         if binding.state is BindState.SENT and not binding.withdrawn:
             binding.withdraw()
             effects.append(WithdrawBinding(binding.pod.uid, binding.node))
@@ -341,8 +341,8 @@ def reconcile(gang: Gang, cluster: Cluster) -> None:
     if gang.operations.plan is None and not gang.operations.has_unconfirmed():
         gang.durability.end()
     if gang.operations.barred:
-        there = {pod.uid for pod in gang.live() if not pod.node}
-        gang.operations.barred = {uid: barred for uid, barred in gang.operations.barred.items() if uid in there}
+        waiting = {pod.uid for pod in gang.live() if not pod.node}
+        gang.operations.barred = {uid: barred for uid, barred in gang.operations.barred.items() if uid in waiting}
     gang.operations.doubted &= gang.observed.pods.keys()
 
 

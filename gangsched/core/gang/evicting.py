@@ -139,12 +139,12 @@ class Evictions(Struct):
 
     def refused(self) -> dict[str, EvictionRefused]:
         """Why the API server has last refused evictions, by UID."""
-        return {uid: each.refused_with for uid, each in self._evictions.items() if each.refused_with is not None}
+        return {uid: why for uid, eviction in self._evictions.items() if (why := eviction.refused_with) is not None}
 
     def refusals(self, pods: Iterable[Pod]) -> Sequence[EvictionRefused]:
         """The refusals that prevent evictions of these pods at present."""
-        there = (self._evictions[pod.uid].refused_with for pod in pods if pod.uid in self._evictions)
-        return [refusal for refusal in there if refusal is not None]
+        refusals = (self._evictions[pod.uid].refused_with for pod in pods if pod.uid in self._evictions)
+        return [refusal for refusal in refusals if refusal is not None]
 
     def _is_refused(self, pod: Pod, now: float) -> bool:
         """Whether the server has refused the eviction, rather than failed to respond, and no retry is due yet."""

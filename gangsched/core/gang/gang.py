@@ -78,11 +78,11 @@ class Gang(Struct):
         """Change these fields of the record."""
         self.record = replace(self.record, **values)
 
-    def tell(self, now: float, what: str) -> None:
+    def tell(self, now: float, sentence: str) -> None:
         """Add this to the gang's story; that of a pod without a group is too short to be told."""
         last = self.story[-1][1] if self.story else ""
-        if not self.plain and what != last:
-            self.story = [*self.story[1 - MOST_TOLD :], (now, what)]
+        if not self.plain and sentence != last:
+            self.story = [*self.story[1 - MOST_TOLD :], (now, sentence)]
 
     def _forget_record(self, *kept: str) -> None:
         """Forget what is recorded of the run but these fields, and those that outlive every run."""
@@ -184,8 +184,8 @@ class Gang(Struct):
             return True
         if not self.plain:
             return all(self.durability.covers(pod.uid) for pod, _ in plan.places)
-        there = self.observed.pods
-        return all(pod.uid in there and there[pod.uid].nominated_node == node for pod, node in plan.places)
+        pods = self.observed.pods
+        return all(pod.uid in pods and pods[pod.uid].nominated_node == node for pod, node in plan.places)
 
     def lives(self, pod: Pod) -> bool:
         """Whether this pod of the gang is one of the `live` members."""

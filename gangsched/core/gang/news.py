@@ -56,13 +56,13 @@ _UNSEEN = frozenset({Reason.POD_GROUP_UNREADABLE, Reason.OWNER_UNKNOWN})
 def take_in(gang: Gang, context: Context) -> None:
     """Apply all news of the gang, in order. A gang that is entered starts anew, so that earlier news do not matter."""
     news = gang.inbox.take_all()
-    entered = max((at for at, each in enumerate(news) if isinstance(each, Entered)), default=0)
+    entered = max((at for at, item in enumerate(news) if isinstance(item, Entered)), default=0)
     news = news[entered:]
     # A record was written while these were still there.
-    left = [each.pod for each in news if isinstance(each, Left) and each.gone]
-    for each in news:
-        gang.tell(context.now, each.told)
-        _apply(gang, each, left, context)
+    left = [item.pod for item in news if isinstance(item, Left) and item.gone]
+    for item in news:
+        gang.tell(context.now, item.told)
+        _apply(gang, item, left, context)
 
 
 def hear(gang: Gang, context: Context) -> None:
@@ -238,7 +238,7 @@ def _undeclared(gang: Gang, group: Group, cluster: Cluster) -> None:
     """The PodGroup is gone. Its run ends unless its pods declare it; bound members stay (rule 10)."""
     # A PodGroup that gangsched made only repeats what the pods declare.
     says = (pod.declaration for pod in gang.live() if pod.declaration is not None)
-    goes_on = group.made and bool(gang.record.scheduled_at) and any(said.complete for said in says)
+    goes_on = group.made and bool(gang.record.scheduled_at) and any(declaration.complete for declaration in says)
     if gang.operations.placeholders():
         # A quorum with placeholders cannot become whole without them: its bound members stay (rule 10).
         placeholders.release(gang, cluster)

@@ -34,12 +34,12 @@ class Traits(Struct):
         self.priority = pod.priority if first else max(self.priority, pod.priority)
         self.created = min(self.created, pod.created)
         self.bound = self.bound or bool(pod.node)
-        said = pod.declaration
-        if said is not None and said.objects and self.objects is not None:
-            self.objects.update((dialect, said.object_name) for dialect in said.objects)
-            if said.passed_over:
+        declaration = pod.declaration
+        if declaration is not None and declaration.objects and self.objects is not None:
+            self.objects.update((dialect, declaration.object_name) for dialect in declaration.objects)
+            if declaration.passed_over:
                 # The gang takes over what its workload states there (`declarations.derivation`).
-                self.objects.add((NATIVE, said.passed_over))
+                self.objects.add((NATIVE, declaration.passed_over))
             if len(self.objects) > MOST_OBJECTS:
                 self.objects = None
 

@@ -147,8 +147,8 @@ class Operations(Struct):
         """What evicts members at present and, if asked for, rollbacks whose rest is being `retried`."""
         if self.rollback is None and self.parting is None and not self.parts:
             return []
-        several = (self.rollback, self.parting, *(part.rollback for part in self.parts))
-        return [doing for doing in several if doing is not None and (retried or not doing.retried)]
+        rollbacks = (self.rollback, self.parting, *(part.rollback for part in self.parts))
+        return [doing for doing in rollbacks if doing is not None and (retried or not doing.retried)]
 
     def part_of(self, uid: str) -> Part | None:
         """The part that is bound together and has this member."""
@@ -222,10 +222,10 @@ class Roster(Struct):
         """Note that the member's eviction was accepted."""
         self.leaving.add(uid)
 
-    def keep(self, there: Mapping[str, object]) -> None:
-        """Forget leaving and chosen members that are not `there` any more."""
-        self.leaving -= self.leaving.difference(there)
-        self.chosen -= self.chosen.difference(there)
+    def keep(self, pods: Mapping[str, object]) -> None:
+        """Forget leaving and chosen members that are none of these `pods` any more."""
+        self.leaving -= self.leaving.difference(pods)
+        self.chosen -= self.chosen.difference(pods)
 
     def forget(self, uid: str) -> None:
         """Forget a member that no longer exists."""
@@ -276,7 +276,7 @@ class Durability(Struct):
         """Note that the status holds the reservations of these members."""
         self.secured = frozenset(uids)
 
-    def found(self, uids: Iterable[str], asked_at: float) -> None:
+    def restore(self, uids: Iterable[str], asked_at: float) -> None:
         """A former leader needed durable reservations, and the status holds those of these members."""
         self.secured, self.asked_at = frozenset(uids), asked_at
 

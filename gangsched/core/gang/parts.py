@@ -29,7 +29,7 @@ NOTHING: Mapping[str, int] = {}
 
 def begin(
     gang: Gang,
-    found: Sequence[Pod],
+    members: Sequence[Pod],
     *,
     tree: bool = True,
     needs: Mapping[str, int] = NOTHING,
@@ -43,15 +43,15 @@ def begin(
     that do not exist yet are not waited for: those members are made once others are bound. In a `tree`, what was begun
     of a role is still bound whole, whatever the search has chosen beside it this time; otherwise any members will do.
     """
-    found = [pod for pod in found if pod.name]
-    if not found:
+    members = [pod for pod in members if pod.name]
+    if not members:
         return
-    roles = Counter(map(role_of, found))
+    roles = Counter(map(role_of, members))
     joined = [part for part in gang.operations.parts if part.needs.keys() & roles.keys()]
-    uids = {pod.uid for pod in found}
+    uids = {pod.uid for pod in members}
     others = {uid for part in joined for uid in part.members} - uids
-    there = [pod for pod in placed_of(gang) if pod.uid in others]
-    placed = roles + Counter(map(role_of, there))
+    other_pods = [pod for pod in placed_of(gang) if pod.uid in others]
+    placed = roles + Counter(map(role_of, other_pods))
     every = placed | Counter(needs)
     if tree:
         every |= Counter({role: part.needs[role] for part in joined for role in placed})
@@ -59,8 +59,8 @@ def begin(
     since = min(filter(None, partial), default=0.0)
     complaint = complaint or next((part.complaint for part in joined if part.complaint), "")
     times = max((part.times for part in joined), default=0)
-    part = Part(every, uids | {pod.uid for pod in there}, partial_since=since, complaint=complaint, times=times)
-    gang.operations.parts = [*(each for each in gang.operations.parts if each not in joined), part]
+    part = Part(every, uids | {pod.uid for pod in other_pods}, partial_since=since, complaint=complaint, times=times)
+    gang.operations.parts = [*(other for other in gang.operations.parts if other not in joined), part]
 
 
 def concern(turn: Turn) -> bool:
@@ -99,8 +99,8 @@ def settle(turn: Turn) -> None:
             case _State.LATE:
                 bound = [pod for pod in turn.census.bound if pod.uid in part.members]
                 missing = part.needs - Counter(map(role_of, bound))
-                said = bindings.complaint(gang, part.members) or part.complaint
-                note = rollback.note_of(len(bound), missing.total(), said, now - part.partial_since)
+                complaint = bindings.complaint(gang, part.members) or part.complaint
+                note = rollback.note_of(len(bound), missing.total(), complaint, now - part.partial_since)
                 part.rollback = rollback.begun(now, note, now, part=frozenset(part.members))
                 give_up(gang, cluster, part, note, now=now, policy=turn.policy)
             case _State.UNFIT:
@@ -145,7 +145,7 @@ def _state(turn: Turn, part: Part) -> _State | None:
     open_ = bindings.unconfirmed_of(gang, part.members)
     missing = part.needs - Counter(map(role_of, bound))
     gone = not part.retry_at and part.needs.keys().isdisjoint(map(role_of, turn.census.live))
-    held, sent = (any(each.state is state for each in open_) for state in (BindState.HELD, BindState.SENT))
+    held, sent = (any(binding.state is state for binding in open_) for state in (BindState.HELD, BindState.SENT))
     late = part.rollback is None and rollback.is_due(part.partial_since, turn.now, turn.policy)
     states = (
         (_State.CHANGED, _members(gang, part) != part.members or _needs(turn, part) != part.needs),
@@ -168,8 +168,8 @@ def _is_of_quorum(gang: Gang, part: Part) -> bool:
 
 def _members(gang: Gang, part: Part) -> set[str]:
     """The members of the part without those that are gone."""
-    there = gang.observed.pods
-    return {uid for uid in part.members if uid in there and gang.lives(there[uid])}
+    pods = gang.observed.pods
+    return {uid for uid in part.members if uid in pods and gang.lives(pods[uid])}
 
 
 def _needs(turn: Turn, part: Part) -> Counter[str]:
@@ -177,10 +177,10 @@ def _needs(turn: Turn, part: Part) -> Counter[str]:
 
     Members that have succeeded are not needed any more.
     """
-    census, spec, there = turn.census, turn.terms.spec, turn.gang.observed.pods
+    census, spec, pods = turn.census, turn.terms.spec, turn.gang.observed.pods
     if spec.tree is None and not missing_of(minima(spec), census.kept):
         return Counter()
-    gone = (there[uid] for uid in part.members - _members(turn.gang, part) if uid in there)
+    gone = (pods[uid] for uid in part.members - _members(turn.gang, part) if uid in pods)
     needs = part.needs - Counter(role_of(pod) for pod in gone if pod.phase is PodPhase.SUCCEEDED)
     if spec.tree is None:
         return needs

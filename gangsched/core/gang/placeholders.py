@@ -45,8 +45,8 @@ def is_one(uid: str) -> bool:
     return uid.startswith(_PREFIX)
 
 
-def to_come(gang: Gang, need: Need, there: Sequence[Pod], terms: Terms) -> list[Pod]:
-    """A placeholder for each member that is missing beside those `there`.
+def to_come(gang: Gang, need: Need, present: Sequence[Pod], terms: Terms) -> list[Pod]:
+    """A placeholder for each member that is missing beside the `present` ones.
 
     There are none for roles without a template, for a gang that has stopped waiting, and for a gang that would not
     repair.
@@ -59,7 +59,7 @@ def to_come(gang: Gang, need: Need, there: Sequence[Pod], terms: Terms) -> list[
         terms.spec.on_degraded is not OnDegraded.REPAIR or not (gang.operations.short_since or grows)
     ):
         return []
-    lacks = missing(need, there, terms.spec)
+    lacks = missing(need, present, terms.spec)
     return [
         pod
         for role in terms.spec.roles
@@ -76,17 +76,17 @@ def again(gang: Gang, spec: GroupSpec | None, place: Place, number: int) -> list
     return _placeholders(gang, role, replace(role.template, requests=place.requests), number)
 
 
-def missing(need: Need, there: Sequence[Pod], spec: GroupSpec) -> Counter[str]:
-    """Number of members, by role with a template, that are missing beside those `there`.
+def missing(need: Need, present: Sequence[Pod], spec: GroupSpec) -> Counter[str]:
+    """Number of members, by role with a template, that are missing beside the `present` ones.
 
     If only one role has a template, it also gets what minMember asks for beyond the roles' minima.
     """
     templates = {role.name: role for role in spec.roles if role.template is not None}
     if not templates:
         return Counter()
-    have = Counter(map(role_of, there))
+    have = Counter(map(role_of, present))
     lacks = Counter({name: max(0, need.roles.get(name, 0) - have[name]) for name in templates})
-    more = need.total - len(there) - lacks.total()
+    more = need.total - len(present) - lacks.total()
     role, *others = templates.values()
     if more > 0 and not (others or role.derived):
         most = more if role.max_member is None else role.max_member - have[role.name] - lacks[role.name]
@@ -212,18 +212,18 @@ def moving(gang: Gang, waiting: Sequence[Pod]) -> list[Pod]:
     if not gang.operations.mismatched:
         return []
     left = roles_of(gang.operations.placeholders())
-    found = []
+    misfits = []
     for pod in waiting:
         if pod.uid in gang.operations.mismatched and left[role_of(pod)] > 0:
             left[role_of(pod)] -= 1
-            found.append(pod)
-    return found
+            misfits.append(pod)
+    return misfits
 
 
 def _placeholders(gang: Gang, role: Role, shape: Shape, number: int) -> list[Pod]:
     """The first `number` placeholders whose UIDs have no reservation: the same ones until they are reserved."""
     uids = (f"{_PREFIX}{gang.key}/{role.name}/{at}" for at in count())
-    said = Declaration(group=gang.key.name, role=role.name)
+    declaration = Declaration(group=gang.key.name, role=role.name)
     return [
         Pod(
             uid,
@@ -232,7 +232,7 @@ def _placeholders(gang: Gang, role: Role, shape: Shape, number: int) -> list[Pod
             shape,
             created=0.0,
             scheduler="",
-            declaration=said,
+            declaration=declaration,
             labels=role.labels,
             soft=role.soft,
         )

@@ -42,7 +42,7 @@ def go_on(gang: Gang, cluster: Cluster, avoidance: Avoidance, *, policy: Policy,
             continue
         binding.begin(now)
         for pending in binding.pending:
-            state = cluster.prebindings.state_of(pending.what)
+            state = cluster.prebindings.state_of(pending.prebinding)
             given_up = (state is PrebindingState.GIVEN_UP and pending.tries) or (
                 state is PrebindingState.OPEN and pending.made
             )
@@ -57,7 +57,7 @@ def go_on(gang: Gang, cluster: Cluster, avoidance: Avoidance, *, policy: Policy,
                 pending.put_off()  # leftovers of an earlier attempt are undone first
             elif (pending.retry_at <= now or not pending.tries) and not gang.operations.contradicted:
                 pending.sent(again_at=now + UNSEEN_S)
-                effects.append(Prebind(uid, pending.what))
+                effects.append(Prebind(uid, pending.prebinding))
         if gang.binds_singly() and binding.awaits and now >= binding.since + policy.pre_bind_timeout_s:
             _bar(gang, binding, policy, now)
             bindings.release(gang, cluster, uid)
@@ -74,15 +74,15 @@ def _bar(gang: Gang, binding: Binding, policy: Policy, now: float) -> None:
 
 def concern(turn: Turn) -> bool:
     """Whether bindings wait for pre-bindings, or have waited."""
-    there = turn.gang.operations.bindings.values()
-    return bool(turn.gang.record.prebinding_at) or any(True for binding in there if binding.pending)
+    under_way = turn.gang.operations.bindings.values()
+    return bool(turn.gang.record.prebinding_at) or any(True for binding in under_way if binding.pending)
 
 
 def needs_others(turn: Turn) -> bool:
     """Whether the quorum has lost members, and has enough with those above its minimum that have reservations."""
-    there, need = turn.gang.operations.unconfirmed(), turn.need
-    own = [binding.pod for binding in there if not binding.above]
-    return len(own) < len(there) and not need.met_by(own) and need.met_by([binding.pod for binding in there])
+    open_, need = turn.gang.operations.unconfirmed(), turn.need
+    own = [binding.pod for binding in open_ if not binding.above]
+    return len(own) < len(open_) and not need.met_by(own) and need.met_by([binding.pod for binding in open_])
 
 
 def take_others(turn: Turn) -> None:
@@ -146,21 +146,21 @@ def first_awaited(gang: Gang) -> PendingPrebinding | None:
 def awaited(gang: Gang) -> tuple[Prebinding, str] | None:
     """The first awaited pre-binding and its last refusal, for messages; None if no member waits."""
     first = first_awaited(gang)
-    return (first.what, first.complaint) if first is not None else None
+    return (first.prebinding, first.complaint) if first is not None else None
 
 
 def overdue(gang: Gang, policy: Policy) -> str:
     """Which pre-binding was not done in time, as a sentence without its full stop."""
     first = first_awaited(gang)
-    what = f" ({first.told})" if first is not None else ""
-    return f"The group's volumes were not ready within {format_duration(policy.pre_bind_timeout_s)}{what}"
+    detail = f" ({first.told})" if first is not None else ""
+    return f"The group's volumes were not ready within {format_duration(policy.pre_bind_timeout_s)}{detail}"
 
 
 def note_refused(gang: Gang, event: PrebindRefused, now: float) -> None:
     """The API server has not written a pre-binding: schedule a retry with the same back-off as for bindings."""
     binding = gang.operations.bindings.get(event.uid)
     for pending in binding.pending if binding is not None else ():
-        if pending.what == event.prebinding and not pending.made:
+        if pending.prebinding == event.prebinding and not pending.made:
             wait_s = doubled(bindings.FIRST_RETRY_S, pending.tries, longest=bindings.LONGEST_RETRY_S)
             pending.failed(event.message, retry_at=now + max(wait_s, event.retry_after_s))
 
@@ -195,17 +195,17 @@ class Leftovers:
         shown = cluster.prebindings.shown(self._schedulers)
         if not (shown or self._since):
             return []
-        found = [each for each in shown if each in self._asked or not cluster.prebindings.is_asked_for(each)]
-        self._since = {each: self._since.get(each, now) for each in found}
-        self._asked = {each: at for each, at in self._asked.items() if each in self._since}
-        due = [each for each in found if self._due(each) <= now]
+        leftovers = [write for write in shown if write in self._asked or not cluster.prebindings.is_asked_for(write)]
+        self._since = {leftover: self._since.get(leftover, now) for leftover in leftovers}
+        self._asked = {leftover: at for leftover, at in self._asked.items() if leftover in self._since}
+        due = [leftover for leftover in leftovers if self._due(leftover) <= now]
         self._asked.update(dict.fromkeys(due, now))
         cluster.prebindings.take_back(self._asked)
-        return [UndoPrebinding(each) for each in due]
+        return [UndoPrebinding(leftover) for leftover in due]
 
     def next_due(self) -> float:
         """When `take_back` has something to send without an event, in epoch seconds; infinity if never."""
         return min(map(self._due, self._since), default=NEVER)
 
-    def _due(self, found: Prebinding) -> float:
-        return self._asked[found] + UNSEEN_S if found in self._asked else self._since[found] + LEFTOVER_S
+    def _due(self, leftover: Prebinding) -> float:
+        return self._asked[leftover] + UNSEEN_S if leftover in self._asked else self._since[leftover] + LEFTOVER_S

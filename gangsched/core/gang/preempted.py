@@ -134,8 +134,8 @@ def end(turn: Turn) -> None:
 def part_with(gang: Gang, uids: Collection[str], now: float) -> None:
     """These members above the minimum leave, or the pod that is no group's."""
     before = gang.operations.parting
-    there = before.part if before is not None and before.part is not None else frozenset()
-    gang.operations.parting = rollback.begun(now, NOTE, now, part=there | frozenset(uids), cause=Cause.PREEMPTION)
+    leaving = before.part if before is not None and before.part is not None else frozenset()
+    gang.operations.parting = rollback.begun(now, NOTE, now, part=leaving | frozenset(uids), cause=Cause.PREEMPTION)
 
 
 def keep_all_but(gang: Gang, wanted: Collection[str]) -> bool:
@@ -143,8 +143,8 @@ def keep_all_but(gang: Gang, wanted: Collection[str]) -> bool:
     parting = gang.operations.parting
     if parting is None or parting.part is None:
         return False
-    there = {pod.uid for pod in gang.live() if not parting.evictions.is_asked(pod.uid)}
-    staying = parting.part & there.difference(wanted)
+    unasked = {pod.uid for pod in gang.live() if not parting.evictions.is_asked(pod.uid)}
+    staying = parting.part & unasked.difference(wanted)
     parting.part -= staying
     return bool(staying)
 

@@ -103,9 +103,9 @@ def _advanced(turn: Turn) -> Assessment:
     waits = progress.complete and bool(progress.eligible or progress.to_come)
     if waits and rollback.may_plan(gang, turn.now) and not is_remade(gang):
         capped = gang.record.capped is not None and gang.record.capped.until
-        some = [*progress.eligible, *(() if capped else progress.to_come)]
+        members = [*progress.eligible, *(() if capped else progress.to_come)]
         moves, closed = placeholders.moving(gang, progress.eligible), parts.closed(gang, turn.now)
-        want = wants.want_of(gang, turn.census, turn.terms, turn.need, some, moves=moves, closed=closed)
+        want = wants.want_of(gang, turn.census, turn.terms, turn.need, members, moves=moves, closed=closed)
     if gang.record.scheduled_at and want.quorum is None:
         gang.wait.forget_refusal()
     return Assessment(
@@ -184,7 +184,7 @@ def _must_be_durable(gang: Gang, assessment: Assessment) -> bool:
     return (
         gang.observed.group is not None
         and not gang.record.scheduled_at
-        and any(each.tries for each in gang.operations.bindings.values() if each.state is BindState.HELD)
+        and any(binding.tries for binding in gang.operations.bindings.values() if binding.state is BindState.HELD)
     )
 
 

@@ -44,8 +44,8 @@ def resume(gang: Gang, left: Sequence[Pod], context: Context) -> None:
     record = group.status.record if group is not None else None
     if group is None or record is None:
         return
-    scheduled = next((each for each in group.status.conditions if each.type == "Scheduled"), None)
-    degraded = next((each for each in group.status.conditions if each.type == "Degraded" and each.status), None)
+    scheduled = group.status.condition("Scheduled")
+    degraded = shown if (shown := group.status.condition("Degraded")) is not None and shown.status else None
     gang.change(**asdict(record))
     gang.written.restore(group.status, scheduled.reason if scheduled is not None else "")
     if changed := scheduled is not None and scheduled.generation != group.generation:
@@ -103,15 +103,15 @@ def _resume_rollback(gang: Gang, spec: GroupSpec | None, degraded: Condition | N
 def _resume_plan(gang: Gang, reservation: Reservation, spec: GroupSpec | None, context: Context) -> None:
     """Reserve the places again while others leave them. Who does is found out by `core.contention`."""
     now, waiting = context.now, {pod.name: pod for pod in gang.live() if not pod.node}
-    places = [(waiting[name], each.node) for each in reservation.placements for name in each.pods if name in waiting]
-    for each in reservation.placements:
-        places += [(pod, each.node) for pod in placeholders.again(gang, spec, each, each.count - len(each.pods))]
+    places = [(waiting[name], place.node) for place in reservation.placements for name in place.pods if name in waiting]
+    for place in reservation.placements:
+        places += [(pod, place.node) for pod in placeholders.again(gang, spec, place, place.count - len(place.pods))]
     if reservation.expires > now and places:
         start = (reservation.start or clock.NEVER) if reservation.kind == TIME else None
         plan = Plan(places=places, start=start, opened_at=now, expires=reservation.expires, former=True)
         gang.operations.wait_for(plan)
         context.cluster.ledger.reserve(gang.key, places, (), start=start)
-        gang.durability.found((pod.uid for pod, _ in places), asked_at=now)
+        gang.durability.restore((pod.uid for pod, _ in places), asked_at=now)
 
 
 def resume_plan_of_pod(gang: Gang, context: Context) -> None:
@@ -187,8 +187,8 @@ def _hold_again(gang: Gang, spec: GroupSpec | None, reservation: Reservation, cl
     if caps.may_hold_again(gang, cluster, reservation, policy) and spec is not None and spec.minimum <= MOST_PLACES:
         # Some members that did not exist may have been created since.
         bound = Counter(role_of(pod) for pod in gang.live() if pod.node)
-        there = [waiting[name] for place in reservation.placements for name in place.pods if name in waiting]
-        left = placeholders.missing(missing_of(minima(spec), bound), there, spec)
+        reserved = [waiting[name] for place in reservation.placements for name in place.pods if name in waiting]
+        left = placeholders.missing(missing_of(minima(spec), bound), reserved, spec)
     snapshot = Snapshot(cluster)
     for place in reservation.placements:
         row = cluster.capacity.rows.get(place.node)
@@ -207,7 +207,7 @@ def _hold_again(gang: Gang, spec: GroupSpec | None, reservation: Reservation, cl
     if gang.operations.bindings and spec is not None:
         if not gang.record.scheduled_at:
             take_over(gang, spec)
-        gang.durability.found(gang.operations.bindings, asked_at=reservation.expires - policy.repair_deadline_s)
+        gang.durability.restore(gang.operations.bindings, asked_at=reservation.expires - policy.repair_deadline_s)
 
 
 def take_over(gang: Gang, spec: GroupSpec) -> None:
@@ -220,5 +220,5 @@ def take_over(gang: Gang, spec: GroupSpec) -> None:
         least = chosen(minima(spec), Counter(map(role_of, placed_of(gang))), Counter(map(role_of, gang.live())))
         if spec.tree is None or not missing_of(spec.tree, Counter(dict(least.roles))):
             gang.begin_quorum(least)
-    there = [uid for uid, binding in gang.operations.bindings.items() if not binding.placeholder]
-    gang.roster.choose((*gang.roster.inherited, *there), replace=True)
+    reserved = [uid for uid, binding in gang.operations.bindings.items() if not binding.placeholder]
+    gang.roster.choose((*gang.roster.inherited, *reserved), replace=True)

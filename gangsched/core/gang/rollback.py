@@ -57,8 +57,8 @@ def end_restart(turn: Turn) -> None:
     """End their run; the present members begin the next."""
     gang = turn.gang
     old = gang.operations.rollback.restart if gang.operations.rollback is not None else None
-    there = gang.observed.pods
-    past = {uid for uid in old or () if uid in there} | {pod.uid for pod in there.values() if pod.terminal}
+    pods = gang.observed.pods
+    past = {uid for uid in old or () if uid in pods} | {pod.uid for pod in pods.values() if pod.terminal}
     gang.begin_run(gang.roster.past | past)
     end(gang)
 
@@ -171,7 +171,7 @@ def begin_restart(turn: Turn) -> None:
 def holds_beside(turn: Turn) -> bool:
     """Whether the gang has reservations while members of it are evicted."""
     doing = under_way(turn.gang) is not None
-    return doing and any(each.state is BindState.HELD for each in turn.gang.operations.unconfirmed())
+    return doing and any(binding.state is BindState.HELD for binding in turn.gang.operations.unconfirmed())
 
 
 def release_held(turn: Turn) -> None:

@@ -21,9 +21,9 @@ def note_workload(gang: Gang, live: Sequence[Pod]) -> None:
     """Note which workload the live members belong to; while there are none, keep that of the last ones."""
     if not live and gang.record.workload is not None:
         return
-    there = live or gang.observed.pods.values()
-    found = {None if pod.workload is None else pod.workload.identity: pod.workload for pod in there}
-    workload = next(iter(found.values())) if len(found) == 1 else None
+    pods = live or gang.observed.pods.values()
+    workloads = {None if pod.workload is None else pod.workload.identity: pod.workload for pod in pods}
+    workload = next(iter(workloads.values())) if len(workloads) == 1 else None
     if workload is not None or gang.record.workload is not None:
         gang.change(workload=None if workload is None else replace(workload, declaration=None))
 
@@ -122,8 +122,8 @@ def _successes(gang: Gang) -> list[Pod]:
 
 def leads(pod: Pod) -> bool:
     """Whether the pod's success counts as the success of its gang."""
-    said = pod.declaration
-    return said is not None and bool(said.role) and said.leading == said.role
+    declaration = pod.declaration
+    return declaration is not None and bool(declaration.role) and declaration.leading == declaration.role
 
 
 def note_ended(gang: Gang, pod: Pod) -> None:
@@ -237,7 +237,7 @@ def are_others_enough(turn: Turn) -> bool:
         return False
     if not turn.terms.minimum_known or gang.record.quorum is None or missing_of(least, turn.census.bound_roles):
         return False
-    return not any(each.state is BindState.SENT for each in gang.operations.unconfirmed())
+    return not any(binding.state is BindState.SENT for binding in gang.operations.unconfirmed())
 
 
 def schedule_by_others(turn: Turn) -> None:
@@ -248,18 +248,18 @@ def schedule_by_others(turn: Turn) -> None:
 
 def _begin_other_parts(turn: Turn) -> None:
     """Members of a tree that its quorum, or a rollback of that, has left bound are from now on a part by themselves."""
-    gang, there = turn.gang, turn.census.bound_roles
+    gang, bound_roles = turn.gang, turn.census.bound_roles
     if turn.terms.spec.tree is None:
         return
     doing = gang.operations.rollback
     since = gang.operations.partial_since or (doing.since if doing is not None else 0.0)
-    said = bindings.complaint(gang)
+    complaint = bindings.complaint(gang)
     known = {uid for part in gang.operations.parts for uid in part.members}
-    for part in begun(minima(turn.terms.spec), there, there):
+    for part in begun(minima(turn.terms.spec), bound_roles, bound_roles):
         roles = {*roles_in(part)}
         members = [pod for pod in turn.census.bound if role_of(pod) in roles]
         if any(pod.uid not in known for pod in members):
-            parts.begin(gang, members, needs=dict(chosen(part, there).roles), since=since, complaint=said)
+            parts.begin(gang, members, needs=dict(chosen(part, bound_roles).roles), since=since, complaint=complaint)
 
 
 def is_quorum_gone(turn: Turn) -> bool:
@@ -296,15 +296,15 @@ def note_satisfied(turn: Turn) -> None:
 
 def _satisfied(turn: Turn) -> tuple[Minima, bool]:
     """Which minima of its spec a scheduled gang satisfies, and whether it is late still."""
-    record, there = turn.gang.record, turn.census.kept
+    record, kept = turn.gang.record, turn.census.kept
     asked = minima(turn.terms.spec)
     if asked.choices:
-        asked = chosen(asked, there)
-    missing = missing_of(asked, there)
+        asked = chosen(asked, kept)
+    missing = missing_of(asked, kept)
     roles_bound = not any(missing.roles.values())
     total = asked.total if asked.total <= record.minimum or not missing else record.minimum
     # A late gang is whole once it has what it was scheduled with, even if more is asked for since.
-    whole = record.late and not missing_of(lowered(record.satisfied, turn.terms.spec), there)
+    whole = record.late and not missing_of(lowered(record.satisfied, turn.terms.spec), kept)
     satisfied = Minima(total, asked.roles if roles_bound else record.satisfied.roles)
     # What a tree had stays as it is until others of its parts are enough: its number is that of its roles.
     return satisfied if roles_bound or turn.terms.spec.tree is None else record.satisfied, record.late and not whole

@@ -97,8 +97,8 @@ class Turn:
 def unrecorded(gang: Gang) -> list[Pod]:
     """The members of this run that have ended and are not counted in the record yet."""
     well, badly = PodPhase.SUCCEEDED, PodPhase.FAILED
-    known, there = gang.roster.past | gang.roster.recorded, gang.observed.pods.values()
-    return [pod for pod in there if (pod.phase is well or pod.phase is badly) and pod.uid not in known]
+    known, pods = gang.roster.past | gang.roster.recorded, gang.observed.pods.values()
+    return [pod for pod in pods if (pod.phase is well or pod.phase is badly) and pod.uid not in known]
 
 
 def _progress(turn: Turn) -> Progress:
@@ -108,8 +108,8 @@ def _progress(turn: Turn) -> Progress:
     eligible: Sequence[Pod] = bindings.may_be_tried(gang, waiting)
     if _finishes(turn):
         eligible = wants.first(eligible, need)
-    there = [binding.pod for binding in gang.operations.unconfirmed()]
-    there += eligible
+    members = [binding.pod for binding in gang.operations.unconfirmed()]
+    members += eligible
     to_come: Sequence[Pod] = ()
     if (
         terms.hindrance is None
@@ -118,11 +118,11 @@ def _progress(turn: Turn) -> Progress:
     ):
         # A member that fits no reservation does not replace a placeholder: it may fit nowhere.
         odd = gang.operations.mismatched
-        fitting = [pod for pod in there if pod.uid not in odd] if odd else there
+        fitting = [pod for pod in members if pod.uid not in odd] if odd else members
         to_come = placeholders.to_come(gang, need, fitting, terms)
-    there += to_come
+    members += to_come
     scheduled = bool(gang.record.scheduled_at) and not gang.record.ended
-    enough = scheduled or (need.met_by(there) and bool(need or there))
+    enough = scheduled or (need.met_by(members) and bool(need or members))
     return Progress(eligible, surplus, to_come, enough and (terms.hindrance is None or _finishes(turn)))
 
 

@@ -69,8 +69,8 @@ def _find_begun_parts(gang: Gang, tree: Minima, context: Context) -> None:
         done = _half_done(gang, context, roles, lacking)
         members = [pod for pod in placed if pod.uid in done or (role_of(pod) in roles and not pod.node)]
         needs = Counter(map(role_of, members)) + Counter(dict(chosen(rest_of(part, counts), Counter()).roles))
-        there = [pod.uid for pod in members if pod.node]
-        parts.begin(gang, members, needs=needs, since=_since(gang, there, context) if there else 0.0)
+        bound_uids = [pod.uid for pod in members if pod.node]
+        parts.begin(gang, members, needs=needs, since=_since(gang, bound_uids, context) if bound_uids else 0.0)
 
 
 def _remembers_nothing(gang: Gang) -> bool:
@@ -109,10 +109,10 @@ def _half_done(
     waited = (pod for pod in gang.observed.pods.values() if not (pod.node or pod.terminal or pod.uid in not_ours))
     theirs = (pod for pod in waited if roles is None or role_of(pod) in roles)
     telling = (pod for pod in ours if (pod.node if roles is None else role_of(pod) in lacking))
-    seen = [each for pod in telling if (each := _shown(pod, context.foreign)) is not None]
+    seen = [phase for pod in telling if (phase := _shown(pod, context.foreign)) is not None]
     # One that gangsched does not write may be of an earlier run, and so may one that is older than all bound members.
     oldest = min((pod for pod in ours if pod.node), key=by_age, default=None)
-    shown = [each.scheduled for each in seen if each.writable and oldest is not None and not each.is_older(oldest)]
+    shown = [phase.scheduled for phase in seen if phase.writable and oldest is not None and not phase.is_older(oldest)]
     recent = bool(shown) or context.now <= begun_at + OUTAGE_S + context.policy.repair_deadline_s
     was_whole = bool(shown) and (any(shown) if roles is None else all(shown))
     if not recent or was_whole or not any(pod.created <= begun_at for pod in theirs):
@@ -123,8 +123,8 @@ def _half_done(
 def _shown(pod: Pod, foreign: Foreign) -> SeenCondition | None:
     """What the native group that the pod names shows of itself; None if the pod names none that is known."""
     name = pod.declaration.native_group if pod.declaration is not None else ""
-    found = foreign.stored(NATIVE, GroupKey(pod.namespace, name)) if name else None
-    return found.phase if found is not None and isinstance(found.phase, SeenCondition) else None
+    group = foreign.stored(NATIVE, GroupKey(pod.namespace, name)) if name else None
+    return group.phase if group is not None and isinstance(group.phase, SeenCondition) else None
 
 
 def _recall_scheduled(gang: Gang, spec: GroupSpec | None, context: Context) -> None:
@@ -142,8 +142,8 @@ def _recall_scheduled(gang: Gang, spec: GroupSpec | None, context: Context) -> N
         gang.roster.end_run(gang.roster.past.union(pod.uid for pod in bound))
         return
     says = [pod.declaration for pod in bound if pod.declaration is not None]
-    there = Counter(map(role_of, bound))
-    least = said_minima(says) if spec is None else chosen(minima(spec), there)
+    counts = Counter(map(role_of, bound))
+    least = said_minima(says) if spec is None else chosen(minima(spec), counts)
     if least is None:
         return
     changed = {role_of(pod) for pod in bound if (seen := _shown(pod, context.foreign)) and seen.may_be_raised}
@@ -151,11 +151,11 @@ def _recall_scheduled(gang: Gang, spec: GroupSpec | None, context: Context) -> N
         # A part of which nothing or not yet all is bound is none that the group had: it is bound whole or not at all.
         open_ = {role for part in gang.operations.parts for role in part.needs}
         had = {role_of(pod) for pod in bound if gang.lives(pod)} - open_
-        roles = tuple((role, min(number, there[role]) if role in changed else number) for role, number in least.roles)
+        roles = tuple((role, min(number, counts[role]) if role in changed else number) for role, number in least.roles)
         roles = tuple((role, number) for role, number in roles if role in had)
         least = Minima(sum(number for _, number in roles), roles)
     elif changed:
-        least = Minima(min(least.total, there.total()), least.roles)
+        least = Minima(min(least.total, counts.total()), least.roles)
     begun_at = min(filter(None, (pod.bound_by for pod in bound)), default=1.0)
     by_template = any(role.template for say in says for role in say.roles)
     late = by_template and sum(pod.phase is not PodPhase.FAILED for pod in bound) < least.total

@@ -162,15 +162,15 @@ def is_hopeless(turn: Turn) -> bool:
     They form no quorum, so that binding them would bind only a part of the gang, or none may be bound, or more is asked
     for than when they were made. After their release the gang is planned as a whole.
     """
-    gang, there = turn.gang, turn.gang.operations.bindings.values()
-    if not there or turn.census.bound:
+    gang, under_way = turn.gang, turn.gang.operations.bindings.values()
+    if not under_way or turn.census.bound:
         return False
-    held = [binding.pod for binding in there if binding.state is BindState.HELD]
-    if len(held) < len(there):
+    held = [binding.pod for binding in under_way if binding.state is BindState.HELD]
+    if len(held) < len(under_way):
         return False
     complete, quorum = turn.progress.complete, gang.record.quorum
     # What was sent may be bound though no answer came, and ends under its own minimum (rule 9).
-    begun = any(binding.tries for binding in there)
+    begun = any(binding.tries for binding in under_way)
     if quorum is not None and not begun and turn.terms.minimum_known and is_above(turn.terms.spec, quorum):
         return True
     if gang.record.prebinding_at and complete and gang.wait.refusal is None:

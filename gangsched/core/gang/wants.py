@@ -88,9 +88,9 @@ def _wishes(spec: GroupSpec) -> dict[str, tuple[Preference, ...]]:
     return {role.name: role.prefer for role in spec.roles if role.prefer}
 
 
-def roles_of(several: Iterable[Binding]) -> Counter[str]:
+def roles_of(bindings: Iterable[Binding]) -> Counter[str]:
     """Number of these bindings by role."""
-    return Counter(role_of(binding.pod) for binding in several)
+    return Counter(role_of(binding.pod) for binding in bindings)
 
 
 def quorum_need(gang: Gang, census: Census, terms: Terms) -> Need:
@@ -99,8 +99,8 @@ def quorum_need(gang: Gang, census: Census, terms: Terms) -> Need:
     Members of a quorum under way that have succeeded meanwhile count, because it bound them; no other success counts
     (rule 2).
     """
-    there, done = census.bound_roles, gang.record.quorum_done
-    return missing_of(quorum_minima(gang, terms), there + Counter(dict(done)) if done else there)
+    bound, done = census.bound_roles, gang.record.quorum_done
+    return missing_of(quorum_minima(gang, terms), bound + Counter(dict(done)) if done else bound)
 
 
 def quorum_minima(gang: Gang, terms: Terms) -> Minima:
@@ -168,9 +168,9 @@ def beyond(gang: Gang, members: Sequence[Pod], terms: Terms) -> tuple[Sequence[A
     parts = []
     for part in open_.parts:
         roles = set(roles_in(part))
-        need, some = missing_of(part, Counter()), [pod for pod in members if role_of(pod) in roles]
-        if some and need.met_by(some):
-            parts.append(whole(gang, terms, some, need=need, nodes=nodes))
+        need, candidates = missing_of(part, Counter()), [pod for pod in members if role_of(pod) in roles]
+        if candidates and need.met_by(candidates):
+            parts.append(whole(gang, terms, candidates, need=need, nodes=nodes))
     # Members without a role of the tree, which KAI has, count for no part: they come after all that is needed.
     closed = set(roles_in(terms.spec.tree)) - open_.roles
     loose = not rest_of(terms.spec.tree, counts).total
@@ -179,11 +179,11 @@ def beyond(gang: Gang, members: Sequence[Pod], terms: Terms) -> tuple[Sequence[A
     return parts, [pod for pod in extras if role_of(pod) not in joint]
 
 
-def chosen_with(gang: Gang, spec: GroupSpec, found: Iterable[tuple[Pod, str]]) -> Minima:
+def chosen_with(gang: Gang, spec: GroupSpec, places: Iterable[tuple[Pod, str]]) -> Minima:
     """The minima of the quorum for which these places were found; of a tree, those of the parts that were chosen."""
     if spec.tree is None:
         return minima(spec)
-    return chosen(spec.tree, Counter(map(role_of, (*placed_of(gang), *(pod for pod, _ in found)))))
+    return chosen(spec.tree, Counter(map(role_of, (*placed_of(gang), *(pod for pod, _ in places)))))
 
 
 def placed_of(gang: Gang) -> list[Pod]:
@@ -202,19 +202,19 @@ def _lost(
     if terms.spec.tree is None:
         return (), missed
     nodes = _nodes_of(gang)
-    there, had = set(map(role_of, placed_of(gang))), {role for role, _ in gang.record.satisfied.roles}
-    open_ = {*map(role_of, missed), *(role for role, _ in terms.spec.tree.roles)} - there
-    levels = [level.roles for level in terms.spec.levels if there.isdisjoint(level.roles)]
-    parts = {frozenset(next((each for each in levels if role in each), (role,))): None for role in sorted(open_ & had)}
+    placed, had = set(map(role_of, placed_of(gang))), {role for role, _ in gang.record.satisfied.roles}
+    open_ = {*map(role_of, missed), *(role for role, _ in terms.spec.tree.roles)} - placed
+    levels = [level.roles for level in terms.spec.levels if placed.isdisjoint(level.roles)]
+    parts = {frozenset(next((tied for tied in levels if role in tied), (role,))): None for role in sorted(open_ & had)}
     asks = []
     for roles in (*parts, open_ - had):
-        some = [pod for pod in eligible if role_of(pod) in roles]
+        candidates = [pod for pod in eligible if role_of(pod) in roles]
         # Members that are `done` are not needed again.
         least = {role: number - done[role] for role, number in role_minima(terms.spec).items() if role in roles}
         need = Need(0, +Counter(least))
-        if need and some and need.met_by(some):
-            asks.append(whole(gang, terms, some, need=need, nodes=nodes))
-    return asks, [pod for pod in missed if role_of(pod) in there]
+        if need and candidates and need.met_by(candidates):
+            asks.append(whole(gang, terms, candidates, need=need, nodes=nodes))
+    return asks, [pod for pod in missed if role_of(pod) in placed]
 
 
 def together(gang: Gang, terms: Terms, members: Sequence[Pod]) -> Ask:
@@ -229,10 +229,10 @@ def _nodes_of(gang: Gang) -> list[str]:
 
 def _nodes_by_role(gang: Gang) -> dict[str, Counter[str]]:
     """How many members of each role are on which node, or have a reservation there."""
-    found: dict[str, Counter[str]] = {}
+    nodes: dict[str, Counter[str]] = {}
     for pod in placed_of(gang):
-        found.setdefault(role_of(pod), Counter())[gang.node_of(pod)] += 1
-    return found
+        nodes.setdefault(role_of(pod), Counter())[gang.node_of(pod)] += 1
+    return nodes
 
 
 def whole(

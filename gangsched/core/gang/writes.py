@@ -29,7 +29,7 @@ class PendingPrebinding(Struct):
     `made`: the watch has shown it. `done`: what it asks for holds. `complaint` is the server's last refusal.
     """
 
-    what: Prebinding
+    prebinding: Prebinding
     made: bool = False
     done: bool = False
     tries: int = 0
@@ -39,7 +39,7 @@ class PendingPrebinding(Struct):
     @property
     def told(self) -> str:
         """What is awaited and the server's last refusal, as a sentence without its full stop."""
-        return f"{self.what.awaited}; {self.complaint}" if self.complaint else self.what.awaited
+        return f"{self.prebinding.awaited}; {self.complaint}" if self.complaint else self.prebinding.awaited
 
     def sent(self, again_at: float) -> None:
         """Note that it was sent, and that it is sent again at that time if neither a result nor the watch shows it."""

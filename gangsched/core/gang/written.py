@@ -109,10 +109,10 @@ class Written(Struct):
         self.on_pods.pop(uid, None)
         self.foreign_pods.discard(uid)
 
-    def keep(self, there: Container[str]) -> None:
-        """Forget what was written about pods that are not `there`."""
+    def keep(self, uids: Container[str]) -> None:
+        """Forget what was written about pods that are none of these `uids`."""
         for uid in {*self.members, *self.on_pods, *self.foreign_pods}:
-            if uid not in there:
+            if uid not in uids:
                 self.forget_pod(uid)
 
     def another_run(self) -> None:

@@ -197,7 +197,7 @@ def _prebinding(gang: Gang) -> str:
     refused = f" The API server refused this write, which is retried: {pending.complaint}"
     return (
         f"{counted(held, 'member', 'has a node and is', 'have nodes and are')} bound once everything is ready: "
-        f"{pending.what.awaited} ({counted(waiting, 'member', 'waits', 'wait')} like this)."
+        f"{pending.prebinding.awaited} ({counted(waiting, 'member', 'waits', 'wait')} like this)."
         f"{refused if pending.complaint else ''}"
     )
 
