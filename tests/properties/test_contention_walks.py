@@ -307,6 +307,8 @@ class ContentionWalk(Walk):
             # What is bound in part comes before all others.
             begun = {key for key in ranks if not self.known.isdisjoint(state.gangs[key].observed.pods)}
             behind = {key for key in ranks if ranks[key] > ranks[holder]} - begun - self.preempting
+            # What others leave for a group behind the holder is not the holder's: who is before that group may take it.
+            behind -= {key for key in behind for each in self.preempting & ranks.keys() if ranks[key] < ranks[each]}
             fills_up = plan.start == UNKNOWN and not plan.former and plan.opened_at < self.harness.now
             for where, number in Counter(where for _, where in plan.places).items() if fills_up else ():
                 there = machine.cluster.on_node.get(where, {})

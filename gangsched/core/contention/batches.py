@@ -20,7 +20,7 @@ def next_batch(plan: Plan, cluster: Cluster) -> frozenset[str]:
     gangs: if the API server refuses them, nobody else has left in vain.
     """
     blindly = plan.start is None and not cluster.budgets.known
-    if len(plan.victims) == len(plan.told) or plan.lost_at < NEVER or blindly:
+    if plan.victims <= plan.told or plan.lost_at < NEVER or blindly:
         return frozenset()
     pods, budgets = cluster.pods, cluster.budgets
 
