@@ -69,13 +69,15 @@ class Walk:
         return BindRefused(effect.uid, effect.node, why, "no")
 
     def rival(self) -> None:
-        """A pod of another scheduler takes room, or one leaves."""
+        """A pod of another scheduler takes room that no binding of ours is about to take, or one leaves."""
         rivals = [each for each in self.harness.pods.values() if each.name.startswith("rival")]
         if rivals and self.random.random() < self.rival_leaves:
             self.harness.delete(f"default/{self.random.choice(rivals).name}")
             return
         found = self.random.choice([*self.harness.nodes.values()])
-        if sum(each.node == found.name for each in self.harness.pods.values()) < dict(found.allocatable)["cpu"] // 1000:
+        held = {each.uid for each in self.harness.pods.values() if each.node == found.name}
+        held.update(self.harness.machine.cluster.on_node.get(found.name, ()))
+        if len(held) < dict(found.allocatable)["cpu"] // 1000:
             self.made += 1
             self.harness.add(pod(f"rival-{self.made}", group="", node=found.name, scheduler="other"))
 
