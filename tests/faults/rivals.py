@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
 from gangsched.api.times import parse_time
+from gangsched.core.contention.pace import PASSED_S
 from testbed import crds
 from testbed.api import Json, unless_gone
 from testbed.control_plane import ControlPlane
@@ -247,22 +248,28 @@ def lost(events: Sequence[Json]) -> Counter[tuple[str, str]]:
     """How often each group or pod has left for a group that lost the room to another scheduler, by both names.
 
     The Events say so: whoever was told to leave for it since its last plan that was lost has left in vain, once also if
-    an earlier plan has ended otherwise, such as because a group before it in the order took the room.
+    an earlier plan has ended otherwise, such as because a group before it in the order took the room. Who is told again
+    only once nobody passes over him any more (docs/preemption.md) has left in vain for the first time again.
     """
     told = sorted(
         (parse_time(event["eventTime"]), event["reason"], event["regarding"]["name"], event["note"])
         for event in events
         if event["reason"] in ("Preempted", "RoomLost")
     )
-    waiting: dict[str, set[str]] = {}
-    found: Counter[tuple[str, str]] = Counter()
-    for _, reason, name, note in told:
-        if reason == "RoomLost":
-            found.update((victim, name) for victim in sorted(waiting.pop(name, ())))
+    waiting: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    lost_at: dict[tuple[str, str], float] = {}
+    times: Counter[tuple[str, str]] = Counter()
+    for at, reason, name, note in told:
+        if reason == "Preempted":
+            waiting[note.partition("the group ")[2].partition(" ")[0]].setdefault(name, at)
             continue
-        holder = note.partition("the group ")[2].partition(" ")[0]
-        waiting.setdefault(holder, set()).add(name)
-    return found
+        for victim, told_at in waiting.pop(name, {}).items():
+            pair = victim, name
+            if told_at - lost_at.get(pair, told_at) >= PASSED_S:
+                times[pair] = 0
+            times[pair] += 1
+            lost_at[pair] = at
+    return times
 
 
 def endings(operator: Operator) -> dict[str, float]:

@@ -7,6 +7,7 @@ import secrets
 
 import pytest
 
+from gangsched.core.contention.pace import PASSED_S
 from testbed import binaries
 from testbed.api import Json
 from tests.faults.rivals import Findings, lost, play
@@ -15,7 +16,7 @@ SAMPLE_S = 40.0
 
 
 def event(second: int, reason: str, name: str, note: str = "") -> Json:
-    stamp = f"2026-01-01T00:00:{second:02d}.000000Z"
+    stamp = f"2026-01-01T00:{second // 60:02d}:{second % 60:02d}.000000Z"
     return {"eventTime": stamp, "reason": reason, "regarding": {"name": name}, "note": note}
 
 
@@ -35,6 +36,13 @@ def test_who_was_told_twice_before_the_room_was_lost_has_left_in_vain_once() -> 
     """The first plan has ended otherwise: a group before it in the order took the room."""
     told = [preempted(1, "a", "high"), preempted(2, "a", "high"), event(3, "RoomLost", "high")]
     assert lost(told) == {("a", "high"): 1}
+
+
+def test_who_leaves_again_when_nobody_passes_over_him_any_more_has_left_in_vain_once() -> None:
+    again = 3 + int(PASSED_S)
+    told = [preempted(1, "a", "high"), event(3, "RoomLost", "high"), event(again + 9, "RoomLost", "high")]
+    assert lost([*told, preempted(again, "a", "high")]) == {("a", "high"): 1}
+    assert lost([*told, preempted(again - 1, "a", "high")]) == {("a", "high"): 2}
 
 
 def test_who_leaves_for_a_group_that_starts_has_not_left_in_vain() -> None:
