@@ -15,7 +15,7 @@ import msgspec
 
 _CORE = "gangsched.core."
 _HELPERS = f"{_CORE}objects.indexes"
-"""A module of functions that change their first argument for whoever calls them."""
+"""A module whose functions change their first argument for whoever calls them; its methods change their own object."""
 _CHANGING = {
     dict: ("__setitem__", "__delitem__", "__ior__", "pop", "popitem", "clear", "update", "setdefault"),
     list: (
@@ -86,7 +86,11 @@ def _following(base: type, names: tuple[str, ...], changed: dict[str, set[str]])
 def _who() -> str:
     """The module of the core that runs; empty if none does."""
     frame = sys._getframe(2)  # noqa: SLF001 - documented as the way to look at the caller
-    while frame is not None and (not (name := frame.f_globals["__name__"]).startswith(_CORE) or name == _HELPERS):
+    while frame is not None:
+        name = frame.f_globals["__name__"]
+        helps = name == _HELPERS and "self" not in frame.f_locals
+        if name.startswith(_CORE) and not helps:
+            break
         frame = frame.f_back  # type: ignore[assignment]
     return str(frame.f_globals["__name__"]).removeprefix(_CORE) if frame is not None else ""
 

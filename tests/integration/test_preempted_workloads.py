@@ -22,6 +22,7 @@ from tests.integration.test_volumes import (
     uses,
 )
 from tests.integration.urgent import (
+    HIGH,
     add_budget,
     add_urgent,
     alive,
@@ -89,6 +90,72 @@ def test_an_indexed_job_that_ignores_disruptions_comes_back_and_waits_and_counts
     for at in range(3):
         cluster.delete_pod(f"high-{at}")
     cluster.until_bound("low", 3)
+
+
+def test_a_stateful_set_comes_back_under_the_same_names_and_waits_behind_the_group(cluster: Cluster) -> None:
+    cluster.add_node("n1", cpu="2")
+    cluster.add_group("low", min_member=2)
+    template = pod_template("low", labels={"app": "low"})
+    selector = {"matchLabels": {"app": "low"}}
+    spec = {"replicas": 2, "podManagementPolicy": "Parallel", "selector": selector, "template": template}
+    cluster.api.post(
+        f"/apis/apps/v1/namespaces/{cluster.namespace}/statefulsets",
+        {"metadata": {"name": "low"}, "spec": {"serviceName": "low", **spec}},
+    )
+    cluster.until_bound("low", 2)
+    first = uids(cluster.pods("low"))
+    add_urgent(cluster, 2)
+    until_replaced(cluster, "high", 2)
+    cluster.until(lambda: len(alive(cluster, "low")) == 2 and not uids(alive(cluster, "low")) & first, within_s=60)
+    cluster.until_reason("low", "Unschedulable")
+    assert cluster.bound("low") == {}
+    assert len(evictions(cluster)) == 2
+    for at in range(2):
+        cluster.delete_pod(f"high-{at}")
+    cluster.until_bound("low", 2)
+
+
+def test_a_member_above_a_minimum_leaves_before_a_pod_without_a_group_and_a_gang(cluster: Cluster) -> None:
+    cluster.add_node("n1", cpu="4")
+    cluster.add_group("elastic", min_member=1)
+    cluster.add_pods("elastic", 2)
+    cluster.add_gang("whole", 1)
+    cluster.add_pod("alone")
+    cluster.until(lambda: len(cluster.bound()) == 4)
+    add_urgent(cluster, 1)
+    until_replaced(cluster, "high", 1)
+    assert len(alive(cluster, "elastic")) == len(alive(cluster, "whole")) == 1
+    assert len(evictions(cluster)) == 1
+
+
+def test_of_two_gangs_one_leaves_as_a_whole_and_the_other_stays(cluster: Cluster) -> None:
+    for name in ("n1", "n2"):
+        cluster.add_node(name, cpu="2")
+    for gang in ("one", "other"):
+        cluster.add_gang(gang, 2)
+        cluster.until_bound(gang, 2)
+    add_urgent(cluster, 2)
+    until_replaced(cluster, "high", 2)
+    assert sorted(len(alive(cluster, gang)) for gang in ("one", "other")) == [0, 2]
+    assert [answer for _, answer in evictions(cluster)] == [201, 201]
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [({}, {**HIGH, "preemptionPolicy": "Never"}), (HIGH, HIGH), ({}, {"priority": 1000})],
+    ids=["its spec says never", "equal priority", "a number without a class"],
+)
+def test_who_may_not_preempt_waits_and_nobody_leaves(cluster: Cluster, low: Json, high: Json) -> None:
+    cluster.add_node("n1", cpu="1")
+    cluster.add_group("low", min_member=1, **low)
+    cluster.add_pods("low", 1)
+    cluster.until_bound("low", 1)
+    cluster.add_group("high", min_member=1, **high)
+    cluster.add_pods("high", 1)
+    cluster.until_reason("high", "Unschedulable")
+    time.sleep(2)
+    assert evictions(cluster) == []
+    assert len(cluster.bound("low")) == 1
 
 
 def test_a_budget_that_allows_one_of_two_keeps_both_until_it_allows_two(cluster: Cluster) -> None:

@@ -342,6 +342,7 @@ def test_room_that_a_group_before_this_one_takes_before_all_have_left_is_lost_at
     assert is_whole(harness, "high", 4)
 
 
+@pytest.mark.without("restarts", "standbys", why="a new leader does not know what was kept for a plan that has ended")
 def test_what_others_have_left_is_kept_until_the_next_plan_is_found():
     """Regression: it was anybody's for a moment once a node of a plan was lost, and had to be left once more."""
     harness = cluster(*(node(f"n{at}", cpu=2) for at in range(3)))

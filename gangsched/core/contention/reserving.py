@@ -274,7 +274,9 @@ class Reserving:
         """These leave for the plan too."""
         if ends:
             plan.ends |= {claim.pod.uid: end.promised for claim, end in ends}
-            plan.promises |= {claim.pod.uid for claim, end in ends if end.promised < end.certain}
+            # Where nobody knows the start it does not rely on promises, and nobody is called in for it.
+            declared = {claim.pod.uid for claim, end in ends if end.promised < end.certain}
+            plan.promises |= declared if plan.start != NEVER else set()
             self._plans.leave_for(gang, plan)
 
     def _search(self, gang: Gang, ask: Ask, pool: Mask, budget: Budget, now: float) -> None:
