@@ -30,7 +30,7 @@ from gangsched.core.objects.priority_class import PriorityClass
 from gangsched.core.objects.record import Outcome
 from gangsched.core.objects.results import BindRefused, EvictionRefused, PodBound, PodEvicted, Spared
 from gangsched.core.objects.selectors import matches
-from gangsched.core.objects.status import PREEMPTION
+from gangsched.core.objects.status import PREEMPTION, TIME
 from tests.harness import Harness
 from tests.ledger import Told
 from tests.naive import World, quorum_exists
@@ -237,6 +237,8 @@ class PlanJudge:
         self._seen = Seen()
         self._number = 0
         self._promises: dict[GroupKey, Promise] = {}
+        # What is reserved for later, which only who waits is judged by.
+        self._later: dict[GroupKey, Promise] = {}
         self._asked: dict[str, tuple[GroupKey, ...]] = {}
         self._asked_at: dict[str, float] = {}
         self._asked_under: dict[str, Sequence[Promise]] = {}
@@ -358,15 +360,16 @@ class PlanJudge:
         )
 
     def _note_places(self, effect: PatchStatus) -> None:
-        held = effect.status.reservation
-        if held is None or held.kind != PREEMPTION:
-            self._promises.pop(effect.key, None)
+        held, members = effect.status.reservation, {pod.name: pod for pod in self._seen.members(effect.key)}
+        placements = held.placements if held is not None else ()
+        places = tuple((place.node, members[name]) for place in placements for name in place.pods if name in members)
+        self._later.pop(effect.key, None)
+        if held is not None and held.kind == PREEMPTION:
+            self._note_promise(effect.key, places)
             return
-        members = {pod.name: pod for pod in self._seen.members(effect.key)}
-        places = tuple(
-            (place.node, members[name]) for place in held.placements for name in place.pods if name in members
-        )
-        self._note_promise(effect.key, places)
+        self._promises.pop(effect.key, None)
+        if held is not None and held.kind == TIME:
+            self._later[effect.key] = Promise(places, self._number, self._harness.now, frozenset())
 
     def _note_nomination(self, uid: str, node: str) -> None:
         pod = self._seen.pods.get(uid)
@@ -684,7 +687,8 @@ class PlanJudge:
         if not all(pod.scheduler in self._harness.policy.scheduler_names for pod in seen.members(key)):
             return
         sure = self._surely(seen, key, seen.priority(key))
-        enough = fits(seen, key, sure, now=self._harness.now, promises=self._promises, leaving=self._asked)
+        reserved = {**self._promises, **self._later}
+        enough = fits(seen, key, sure, now=self._harness.now, promises=reserved, leaving=self._asked)
         assert not enough, f"{key} waits though others could leave: {sorted(seen.pods[uid].name for uid in sure)}"
 
 
