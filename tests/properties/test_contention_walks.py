@@ -427,3 +427,8 @@ def walk_and_rest(seed: int) -> None:
         if bound >= walk.least[name]:
             assert kept.phase in (Phase.SCHEDULED, Phase.RUNNING)
             assert not kept.preempted_at
+
+
+def test_a_gang_that_was_called_in_is_not_called_in_again_for_a_member_that_is_being_bound():
+    """Regression: a call was due at once until the binding was seen."""
+    walk_and_rest(1300086)

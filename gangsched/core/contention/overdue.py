@@ -41,14 +41,20 @@ class Overdue:
     def due(self, holder: Gang, plan: Plan) -> float:
         """When somebody is to be called in, in epoch seconds; infinity if that is not known, or nobody may be."""
         staying = self._staying(plan)
-        if not any(self._may_be_called_in(holder, pod) for pod in staying):
+        if not any(self._may_be_called_in(holder, plan, pod) for pod in staying):
             return NEVER
         return max(self._promised(plan, pod) for pod in staying)
 
-    def _may_be_called_in(self, holder: Gang, pod: Pod) -> bool:
-        """Whether it may be evicted now: not if its gang is being bound, is the holder, or leaves already."""
+    def _may_be_called_in(self, holder: Gang, plan: Plan, pod: Pod) -> bool:
+        """Whether it may be evicted now: not if its gang is being bound, is the holder, or leaves already.
+
+        One that was called in may have a further member, whose binding is under way.
+        """
         gang = self._members.gang_of(pod.uid)
-        return gang is None or gang.plain or (gang is not holder and gang.lives(pod) and not is_in_flight(gang))
+        if gang is None or gang.plain:
+            return True
+        is_new = any(member.uid not in plan.victims for member in gang.bound())
+        return is_new and gang is not holder and gang.lives(pod) and not is_in_flight(gang)
 
     def called_in(self, holder: Gang, plan: Plan, now: float) -> CalledIn | None:
         """Who is evicted for the plan from now on, once nobody else is to end; None if nobody is.
@@ -64,7 +70,7 @@ class Overdue:
             gang = self._members.gang_of(pod.uid)
             if gang is None or gang.plain:
                 loose[name_of(pod)] = frozenset((pod.uid,))
-            elif self._may_be_called_in(holder, pod):
+            elif self._may_be_called_in(holder, plan, pod):
                 whole[gang.key] = frozenset(member.uid for member in gang.bound())
         expires = now + OVERDUE_S + max(pod.lifetime.grace_s for pod in staying)
         return CalledIn(whole, loose, expires) if whole or loose else None
