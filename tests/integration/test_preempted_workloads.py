@@ -68,28 +68,38 @@ def bound_of_web(cluster: Cluster) -> int:
     return sum("nodeName" in pod["spec"] for pod in of_web(cluster))
 
 
+def give_way_to_urgent(cluster: Cluster, size: int) -> None:
+    """The members of `low` leave for as many urgent ones; their controller makes them again, and they wait behind."""
+    cluster.until_bound("low", size)
+    first = uids(cluster.pods("low"))
+    add_urgent(cluster, size)
+    until_replaced(cluster, "high", size)
+    cluster.until(lambda: len(alive(cluster, "low")) == size and not uids(alive(cluster, "low")) & first, within_s=60)
+    cluster.until_reason("low", "Unschedulable")
+    assert cluster.bound("low") == {}
+
+
+def follow_urgent(cluster: Cluster, size: int) -> None:
+    """Once the urgent ones are gone, those who wait behind have their room again."""
+    for at in range(size):
+        cluster.delete_pod(f"high-{at}")
+    cluster.until_bound("low", size)
+
+
 def test_an_indexed_job_that_ignores_disruptions_comes_back_and_waits_and_counts_no_failure(cluster: Cluster) -> None:
     """As the Jobs of a JobSet. Without the rule its backoffLimit of 0 would end it."""
     cluster.add_node("n1", cpu="3")
     cluster.add_group("low", min_member=3)
     rules = {"completionMode": "Indexed", "backoffLimitPerIndex": 0, "podFailurePolicy": IGNORES_DISRUPTION}
     cluster.add_job("low", 3, "low", **rules)
-    cluster.until_bound("low", 3)
-    first = uids(cluster.pods("low"))
-    add_urgent(cluster, 3)
-    until_replaced(cluster, "high", 3)
-    cluster.until(lambda: len(alive(cluster, "low")) == 3 and not uids(alive(cluster, "low")) & first, within_s=60)
-    cluster.until_reason("low", "Unschedulable")
-    assert cluster.bound("low") == {}
+    give_way_to_urgent(cluster, 3)
     assert cluster.status("low")["preemptions"] == 1
     assert [event["type"] for event in cluster.events("low", "Preempted")] == ["Normal"]
     status = cluster.api.get(f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs/low")["status"]
     assert not status.get("failed")
     assert not status.get("failedIndexes")
     assert not any(each["type"] in ("Failed", "FailureTarget") for each in status.get("conditions", []))
-    for at in range(3):
-        cluster.delete_pod(f"high-{at}")
-    cluster.until_bound("low", 3)
+    follow_urgent(cluster, 3)
 
 
 def test_a_stateful_set_comes_back_under_the_same_names_and_waits_behind_the_group(cluster: Cluster) -> None:
@@ -102,17 +112,9 @@ def test_a_stateful_set_comes_back_under_the_same_names_and_waits_behind_the_gro
         f"/apis/apps/v1/namespaces/{cluster.namespace}/statefulsets",
         {"metadata": {"name": "low"}, "spec": {"serviceName": "low", **spec}},
     )
-    cluster.until_bound("low", 2)
-    first = uids(cluster.pods("low"))
-    add_urgent(cluster, 2)
-    until_replaced(cluster, "high", 2)
-    cluster.until(lambda: len(alive(cluster, "low")) == 2 and not uids(alive(cluster, "low")) & first, within_s=60)
-    cluster.until_reason("low", "Unschedulable")
-    assert cluster.bound("low") == {}
+    give_way_to_urgent(cluster, 2)
     assert len(evictions(cluster)) == 2
-    for at in range(2):
-        cluster.delete_pod(f"high-{at}")
-    cluster.until_bound("low", 2)
+    follow_urgent(cluster, 2)
 
 
 def test_a_member_above_a_minimum_leaves_before_a_pod_without_a_group_and_a_gang(cluster: Cluster) -> None:

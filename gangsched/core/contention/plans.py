@@ -142,10 +142,10 @@ class Plans:
 
     def fill_up(self) -> None:
         """Withhold what has come free of places of which nobody knows when all of them will be."""
-        reserved = self._cluster.ledger.reserved
-        for key, plan in self.opened().items() if self.holders else ():
-            if plan.start == clock.NEVER and key in reserved:
-                reserved[key].lack(missing(self._cluster, plan))
+        for key, room in self._cluster.ledger.reserved.items():
+            gang = self._members.gangs.get(key) if room.fills_up else None
+            if gang is not None and gang.operations.plan is not None:
+                room.lack(missing(self._cluster, gang.operations.plan))
 
     def give_up(self, gang: Gang, ending: endings.Ending, now: float) -> None:
         """End the group's plan, if it has one."""

@@ -145,8 +145,9 @@ class Quorum:
 
     def _ways(self) -> Iterator[_Way]:
         yield self._strategy, self._prefer
-        scores, several = self._snapshot.scores, set(self._preferring.values())
-        if self._strategy is not PACK or self._prefer or any(each.prefer or scores.prefers(each) for each in several):
+        scores, classes = self._snapshot.scores, set(self._preferring.values())
+        preferential = any(member.prefer or scores.prefers(member) for member in classes)
+        if self._strategy is not PACK or self._prefer or preferential:
             # Strategies and preferences never decide whether a gang fits: one that only fits packed is packed.
             yield _PACKED
 
