@@ -96,6 +96,21 @@ class TestSeveralSources:
         assert harness.gang("default/g").record.scheduled_at == since
 
     @pytest.mark.parametrize(
+        ("ours", "theirs", "counts"),
+        [
+            ({}, {"priority": 7}, 7),
+            ({}, {"priority_class": "high"}, 1000),
+            ({"priority": 5}, {"priority_class": "high"}, 5),
+            ({"priority_class": "high"}, {"priority": 5}, 1000),
+        ],
+    )
+    def test_the_priority_is_that_of_the_first_object_that_states_one(self, ours, theirs, counts):
+        harness = Harness.of(node())
+        harness.put_class("high", 1000)
+        harness.wait(2, group("g", min_member=2, **ours), g(**theirs), *members(2))
+        assert harness.machine.assessments[KEY].terms.priority == counts
+
+    @pytest.mark.parametrize(
         ("ours", "theirs", "said"),
         [
             ({"min_member": 3}, {}, "minimum, 3 and 2"),
