@@ -125,7 +125,10 @@ class Asking:
         anew = lasting and len(leaving) > 2 * len(before)
         if leaving is not before:
             snapshot.stay([claim for uid, claim in before.items() if anew or uid not in leaving])
-        snapshot.stand_for(self.viewer(gang, now), gone=leaving)
+        own = self._cluster.ledger.reserved.get(gang.key)
+        # Who is preempted for the group itself counts for nobody else.
+        gone = leaving.keys() - own.leaving if own is not None and own.start is None else leaving
+        snapshot.stand_for(self.viewer(gang, now), gone=gone)
         if anew:
             self._leavers.leave(snapshot, leaving)
         elif leaving is not before:
@@ -185,14 +188,13 @@ class Asking:
         All that leave for it may, it fits once they have, and not before more of them are told to.
         """
         assessment = self._assessments[gang.key]
-        ask, levels, claims = self.of(gang, assessment), self._levels(plan, now), self._cluster.ledger.claims
-        for name, uids in plan.units.items():
-            remaining = [claims[uid] for uid in uids if uid in claims and claims[uid].counts]
-            if (
-                plan.start is None
-                and not all(is_leaving(claim, self._members.gang_of(claim.pod.uid)) for claim in remaining)
-                and levels.get(name, assessment.terms.priority) >= assessment.terms.priority
-            ):
+        ask, levels, gang_of = self.of(gang, assessment), self._levels(plan, now), self._members.gang_of
+        leaving = self._leaving_for(plan)
+        on_their_way = {uid: claim for uid, claim in leaving.items() if is_leaving(claim, gang_of(uid))}
+        staying = leaving.keys() - on_their_way.keys()
+        for name, uids in plan.units.items() if plan.start is None else ():
+            may_stay = levels.get(name, assessment.terms.priority) >= assessment.terms.priority
+            if may_stay and not staying.isdisjoint(uids):
                 return False
         if ask is None or not {pod.uid for pod in ask.members} >= plan.members:
             return False
@@ -203,8 +205,6 @@ class Asking:
             and any(left[name] < 0 for name in drawn_by(self._cluster, plan.victims))
         ):
             return False
-        leaving, gang_of = self._leaving_for(plan), self._members.gang_of
-        on_their_way = {uid: claim for uid, claim in leaving.items() if is_leaving(claim, gang_of(uid))}
         if fits(self.snapshot(gang, on_their_way, budget, now), ask):
             # Nobody more has to leave.
             return False
@@ -223,13 +223,13 @@ class Asking:
 
     def _levels(self, plan: Plan, now: float) -> dict[str, int]:
         """The levels of the units, by name, that may leave for the plan, whether or not they are told so already."""
-        promised = self._cluster.ledger.promised() - plan.leaving
+        gangs = {key: gang for key in (*plan.whole, *plan.single) if (gang := self._members.gangs.get(key)) is not None}
+        uids = plan.loose.union(*(gang.observed.pods for gang in gangs.values()))
+        promised = (uids & self._cluster.ledger.promised()) - plan.leaving
         shares = [self._shares.of_pod(claim, promised) for claim in self._staying(plan.loose, None)]
-        for key in (*plan.whole, *plan.single):
-            gang = self._members.gangs.get(key)
-            if gang is not None:
-                claims = self._staying(gang.observed.pods, gang)
-                shares.append(self._shares.of_gang(gang, claims, promised, leaves=key in plan.whole))
+        for key, gang in gangs.items():
+            claims = self._staying(gang.observed.pods, gang)
+            shares.append(self._shares.of_gang(gang, claims, promised, leaves=key in plan.whole))
         return {unit.name: unit.level for share in shares for unit in share.units if unit.protected <= now}
 
     def _staying(self, uids: Iterable[str], gang: Gang | None) -> list[Claim]:

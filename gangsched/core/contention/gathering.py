@@ -145,8 +145,9 @@ class Gathering:
         if owner is not None:
             self._stale[owner] = None
             del self._claims[owner][uid]
-        self._others_leave |= self._terminating.pop(uid, None) is not None
-        self._gone_by.pop(uid, None)
+        elif self._terminating.pop(uid, None) is not None:
+            self._others_leave = True
+            self._gone_by.pop(uid, None)
         claim = self._cluster.ledger.claims.get(uid)
         if claim is None or not claim.counts:
             return

@@ -9,13 +9,13 @@ in one of the ways of `ENDINGS`; whoever has not begun to leave stays.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.contention import endings
 from gangsched.core.contention.batches import drawn_by, next_batch
-from gangsched.core.contention.covering import missing, note_cover
+from gangsched.core.contention.covering import missing, note_cover, taken_on
 from gangsched.core.contention.loose import Loose
 from gangsched.core.contention.lost_nodes import note_nodes
 from gangsched.core.contention.marks import Marks
@@ -164,9 +164,9 @@ class Plans:
         is called with each group whose logic fails.
         """
         # Without a plan nobody would take what is noted later.
-        changed = self._cluster.ledger.journal.take(_FOLLOWER) if self.holders else None
-        claims = self._cluster.ledger.claims
-        touched = {claims[uid].node for uid in changed if uid in claims} if changed is not None else None
+        noted = self._cluster.ledger.journal.take(_FOLLOWER) if self.holders else None
+        changed = frozenset(noted) if noted is not None else None
+        touched = taken_on(self._cluster, changed) if changed is not None else None
         for key in [*self.holders]:
             try:
                 self._go_on(key, now, proves, changed, touched)
@@ -178,7 +178,7 @@ class Plans:
         return self._loose.go_on({uid for plan in plans for uid in plan.loose}, now)
 
     def _go_on(
-        self, key: GroupKey, now: float, proves: Proves, changed: Collection[str] | None, touched: set[str] | None
+        self, key: GroupKey, now: float, proves: Proves, changed: frozenset[str] | None, touched: set[str] | None
     ) -> None:
         gang = self._members.gangs.get(key)
         plan = gang.operations.plan if gang is not None else None
@@ -227,7 +227,7 @@ class Plans:
         plan.expires = max(plan.expires, called.expires)
         self.leave_for(gang, plan)
 
-    def _note_leaving(self, gang: Gang, plan: Plan, look: endings.Look, changed: Collection[str] | None) -> None:
+    def _note_leaving(self, gang: Gang, plan: Plan, look: endings.Look, changed: frozenset[str] | None) -> None:
         """Have the group tried whenever another pod has left, and wait for those that still terminate.
 
         Only these pods have changed since this was last noted; with None any may have.

@@ -78,12 +78,13 @@ class Shares:
             leaving = leaving_of(claims, gang)
             gone = {claim.pod.uid for claim in leaving}
             claims = [claim for claim in claims if claim.pod.uid not in gone]
-        claims = [claim for claim in claims if claim.pod.uid not in gang.roster.past]
+        past = gang.roster.past
+        claims = [claim for claim in claims if claim.pod.uid not in past] if past else claims
         if not claims:
             return Share(leaving=tuple(leaving))
         unclear = assessment is None or is_in_flight(gang, marked=leaves) or assessment.terms.unseen
-        held = [claim for claim in claims if is_held(claim, gang)]
-        claims = [claim for claim in claims if claim not in held]
+        held = [claim for claim in claims if claim.kind is not BOUND and is_held(claim, gang)]
+        claims = [claim for claim in claims if claim not in held] if held else claims
         free = all(claim.kind is BOUND and claim.pod.uid not in promised for claim in claims)
         if assessment is None or unclear or not free or not claims:
             return Share(obstacles=((Obstacle.IN_FLIGHT, len(claims) + len(held)),), leaving=tuple(leaving))
@@ -126,15 +127,15 @@ class Shares:
         whole: bool = False,
         along: tuple[str, ...] = (),
     ) -> Unit:
-        drawn_by = self._cluster.budgets.drawn_by
-        drawn = [budget.key for claim in claims for budget in drawn_by(claim.pod)]
+        budgets = self._cluster.budgets
+        drawn = [budget.key for claim in claims for budget in budgets.drawn_by(claim.pod)] if budgets.allowed else ()
         return Unit(
             name,
             level,
             tuple(claims),
-            tuple(claim.pod.bound_at or float("inf") for claim in claims),
+            tuple([claim.pod.bound_at or float("inf") for claim in claims]),
             since,
-            weights=tuple(1 + self._is_lost_for_good(claim.pod) for claim in claims),
+            weights=tuple([1 + self._is_lost_for_good(claim.pod) for claim in claims]),
             whole=whole,
             along=along,
             draws=tuple(sorted(Counter(drawn).items())) if drawn else (),

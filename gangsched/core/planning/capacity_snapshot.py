@@ -6,7 +6,7 @@ cluster itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -117,7 +117,7 @@ class Snapshot:
                 by_row[rows[node]] = count
         return by_row
 
-    def stand_for(self, viewer: Viewer | None, *, gone: Mapping[str, object] | None = None) -> None:
+    def stand_for(self, viewer: Viewer | None, *, gone: Collection[str] | None = None) -> None:
         """Leave room for pods that another scheduler has nominated, and for groups for which others are preempted.
 
         Those count whose claims do so for this viewer; none do for None. Until the next call, nominated pods count as
@@ -130,7 +130,7 @@ class Snapshot:
         if viewer == self.viewer and gone is None:
             return
         self.viewer = viewer
-        self.budget.charge(self._guests.change_to(viewer, gone or {}))
+        self.budget.charge(self._guests.change_to(viewer, gone or ()))
 
     def take(self, row: int, member: MemberClass, count: int) -> None:
         """Take the requests of `count` members of the class on a node that has room for them."""

@@ -8,7 +8,7 @@ full.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -52,7 +52,7 @@ class Guests:
         self._nominated: dict[str, Taken] = {}
         self._withheld: dict[GroupKey, Withheld] = {}
 
-    def change_to(self, viewer: Viewer | None, gone: Mapping[str, object]) -> int:
+    def change_to(self, viewer: Viewer | None, gone: Collection[str]) -> int:
         """Count what counts for this viewer once these pods are gone (by UID), and nothing for None.
 
         Returns what that takes of the budget.
@@ -121,11 +121,11 @@ class Guests:
         return replace(pod.shape, requests=requests)
 
 
-def withheld(cluster: Cluster, reserved: Reserved, gone: Mapping[str, object]) -> Withheld:
+def withheld(cluster: Cluster, reserved: Reserved, gone: Collection[str]) -> Withheld:
     """What is withheld for a group once these pods (by UID) are gone; it is kept until something changes on which it
     depends.
     """
-    claims, rows, nodes = cluster.ledger.claims, cluster.capacity.rows, cluster.node_changes
+    claims, nodes = cluster.ledger.claims, cluster.node_changes
     present = reserved.remaining(claims)
     staying = present.difference(gone) if gone else present
     # The set that is kept has its hash already.
@@ -133,6 +133,7 @@ def withheld(cluster: Cluster, reserved: Reserved, gone: Mapping[str, object]) -
     known = reserved.withheld.get(staying)
     if known is not None and known.nodes == nodes:
         return known
+    rows = cluster.capacity.rows
     members = [(claim.pod, rows[claim.node]) for claim in reserved.claims.values() if claim.node in rows]
     needed: dict[int, dict[str, int]] = {}
     for pod, row in members:

@@ -92,8 +92,7 @@ class PreparedLeavers:
             self._claims, self._prepared, self._nodes = {}, leavers_of((), rows), nodes
         known = self._claims
         # Some of them may be gone, and nobody leaves who is not there.
-        if not known.items() <= leaving.items():
-            former = {*compress(known, map(is_not, known.values(), map(leaving.get, known)))}
+        if former := {*compress(known, map(is_not, known.values(), map(leaving.get, known)))}:
             self._prepared = _without(self._prepared, former)
             for uid in former:
                 del known[uid]

@@ -195,15 +195,13 @@ class Removable:
 
         return sorted(chosen, key=order)
 
-    def pairs_of(self, at: int) -> IntArray:
-        """The pairs of a unit."""
-        return np.arange(self._starts[at], self._starts[at + 1])
-
     def pairs_in(self, chosen: Collection[int]) -> IntArray:
         """The pairs of these units."""
-        if not chosen:
-            return np.zeros(0, dtype=np.int64)
-        return np.concatenate([self.pairs_of(at) for at in sorted(chosen)])
+        units = np.array(sorted(chosen), dtype=np.int64)
+        first, end = self._starts[units], self._starts[units + 1]
+        sizes = end - first
+        pairs: IntArray = np.arange(sizes.sum()) + np.repeat(end - np.cumsum(sizes), sizes)
+        return pairs
 
     def _by_shape(self, resources: Sequence[str]) -> IntArray:
         """What a pod of each shape takes of these resources."""

@@ -83,6 +83,7 @@ class Choice:
         self._places = removable.rows.take(self._every)
         self._pairs = self._every
         self._worth = counted.worth
+        self._narrow = np.min_scalar_type(len(counted.free))
         self._prices = counted.costs.copy()
         if manner is Manner.EVICTIONS:
             self._prices += [sum(n / max(1, allowed.get(b, 0)) for b, n in unit.draws) for unit in removable.units]
@@ -169,9 +170,10 @@ class Choice:
         rows, owners = self._removable.rows.take(pairs), self._removable.owners.take(pairs)
         worth = self._worth.take(pairs)
         prices = self._priced(owners, worth)
-        keys = (prices / (worth + _NOTHING), rows)
+        # Narrow integers are sorted several times as fast.
+        keys = (prices / (worth + _NOTHING), rows.astype(self._narrow))
         # By row, and on each row those first that give most for what they cost.
-        order = np.lexsort(keys if self._using is None else (keys[0], -self._using[pairs], rows))
+        order = np.lexsort(keys if self._using is None else (keys[0], -self._using[pairs], keys[1]))
         pairs, rows, owners, prices = pairs[order], rows[order], owners[order], prices[order]
         new: Mask = np.ones(len(rows), dtype=np.bool_)
         new[1:] = rows[1:] != rows[:-1]
