@@ -109,6 +109,7 @@ class Cluster:
         alike = old is None or (old.labels, old.taints) == (node.labels, node.taints)
         asked, everywhere = bool(self.tallies) and not alike, self.capacity.redelegated()
         self.relief.note(row=row, all_asked=asked, everywhere=everywhere, doubts=True)
+        self.ledger.touched.note(node.name)
         self.worsen(node.name)
         self.node_changes += 1
         self.holdings.note_nodes_changed()
@@ -262,7 +263,7 @@ class Cluster:
     @property
     def changes(self) -> int:
         """Grows with each change of a claim or a node."""
-        return self.ledger.changes + self.node_changes
+        return self.ledger.touched.changes + self.node_changes
 
     def accepting(self, member: Member) -> Mask:
         """The rows whose nodes accept the class, regardless of the pods there."""

@@ -24,9 +24,9 @@ def is_covered(cluster: Cluster, plan: Plan) -> bool:
     return not any(+amounts for amounts in lacking.values())
 
 
-def note_cover(plan: Plan, cluster: Cluster, touched: set[str] | None) -> None:
-    """Note whether the plan is still covered. Only on these nodes claims have changed since; with None any may have."""
-    if touched is None or not plan.covered or not touched.isdisjoint(node for _, node in plan.places):
+def note_cover(plan: Plan, cluster: Cluster, touched: set[str]) -> None:
+    """Note whether the plan is still covered; only these nodes were touched since."""
+    if not touched.isdisjoint(node for _, node in plan.places):
         plan.covered = is_covered(cluster, plan)
 
 

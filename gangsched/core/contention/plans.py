@@ -142,10 +142,12 @@ class Plans:
 
     def fill_up(self) -> None:
         """Withhold what has come free of places of which nobody knows when all of them will be."""
-        for key, room in self._cluster.ledger.reserved.items():
+        touched = self._cluster.ledger.touched.take("Filling")
+        for key, room in self._cluster.ledger.reserved.items() if touched else ():
             gang = self._members.gangs.get(key) if room.fills_up else None
-            if gang is not None and gang.operations.plan is not None:
-                room.lack(missing(self._cluster, gang.operations.plan))
+            plan = gang.operations.plan if gang is not None else None
+            if plan is not None and not touched.isdisjoint(node for _, node in plan.places):
+                room.lack(missing(self._cluster, plan))
 
     def give_up(self, gang: Gang, ending: endings.Ending, now: float) -> None:
         """End the group's plan, if it has one."""
@@ -165,8 +167,7 @@ class Plans:
         """
         # Without a plan nobody would take what is noted later.
         changed = self._cluster.ledger.journal.take(_FOLLOWER) if self.holders else None
-        claims = self._cluster.ledger.claims
-        touched = {claims[uid].node for uid in changed if uid in claims} if changed is not None else None
+        touched = self._cluster.ledger.touched.take(_FOLLOWER)
         for key in [*self.holders]:
             try:
                 self._go_on(key, now, proves, changed, touched)
@@ -178,7 +179,7 @@ class Plans:
         return self._loose.go_on({uid for plan in plans for uid in plan.loose}, now)
 
     def _go_on(
-        self, key: GroupKey, now: float, proves: Proves, changed: Collection[str] | None, touched: set[str] | None
+        self, key: GroupKey, now: float, proves: Proves, changed: Collection[str] | None, touched: set[str]
     ) -> None:
         gang = self._members.gangs.get(key)
         plan = gang.operations.plan if gang is not None else None
