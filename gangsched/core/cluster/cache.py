@@ -39,6 +39,7 @@ from gangsched.core.objects.volumes import StorageKey, StorageKind, StorageObjec
 class Cluster:
     """Nodes by name and pods by UID, with exact accounting. All pods count, whichever scheduler placed them.
 
+    `namespaces` are their labels by name, and `terminating` those that are being deleted.
     `on_node` lists the claims that count by node, `holdings` what namespaces hold, `flights` the bindings on their way.
     `constraints` are updated from here when nodes change, and from the ledger when pods do. `worsened` are the nodes
     that have changed since they were last taken, or on which a pod was counted that we did not place there.
@@ -50,6 +51,7 @@ class Cluster:
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, Pod] = {}
         self.namespaces: dict[str, Mapping[str, str]] = {}
+        self.terminating: set[str] = set()
         self.relief = Relief()
         self.node_changes = 0
         self.worsened: dict[str, None] = {}
@@ -216,6 +218,12 @@ class Cluster:
         if self.namespaces.get(name) != new:
             self.namespaces[name] = new
             self._namespaces_changed()
+
+    def note_terminating(self, name: str, *, terminating: bool) -> bool:
+        """Note whether the namespace is being deleted. Returns whether that has changed."""
+        changed = terminating is not (name in self.terminating)
+        self.terminating ^= {name} if changed else set()
+        return changed
 
     def remove_namespace(self, name: str) -> None:
         """Remove a namespace."""
