@@ -50,6 +50,8 @@ class Ended(NamedTuple):
 
 
 Proves = Callable[[Gang, Plan], bool]
+Seeks = Callable[[Gang], bool]
+Contain = Callable[[GroupKey, Exception], object]
 
 
 class Plans:
@@ -159,18 +161,23 @@ class Plans:
         if gang.operations.plan is not None:
             self.holders[gang.key] = None
 
-    def go_on(self, now: float, proves: Proves, contain: Callable[[GroupKey, Exception], object]) -> list[Effect]:
+    def go_on(self, now: float, proves: Proves, seeks: Seeks, contain: Contain) -> list[Effect]:
         """Take what is due in each plan. Returns evictions of pods without a group.
 
-        `proves` tells whether a plan of a group is right still, which it must be before anybody is evicted. `contain`
-        is called with each group whose logic fails.
+        `proves` tells whether a plan of a group is right still, which it must be before anybody is evicted. `seeks`
+        tells whether another one is looked for: so long what the last one has reserved is kept. `contain` is called
+        with each group whose logic fails.
         """
         # Without a plan nobody would take what is noted later.
         changed = self._cluster.ledger.journal.take(_FOLLOWER) if self.holders else None
         touched = self._cluster.ledger.touched.take(_FOLLOWER)
         for key in [*self.holders]:
+            gang = self._members.gangs.get(key)
             try:
-                self._go_on(key, now, proves, changed, touched)
+                if gang is not None and gang.operations.plan is not None:
+                    self._go_on(gang, gang.operations.plan, now, proves, changed, touched)
+                elif gang is None or not seeks(gang):
+                    self._release(key)
             except Exception as error:  # noqa: BLE001 - a defect may raise anything
                 contain(key, error)
         plans = self.opened().values()
@@ -179,15 +186,9 @@ class Plans:
         return self._loose.go_on({uid for plan in plans for uid in plan.loose}, now)
 
     def _go_on(
-        self, key: GroupKey, now: float, proves: Proves, changed: Collection[str] | None, touched: set[str]
+        self, gang: Gang, plan: Plan, now: float, proves: Proves, changed: Collection[str] | None, touched: set[str]
     ) -> None:
-        gang = self._members.gangs.get(key)
-        plan = gang.operations.plan if gang is not None else None
-        if gang is None or plan is None:
-            # The group is gone, or its logic has failed.
-            self._release(key)
-            return
-        claims, gang_of = self._cluster.ledger.claims, self._members.gang_of
+        key, claims, gang_of = gang.key, self._cluster.ledger.claims, self._members.gang_of
         stay = any(uid in claims and not is_leaving(claims[uid], gang_of(uid)) for uid in plan.anyway)
         refusals = self._refusals.of(plan)
         plan.refused_since = {uid: plan.refused_since.get(uid, now) for uid in refusals}
@@ -296,7 +297,7 @@ class Plans:
             clock.go_on_after(gang, clock.paused_s(gang, plan, self._assessments[key].terms, now))
         gang.operations.wait_for(None)
         if ending.pauses or ending.name in endings.FINAL:
-            # Otherwise its room is kept for a call, in which another plan is looked for.
+            # Otherwise its room is kept while another plan is looked for.
             self._release(key)
         self._keep_singles()
         self._members.dirty.note(key)

@@ -204,6 +204,11 @@ class Reserving:
         looked = self._looked.get(key)
         return pool if gang.operations.plan is not None or looked is None or looked.could else None
 
+    def seeks(self, gang: Gang, now: float) -> bool:
+        """Whether a search for a plan of the group, of whichever kind, is due or goes on."""
+        goes_on = gang.key in self._running and gang.key in self._line
+        return goes_on or self._searching.may_find(gang, now)
+
     def _await(self, at: float) -> None:
         self._due = min(self._due, at)
 
