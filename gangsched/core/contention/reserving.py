@@ -158,7 +158,7 @@ class Reserving:
         self._passed_in = self._state
 
     def _go_on(self, budget: Budget, now: float, contain: Callable[[GroupKey, Exception], object]) -> None:
-        taken: Mask = ~self._cluster.nodes_by_row.there(np.arange(len(self._cluster.capacity.names)))
+        taken: Mask = ~self._cluster.nodes_by_row.among_first(len(self._cluster.capacity.names))
         everywhere = bool(taken.all())
         for key in self._line.first(MOST_IN_LINE):
             gang = self._members.gangs[key]
