@@ -102,7 +102,6 @@ from gangsched.core.objects.results import (
     StatusWritten,
 )
 from gangsched.core.objects.selectors import matches
-from gangsched.core.objects.shape import Labels
 from gangsched.core.objects.status import Condition, GroupStatus
 from gangsched.core.objects.volumes import (
     CsiDriver,
@@ -212,7 +211,7 @@ class Harness:
         self.groups: dict[GroupKey, Group] = {}
         self.foreign: dict[tuple[str, GroupKey], ForeignGroup] = {}
         self.hidden: dict[str, ForeignGroupsHidden] = {}
-        self.namespaces: dict[str, Labels] = {}
+        self.namespaces: dict[str, NamespaceSeen] = {}
         self.budgets: dict[str, DisruptionBudget] = {}
         self.budgets_hidden = ""
         self.storage: dict[StorageKind, dict[StorageKey, StorageObject]] = {kind: {} for kind in StorageKind}
@@ -362,8 +361,13 @@ class Harness:
 
     def label_namespace(self, name: str, labels: Mapping[str, str]) -> None:
         """Create a namespace, or replace its labels by these."""
-        self.namespaces[name] = tuple(sorted(labels.items()))
-        self.report(NamespaceSeen(name, self.namespaces[name]))
+        self.namespaces[name] = NamespaceSeen(name, tuple(sorted(labels.items())))
+        self.report(self.namespaces[name])
+
+    def terminate_namespace(self, name: str) -> None:
+        """Delete a namespace, which stays while objects are left in it."""
+        self.namespaces[name] = NamespaceSeen(name, (), terminating=True)
+        self.report(self.namespaces[name])
 
     def put_budget(self, found: DisruptionBudget) -> None:
         """Create or replace a PodDisruptionBudget; evictions alone change what it allows."""
@@ -594,7 +598,7 @@ class Harness:
             *(DeviceObjectsReplaced(kind, tuple(found.values())) for kind, found in self.devices.items()),
             NodesReplaced(tuple(self.nodes.values())),
             GroupsReplaced(tuple(self.groups.values())),
-            *([NamespacesReplaced(tuple(self.namespaces.items()))] if self.namespaces else []),
+            *([NamespacesReplaced(tuple(self.namespaces.values()))] if self.namespaces else []),
             *([PriorityClassesReplaced(tuple(self.classes.items()))] if self.classes else []),
             *([self._all_budgets()] if self.budgets or self.budgets_hidden else []),
             *[

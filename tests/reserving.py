@@ -25,7 +25,7 @@ def cluster(*things: Any, nodes: int = 4, cpu: int = 1, preempts: bool = True, *
     return harness
 
 
-def runs(name: str, on: int, ends_in: float | None = None, **fields: Any) -> Pod:
+def runs(name: str, on: int | str, ends_in: float | None = None, **fields: Any) -> Pod:
     """A bound pod that its limit ends so many seconds after the story's start; None: without one."""
     deadline_s = None if ends_in is None else int(1000 + ends_in - GRACE_S)
     times = {"bound_at": START - 1000, "start": START - 1000, "deadline_s": deadline_s}

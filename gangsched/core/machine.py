@@ -107,8 +107,7 @@ class Machine:
         if state.members.entering:
             self._due = now
             return
-        contain = partial(state.contain, now, FaultyStep.UPKEEP)
-        take_in = partial(upkeep.take_in, now=now)
+        contain, take_in = partial(state.contain, now, FaultyStep.UPKEEP), partial(upkeep.take_in, now=now)
         if state.cluster.worsened:
             effects += recheck_worsened(state.cluster, state.members, take_in, contain, budget)
         effects += (*state.members.take_withdrawals(), *state.members.undeclared.take_events())
@@ -160,7 +159,8 @@ class Machine:
         """Take what is due in open plans, and tell those who leave and those who lost a plan."""
         state = self._state
         contain = partial(state.contain, now, FaultyStep.CYCLE)
-        effects += state.plans.go_on(now, partial(state.asking.proves, budget=budget, now=now), contain)
+        proves, seeks = partial(state.asking.proves, budget=budget, now=now), partial(state.reserving.seeks, now=now)
+        effects += state.plans.go_on(now, proves, seeks, contain)
         told = state.plans.news.take_told()
         effects += [gang_events.on_preempted(pod, holder, overdue=overdue) for pod, holder, overdue in told]
         for key, why in state.plans.news.take_lost():

@@ -136,7 +136,7 @@ def _enter(cluster: Cluster, event: Event) -> None:
     match event:
         case seen.NodeSeen(node):
             cluster.set_node(node)
-        case seen.NamespaceSeen(name, labels):
+        case seen.NamespaceSeen(name, labels, _):
             cluster.set_namespace(name, labels)
         case seen.BudgetSeen(budget):
             cluster.budgets.set(budget.key, budget)

@@ -40,7 +40,7 @@ from gangsched.core.objects.events import (
     ForeignGroupSeen,
     GroupSeen,
     GroupsReplaced,
-    NamespacesReplaced,
+    NamespaceSeen,
     NodesReplaced,
     PodGone,
     PodSeen,
@@ -135,7 +135,7 @@ class _Simulation:
         self._follows = world.follows
         self._labels = {node.name: dict(node.labels) for node in world.nodes}
         self._inbox: list[Event] = [
-            NamespacesReplaced(tuple(world.namespaces.items())),
+            *(NamespaceSeen(*named) for named in world.namespaces.items()),
             PriorityClassesReplaced(tuple(world.priority_classes.items())),
             BudgetsHidden(world.budgets_hidden)
             if world.budgets_hidden

@@ -21,6 +21,7 @@ from gangsched.core.objects.events import (
     Event,
     GroupGone,
     GroupSeen,
+    NamespaceSeen,
     NamespacesReplaced,
     NodesReplaced,
     PodGone,
@@ -100,7 +101,9 @@ class _Player:
         namespaces = {played.gang.namespace for played in self._played}
         self._decide(
             [
-                NamespacesReplaced(tuple((name, (("kubernetes.io/metadata.name", name),)) for name in namespaces)),
+                NamespacesReplaced(
+                    tuple(NamespaceSeen(name, (("kubernetes.io/metadata.name", name),)) for name in namespaces)
+                ),
                 PriorityClassesReplaced(tuple(sorted(classes.items()))),
                 NodesReplaced(tuple(self._nodes)),
                 PodsReplaced(()),

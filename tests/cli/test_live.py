@@ -114,7 +114,7 @@ async def test_a_list_whose_pages_expire_is_read_anew_and_no_mixture_of_two():
     async with serving(api) as session:
         reading = await read(session, GroupKey("n", "g"))
     [listed] = [event for event in reading.events if isinstance(event, NamespacesReplaced)]
-    assert [name for name, _ in listed.namespaces] == ["both", "new"]
+    assert [each.name for each in listed.namespaces] == ["both", "new"]
     asked = [asked.query.get("continue") for asked in api.asked if asked.path == "/api/v1/namespaces"]
     assert asked == [None, "one", None, "two"]
 

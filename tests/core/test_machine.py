@@ -92,7 +92,7 @@ KEEPS_OUT = PodTerm(
         NamespaceGone("default"),
         NamespaceSeen("default", label_pairs({"team": "u"})),
         NamespacesReplaced(()),
-        NamespacesReplaced((("default", label_pairs({"team": "u"})),)),
+        NamespacesReplaced((NamespaceSeen("default", label_pairs({"team": "u"})),)),
     ],
 )
 def test_a_namespace_whose_labels_change_lets_in_whom_anti_affinity_kept_out(event):
@@ -194,7 +194,7 @@ def test_places_held_later_are_made_durable_anew():
 def everything() -> list[Event]:
     """At least one fact of every kind, and pods in every state."""
     return [
-        NamespacesReplaced((("default", label_pairs({"a": "b"})),)),
+        NamespacesReplaced((NamespaceSeen("default", label_pairs({"a": "b"})),)),
         PriorityClassesReplaced((("high", PriorityClass(5)),)),
         BudgetsReplaced((DisruptionBudget("default", "b", (), allowed=1),)),
         NodesReplaced((node("n1"), node("n2", unschedulable=True))),

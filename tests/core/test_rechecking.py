@@ -32,12 +32,12 @@ def given_up(cluster: Cluster, *bindings: Binding) -> list[str]:
     gang.operations.bindings = {each.pod.uid: each for each in bindings}
     members: Any = SimpleNamespace(gang_of=lambda _: gang, dirty=SimpleNamespace(note=lambda _: None))
     failed: list[Exception] = []
-    changes = cluster.ledger.changes
+    changes = cluster.ledger.touched.changes
     cluster.worsen("n0")
     recheck_worsened(cluster, members, lambda _: None, lambda _, error: failed.append(error), Budget())
     assert failed == []
     released = [each for each in bindings if each.pod.uid not in gang.operations.bindings]
-    assert cluster.ledger.changes == changes + len(released)
+    assert cluster.ledger.touched.changes == changes + len(released)
     assert cluster.validate() == []
     return [each.pod.name for each in released]
 

@@ -208,7 +208,8 @@ def cluster_of(objects: Sequence[Json]) -> Cluster:
     """The objects in gangsched's representation."""
     cluster = Cluster()
     for found in (each for each in objects if each["kind"] == "Namespace"):
-        cluster.set_namespace(*NAMESPACES.read(_raw(found))[1])
+        namespace = NAMESPACES.read(_raw(found))[1]
+        cluster.set_namespace(namespace.name, namespace.labels)
     for found in (each for each in objects if each["kind"] == "Node"):
         cluster.set_node(NODES.read(_raw(found))[1])
     for kind, resource in STORAGE.items():

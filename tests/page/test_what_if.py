@@ -21,6 +21,7 @@ from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.events import (
     Event,
     GroupsReplaced,
+    NamespaceSeen,
     NamespacesReplaced,
     NodesReplaced,
     PodsReplaced,
@@ -66,7 +67,7 @@ def facts() -> list[Event]:
     """Four cpus, two of them in use; two groups wait for more than the rest."""
     waits = [pod(f"waits-{number}", group="waits", cpu="2", created=NOW - 60) for number in range(2)]
     return [
-        NamespacesReplaced((("default", ()),)),
+        NamespacesReplaced((NamespaceSeen("default", ()),)),
         PriorityClassesReplaced((("high", PriorityClass(1000)), ("gentle", PriorityClass(1000, preempts=False)))),
         NodesReplaced((node("n1", cpu="4"),)),
         GroupsReplaced((group("runs", min_member=1), group("waits", min_member=2))),

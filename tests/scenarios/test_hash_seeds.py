@@ -151,7 +151,7 @@ def vanish(harness: Harness) -> None:
         harness.add(*job("blue", f"job-{number}", annotations={GANG: "false"})[:1])
     harness.wait(100)
     for seen in (
-        NamespacesReplaced(tuple((namespace, ()) for namespace in NAMESPACES)),
+        NamespacesReplaced(tuple(NamespaceSeen(namespace, ()) for namespace in NAMESPACES)),
         ForeignGroupsHidden("job", "not now"),
     ):
         harness.report(seen)

@@ -107,6 +107,19 @@ class TestANodeThatAcceptsThemNoLonger:
         harness.wait(5)
         assert evicted(harness) == OLD + YOUNG
 
+    def test_one_that_is_too_small_beside_those_who_stay_is_lost_too(self, monkeypatch):
+        """Regression: the others went on to leave, and only then the group asked for another node."""
+        monkeypatch.setattr(Harness, "check_capacity", lambda _: None)
+        harness = two_nodes()
+        becomes(harness, cpu=6)
+        harness.settle(alone("stays", node="n1", cpu=2, priority=200))
+        assert victims(harness, *holder(4, **ASKED)) == YOUNG
+        becomes(harness, cpu=5)
+        harness.wait(5)
+        assert evicted(harness) == OLD + YOUNG
+        end(harness)
+        assert is_whole(harness, "high", 4)
+
     def test_without_anybody_else_the_group_is_told_that_it_waits_for_room_and_has_it_once_the_node_is_back(self):
         harness = cluster(node("n1", cpu=4), *gang("low", 4))
         assert len(victims(harness, *holder(4))) == 4

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gangsched.core.contention import plans, reserving
 from gangsched.core.objects.shape import HostPort
 from tests.builders import node
 from tests.harness import Harness
@@ -111,3 +112,34 @@ def test_a_node_that_goes_moves_the_places():
     harness.wait(10)
     assert start(harness, "g") == UNKNOWN
     assert gone not in places(harness, "g")
+
+
+@pytest.mark.without("all", why="counts what is looked at, and a new leader looks at everything")
+def test_only_the_reservations_are_looked_at_whose_nodes_something_has_touched(monkeypatch):
+    """Regression: each was searched for again every ten seconds, and asked at each relief, wherever something came or
+    went.
+    """
+    looked: list[str] = []
+    for module, name, of in ((plans, "missing", lambda _, plan: plan.places[0][0].name), (reserving, "Earliest", None)):
+        before = getattr(module, name)
+
+        def counted(*given: Any, before: Any = before, of: Any = of) -> Any:
+            looked.append(of(*given) if of else given[0].members[0].name)
+            return before(*given)
+
+        monkeypatch.setattr(module, name, counted)
+    harness = cluster(nodes=0)
+    for pool in "abc":
+        harness.settle(node(f"n{pool}", cpu=2, labels={"pool": pool}), *(runs(f"p{pool}{at}", pool) for at in range(2)))
+    for pool in "ab":
+        starve(harness, *gang(pool, 1, pods_with={"cpu": 2, "node_selector": {"pool": pool}}))
+        assert start(harness, pool) == UNKNOWN
+    # What was reserved meanwhile is looked at once more.
+    harness.wait(30, runs("one", "c", cpu=0))
+    for where, asked in (("c", set()), ("a", {"a-0"})):
+        looked.clear()
+        for at in range(30):
+            harness.settle(runs(f"more{at}", where, cpu=0))
+            harness.wait(1)
+            finish(harness, f"default/more{at}")
+        assert {*looked} == asked

@@ -39,6 +39,7 @@ from gangsched.core.objects.volumes import StorageKey, StorageKind, StorageObjec
 class Cluster:
     """Nodes by name and pods by UID, with exact accounting. All pods count, whichever scheduler placed them.
 
+    `namespaces` are their labels by name, and `terminating` those that are being deleted.
     `on_node` lists the claims that count by node, `holdings` what namespaces hold, `flights` the bindings on their way.
     `constraints` are updated from here when nodes change, and from the ledger when pods do. `worsened` are the nodes
     that have changed since they were last taken, or on which a pod was counted that we did not place there.
@@ -50,6 +51,7 @@ class Cluster:
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, Pod] = {}
         self.namespaces: dict[str, Mapping[str, str]] = {}
+        self.terminating: set[str] = set()
         self.relief = Relief()
         self.node_changes = 0
         self.worsened: dict[str, None] = {}
@@ -109,6 +111,7 @@ class Cluster:
         alike = old is None or (old.labels, old.taints) == (node.labels, node.taints)
         asked, everywhere = bool(self.tallies) and not alike, self.capacity.redelegated()
         self.relief.note(row=row, all_asked=asked, everywhere=everywhere, doubts=True)
+        self.ledger.note_changed(node.name)
         self.worsen(node.name)
         self.node_changes += 1
         self.holdings.note_nodes_changed()
@@ -216,6 +219,12 @@ class Cluster:
             self.namespaces[name] = new
             self._namespaces_changed()
 
+    def note_terminating(self, name: str, *, terminating: bool) -> bool:
+        """Note whether the namespace is being deleted. Returns whether that has changed."""
+        changed = terminating is not (name in self.terminating)
+        self.terminating ^= {name} if changed else set()
+        return changed
+
     def remove_namespace(self, name: str) -> None:
         """Remove a namespace."""
         if self.namespaces.pop(name, None):
@@ -262,7 +271,7 @@ class Cluster:
     @property
     def changes(self) -> int:
         """Grows with each change of a claim or a node."""
-        return self.ledger.changes + self.node_changes
+        return self.ledger.touched.changes + self.node_changes
 
     def accepting(self, member: Member) -> Mask:
         """The rows whose nodes accept the class, regardless of the pods there."""

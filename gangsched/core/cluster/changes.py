@@ -1,12 +1,15 @@
-"""What has changed: improvements that may help gangs that wait, and claims, for those who follow them."""
+"""What has changed: improvements that may help gangs that wait, claims and nodes, for those who follow them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+import numpy as np
 from msgspec import Struct, field
 
 from gangsched.core.constraints.tally import Question
+from gangsched.core.inventory.capacity import Capacity
+from gangsched.core.objects.arrays import IntArray, Mask
 
 
 class Relief(Struct):
@@ -83,3 +86,30 @@ class Journal:
         """The owners that were noted for this one since the last call; None if it only begins to follow them."""
         taken, self._noted[who] = self._noted.get(who), {}
         return taken
+
+
+class Touched:
+    """Which nodes have changed, or claims there: each change has a number, and `changes` is that of the last one."""
+
+    def __init__(self, capacity: Capacity) -> None:
+        self.changes = 0
+        self._capacity = capacity
+        self._last: IntArray = np.zeros(16, dtype=np.int64)
+        self._taken: dict[str, int] = {}
+
+    def note(self, node: str) -> None:
+        """The node has changed, or a claim there."""
+        self.changes += 1
+        if (row := self._capacity.rows.get(node)) is not None:
+            if row >= len(self._last):
+                self._last = np.pad(self._last, (0, row + 1))
+            self._last[row] = self.changes
+
+    def take(self, who: str) -> set[str]:
+        """The nodes that were touched since this one last took them; at first all that were ever touched."""
+        before, self._taken[who] = self._taken.get(who, 0), self.changes
+        return {self._capacity.names[row] for row in np.flatnonzero(self._last > before).tolist()}
+
+    def last(self, rows: Mask) -> int:
+        """The last change on these rows; 0 before the first."""
+        return int(self._last[: len(rows)][rows[: len(self._last)]].max(initial=0))

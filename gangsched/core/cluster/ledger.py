@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from gangsched.core.cluster.changes import Journal, Relief
+from gangsched.core.cluster.changes import Journal, Relief, Touched
 from gangsched.core.cluster.claims import ASSUMED, BOUND, HELD, NOMINATED, RESERVED, Claim, Claims, Holdings, Reserved
 from gangsched.core.constraints.constraint import Constraint, Happening
 from gangsched.core.constraints.tally import Question, Tallies
@@ -36,8 +36,9 @@ _NONE: Claims = {}
 
 
 class Ledger:
-    """All `claims` by owner, and the data derived from them; `changes` counts each that begins, ends or changes.
+    """All `claims` by owner, and the data derived from them; each that begins, ends or changes is noted in `touched`.
 
+    Each that takes more than before is noted in `tightened` as well; nodes that have changed are noted in both.
     `on_node` lists the claims that count, by node; others are `nominated`, or `reserved` for groups. `holdings` sums
     what namespaces hold.
     `pending_prebindings` are the pre-bindings of claims, by the objects that they take and by owner. `capacity`,
@@ -60,7 +61,8 @@ class Ledger:
         self._capacity = capacity
         self._constraints = constraints
         self._relief = relief
-        self.changes = 0
+        self.touched = Touched(capacity)
+        self.tightened = Touched(capacity)
         self.journal = Journal()
         self.claims: dict[str, Claim] = {}
         self.on_node: dict[str, dict[str, Claim]] = {}
@@ -94,7 +96,7 @@ class Ledger:
         self.journal.note(owner)
         if claim is None:
             return
-        self.changes += 1
+        self.touched.note(claim.node)
         self._withhold_anew(owner)
         self._silence(claim)
         if claim.kind is NOMINATED:
@@ -152,7 +154,8 @@ class Ledger:
         for changed in (reserved, *(other for other in self.reserved.values() if other.fills_up)):
             changed.changed()
         self._promised = None
-        self.changes += 1
+        for claim in reserved.claims.values():
+            self.touched.note(claim.node)
         return reserved.leaving - before
 
     def promised(self) -> frozenset[str]:
@@ -170,6 +173,11 @@ class Ledger:
         self._promised = None
 
     # Nodes and namespaces
+
+    def note_changed(self, node: str) -> None:
+        """The node offers more or less than before, or refuses others."""
+        self.touched.note(node)
+        self.tightened.note(node)
 
     def node_comes(self, name: str) -> None:
         """Count the claims on a node that was added, or has new labels."""
@@ -211,7 +219,7 @@ class Ledger:
         return [constraint for constraint in self._constraints if type(constraint).opens_elsewhere is not default]
 
     def _enter(self, claim: Claim) -> None:
-        self.changes += 1
+        self.touched.note(claim.node)
         owner = claim.pod.uid
         self.claims[owner] = claim
         for prebinding in claim.prebindings:
@@ -244,6 +252,7 @@ class Ledger:
         row = self._capacity.rows.get(claim.node)
         if row is None or not claim.counts:
             return
+        self.tightened.note(claim.node)
         self._capacity.take(row, claim.pod.shape.requests)
         for constraint in self._counting:
             constraint.add(claim.pod, row)

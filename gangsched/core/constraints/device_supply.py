@@ -92,7 +92,7 @@ class DeviceSupply:
         self._selected.clear()
         self._failing.clear()
         self.shared = False
-        everywhere = np.flatnonzero(self._nodes.there(np.arange(self._nodes.size)))
+        everywhere = np.flatnonzero(self._nodes.among_first(self._nodes.size))
         seen: dict[int, list[PoolView]] = {}
         for slices in self._devices.pools():
             for row, pool in self._views(slices, everywhere).items():

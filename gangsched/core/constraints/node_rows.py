@@ -218,6 +218,10 @@ class Nodes:
         """Which of the rows have a node."""
         return self.names.any(rows)
 
+    def among_first(self, rows: int) -> Mask:
+        """Which of the first rows, so many, have a node."""
+        return self.there(np.arange(rows))
+
     @property
     def size(self) -> int:
         """Upper limit for the number of rows."""

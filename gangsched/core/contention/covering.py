@@ -24,19 +24,9 @@ def is_covered(cluster: Cluster, plan: Plan) -> bool:
     return not any(+amounts for amounts in lacking.values())
 
 
-def taken_on(cluster: Cluster, changed: Iterable[str]) -> set[str]:
-    """The nodes on which one of these pods, whose claims have changed, may take more than before."""
-    known, promised = cluster.ledger.claims, cluster.ledger.promised()
-    claims = (known[uid] for uid in changed if uid in known)
-    # Who is evicted takes no more by terminating.
-    return {
-        claim.node for claim in claims if claim.counts and not (claim.pod.terminating and claim.pod.uid in promised)
-    }
-
-
-def note_cover(plan: Plan, cluster: Cluster, touched: set[str] | None) -> None:
-    """Note whether the plan is still covered. Only on these nodes more was taken since; with None it may be on any."""
-    if touched is None or not plan.covered or (touched and not touched.isdisjoint(node for _, node in plan.places)):
+def note_cover(plan: Plan, cluster: Cluster, tightened: set[str]) -> None:
+    """Note whether the plan is still covered; only on these nodes there may be less room since."""
+    if not plan.covered or not tightened.isdisjoint(node for _, node in plan.places):
         plan.covered = is_covered(cluster, plan)
 
 

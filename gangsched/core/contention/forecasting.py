@@ -41,9 +41,9 @@ FIRST_S = 30.0
 PAUSE_S = 3600.0
 _NARROWED_S = 300.0
 """What is told of a start that is further away than twice that becomes narrower by itself."""
-_LOAD = 0.005
+_LOAD = 0.0065
 """At most about this part of one processor's time is spent on it."""
-_UNITS_A_SECOND = 25_000_000
+_UNITS_A_SECOND = 30_000_000
 _PLACE, _END = 15, 60
 """Cost, in units of the budget, of reading where a pod is, and of finding out when it ends."""
 _AT_ONCE = 200

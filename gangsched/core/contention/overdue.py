@@ -76,7 +76,9 @@ class Overdue:
         return CalledIn(whole, loose, expires) if whole or loose else None
 
     def _staying(self, plan: Plan) -> list[Pod]:
-        """Those who are still to end, and are not told to leave yet."""
+        """Those who are still to end, and are not told to leave yet; nobody where nobody knows the start."""
+        if plan.start == NEVER:
+            return []
         claims, told = self._cluster.ledger.claims, plan.victims
         pods = (claims[uid].pod for uid in plan.ends if uid in claims and claims[uid].counts)
         return [pod for pod in pods if not pod.terminating and pod.uid not in told]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.contention import endings
 from gangsched.core.contention.batches import drawn_by, next_batch
-from gangsched.core.contention.covering import missing, note_cover, taken_on
+from gangsched.core.contention.covering import missing, note_cover
 from gangsched.core.contention.loose import Loose
 from gangsched.core.contention.lost_nodes import note_nodes
 from gangsched.core.contention.marks import Marks
@@ -50,6 +50,8 @@ class Ended(NamedTuple):
 
 
 Proves = Callable[[Gang, Plan], bool]
+Seeks = Callable[[Gang], bool]
+Contain = Callable[[GroupKey, Exception], object]
 
 
 class Plans:
@@ -142,10 +144,11 @@ class Plans:
 
     def fill_up(self) -> None:
         """Withhold what has come free of places of which nobody knows when all of them will be."""
-        for key, room in self._cluster.ledger.reserved.items():
-            gang = self._members.gangs.get(key) if room.fills_up else None
-            if gang is not None and gang.operations.plan is not None:
-                room.lack(missing(self._cluster, gang.operations.plan))
+        filling = {key for key, room in self._cluster.ledger.reserved.items() if room.fills_up}
+        touched = self._cluster.ledger.touched.take("Filling") if filling else set[str]()
+        for key, plan in self.opened().items() if touched else ():
+            if key in filling and not touched.isdisjoint(node for _, node in plan.places):
+                self._cluster.ledger.reserved[key].lack(missing(self._cluster, plan))
 
     def give_up(self, gang: Gang, ending: endings.Ending, now: float) -> None:
         """End the group's plan, if it has one."""
@@ -157,19 +160,24 @@ class Plans:
         if gang.operations.plan is not None:
             self.holders[gang.key] = None
 
-    def go_on(self, now: float, proves: Proves, contain: Callable[[GroupKey, Exception], object]) -> list[Effect]:
+    def go_on(self, now: float, proves: Proves, seeks: Seeks, contain: Contain) -> list[Effect]:
         """Take what is due in each plan. Returns evictions of pods without a group.
 
-        `proves` tells whether a plan of a group is right still, which it must be before anybody is evicted. `contain`
-        is called with each group whose logic fails.
+        `proves` tells whether a plan of a group is right still, which it must be before anybody is evicted. `seeks`
+        tells whether another one is looked for: so long what the last one has reserved is kept. `contain` is called
+        with each group whose logic fails.
         """
         # Without a plan nobody would take what is noted later.
         noted = self._cluster.ledger.journal.take(_FOLLOWER) if self.holders else None
         changed = frozenset(noted) if noted is not None else None
-        touched = taken_on(self._cluster, changed) if changed is not None else None
+        tightened = self._cluster.ledger.tightened.take(_FOLLOWER) if self.holders else set[str]()
         for key in [*self.holders]:
+            gang = self._members.gangs.get(key)
             try:
-                self._go_on(key, now, proves, changed, touched)
+                if gang is not None and gang.operations.plan is not None:
+                    self._go_on(gang, gang.operations.plan, now, proves, changed, tightened)
+                elif gang is None or not seeks(gang):
+                    self._release(key)
             except Exception as error:  # noqa: BLE001 - a defect may raise anything
                 contain(key, error)
         plans = self.opened().values()
@@ -178,15 +186,9 @@ class Plans:
         return self._loose.go_on({uid for plan in plans for uid in plan.loose}, now)
 
     def _go_on(
-        self, key: GroupKey, now: float, proves: Proves, changed: frozenset[str] | None, touched: set[str] | None
+        self, gang: Gang, plan: Plan, now: float, proves: Proves, changed: frozenset[str] | None, tightened: set[str]
     ) -> None:
-        gang = self._members.gangs.get(key)
-        plan = gang.operations.plan if gang is not None else None
-        if gang is None or plan is None:
-            # The group is gone, or its logic has failed.
-            self._release(key)
-            return
-        claims, gang_of = self._cluster.ledger.claims, self._members.gang_of
+        key, claims, gang_of = gang.key, self._cluster.ledger.claims, self._members.gang_of
         stay = any(uid in claims and not is_leaving(claims[uid], gang_of(uid)) for uid in plan.anyway)
         refusals = self._refusals.of(plan)
         plan.refused_since = {uid: plan.refused_since.get(uid, now) for uid in refusals}
@@ -194,7 +196,7 @@ class Plans:
         look = endings.Look(gang, self._assessments.get(key), plan, self._cluster, refused, stay, self._is_foreign, now)
         note_nodes(plan, self._cluster, now)
         if plan.start is None:
-            note_cover(plan, self._cluster, touched)
+            note_cover(plan, self._cluster, tightened)
         if (ending := next((row for row in endings.ENDINGS if row.fact(look)), None)) is not None:
             self._end(gang, plan, ending, look.refused or self._marks.missing(plan), now)
             return
@@ -295,7 +297,7 @@ class Plans:
             clock.go_on_after(gang, clock.paused_s(gang, plan, self._assessments[key].terms, now))
         gang.operations.wait_for(None)
         if ending.pauses or ending.name in endings.FINAL:
-            # Otherwise its room is kept for a call, in which another plan is looked for.
+            # Otherwise its room is kept while another plan is looked for.
             self._release(key)
         self._keep_singles()
         self._members.dirty.note(key)

@@ -24,6 +24,7 @@ from gangsched.core.contention.endings import CHANGED, OVERTAKEN, YIELDED
 from gangsched.core.contention.ends import UNKNOWN, End
 from gangsched.core.contention.line import Line
 from gangsched.core.contention.plans import Ended, Plans
+from gangsched.core.contention.reach import Reach, depending
 from gangsched.core.contention.searching import REPEATED_S, Searching
 from gangsched.core.contention.trusted_ends import TrustedEnds
 from gangsched.core.gang import rollback
@@ -36,16 +37,14 @@ from gangsched.core.objects.arrays import Mask
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.policy import Policy
-from gangsched.core.planning import budget as units
 from gangsched.core.planning.ask import Ask
 from gangsched.core.planning.budget import Budget
 from gangsched.core.planning.earliest import Earliest
-from gangsched.core.planning.filling import classify
 from gangsched.core.planning.trial import Placement
 from gangsched.core.queueing.order import order_key
 
-LOOKED_AT_S = 10.0
-"""A reservation is looked at again at most once in so many seconds."""
+LOOKED_AT_S, _SELDOM_S = 10.0, 300.0
+"""A reservation is looked at again at most once in so many seconds; seldom if nothing has touched its nodes."""
 MOST_IN_LINE = 256
 """Of so many groups, the first in the order, it is found out whether they reserve beside others."""
 _EARLIER_S = 1.0
@@ -55,12 +54,14 @@ _EARLIER_S = 1.0
 class _Looked(NamedTuple):
     """What was found `at` this time in this `state` for what the group had `asked`; `could`: it has a start.
 
-    It holds `until` somebody is taken at his word again who could not be evicted. `lost` is the last loss of a
-    reservation before that, if any. A later one is another value, even an equal one.
+    The search began after so many changes (`since`). It holds `until` somebody is taken at his word again who could not
+    be evicted. `lost` is the last loss of a reservation before that, if any. A later one is another value, even an
+    equal one.
     """
 
     at: float
     state: tuple[int, int]
+    since: int
     until: float
     asked: tuple[object, ...]
     could: bool
@@ -68,10 +69,14 @@ class _Looked(NamedTuple):
 
 
 class _Running(Struct):
-    """A search that goes on, for what the group had `asked`, on nodes that have changed so often since the start."""
+    """A search that goes on, for what the group had `asked`, on nodes that have changed so often since the start.
+
+    It began after so many changes in all (`since`).
+    """
 
     asked: tuple[object, ...]
     nodes: int
+    since: int
     departing: Departing
     search: Earliest | None = None
 
@@ -102,7 +107,7 @@ class Reserving:
         self._ends = TrustedEnds(cluster, members, plans.pace, by_promises=policy.reservations.by_promises)
         self._line = Line()
         self._looked: dict[GroupKey, _Looked] = {}
-        self._pools: dict[GroupKey, tuple[tuple[object, ...], int, Mask]] = {}
+        self._reach = Reach(cluster, asking)
         self._running: dict[GroupKey, _Running] = {}
         self._backfilled: dict[GroupKey, None] = {}
         self._passed_in = (-1, -1)
@@ -130,7 +135,8 @@ class Reserving:
     def drop(self, key: GroupKey) -> None:
         """The group is gone."""
         self._line.drop(key)
-        for known in (self._looked, self._pools, self._running):
+        self._reach.drop(key)
+        for known in (self._looked, self._running):
             known.pop(key, None)
 
     def next_due(self) -> float:
@@ -152,7 +158,7 @@ class Reserving:
         self._passed_in = self._state
 
     def _go_on(self, budget: Budget, now: float, contain: Callable[[GroupKey, Exception], object]) -> None:
-        taken: Mask = ~self._cluster.nodes_by_row.there(np.arange(len(self._cluster.capacity.names)))
+        taken: Mask = ~self._cluster.nodes_by_row.among_first(len(self._cluster.capacity.names))
         everywhere = bool(taken.all())
         for key in self._line.first(MOST_IN_LINE):
             gang = self._members.gangs[key]
@@ -180,15 +186,15 @@ class Reserving:
         if not budget:
             self.unfinished = True
             return None
-        ask, known = self._asking.of(gang, self._assessments[key]), self._pools.get(key)
+        ask = self._asking.of(gang, self._assessments[key])
         if ask is None:
             # While its evictions have no answer it wants nothing, and if they are refused the same as before.
-            return known[2] if known and plan is not None and known[1] == self._cluster.node_changes else None
-        pool = self._pool(gang, ask, budget, now)
+            return self._reach.before(key) if plan is not None else None
+        pool = self._reach.of(gang, ask, budget, now)
         if not self._age_s or bool((pool & taken).any()):
             self._plans.give_up(gang, YIELDED, now)
             return None
-        due = self._is_due(gang, now)
+        due = self._is_due(gang, ask, pool, now)
         if due and plan is not None:
             self._renew(gang, plan, ask, budget, now)
         if due and not self._has_lost(gang) and self._searching.may_find(gang, now):
@@ -197,6 +203,11 @@ class Reserving:
             self._search(gang, ask, pool, budget, now)
         looked = self._looked.get(key)
         return pool if gang.operations.plan is not None or looked is None or looked.could else None
+
+    def seeks(self, gang: Gang, now: float) -> bool:
+        """Whether a search for a plan of the group, of whichever kind, is due or goes on."""
+        goes_on = gang.key in self._running and gang.key in self._line
+        return goes_on or self._searching.may_find(gang, now)
 
     def _await(self, at: float) -> None:
         self._due = min(self._due, at)
@@ -210,28 +221,18 @@ class Reserving:
         lost = self._plans.lost(gang)
         return lost is not None and ((looked := self._looked.get(gang.key)) is None or looked.lost is not lost)
 
-    def _is_due(self, gang: Gang, now: float) -> bool:
+    def _is_due(self, gang: Gang, ask: Ask, pool: Mask, now: float) -> bool:
         looked, plan = self._looked.get(gang.key), gang.operations.plan
         if looked is None or looked.asked is not gang.wait.asked or (plan and plan.former) or self._has_lost(gang):
             return True
-        is_same = looked.state == self._state and now < looked.until
-        at = looked.until if is_same else looked.at + LOOKED_AT_S
+        wait_s, touched = NEVER, self._cluster.ledger.touched
+        if looked.state != self._state:
+            is_alike = looked.state[1] == self._state[1] and touched.last(depending(ask, pool)) <= looked.since
+            wait_s = _SELDOM_S if is_alike else LOOKED_AT_S
+        at = max(looked.at + LOOKED_AT_S, min(looked.until, looked.at + wait_s))
         if now < at:
             self._await(at)
         return now >= at
-
-    def _pool(self, gang: Gang, ask: Ask, budget: Budget, now: float) -> Mask:
-        """The rows of nodes that accept members, whatever there is on them."""
-        known, nodes = self._pools.get(gang.key), self._cluster.node_changes
-        if known is not None and known[0] is gang.wait.asked and known[1] == nodes:
-            return known[2]
-        snapshot = self._asking.snapshot(gang, {}, budget, now)
-        pool: Mask = np.zeros(len(self._cluster.capacity.names), dtype=np.bool_)
-        for member in set(classify(snapshot, ask.members, ask.pause.nodes).values()):
-            budget.charge(units.CLASS + len(pool))
-            pool |= self._cluster.accepting(member)
-        self._pools[gang.key] = (gang.wait.asked, nodes, pool)
-        return pool
 
     def _renew(self, gang: Gang, plan: Plan, ask: Ask, budget: Budget, now: float) -> None:
         """Let all join that will have ended by then, and end the plan if it cannot come true any more.
@@ -274,9 +275,7 @@ class Reserving:
         """These leave for the plan too."""
         if ends:
             plan.ends |= {claim.pod.uid: end.promised for claim, end in ends}
-            # Where nobody knows the start it does not rely on promises, and nobody is called in for it.
-            declared = {claim.pod.uid for claim, end in ends if end.promised < end.certain}
-            plan.promises |= declared if plan.start != NEVER else set()
+            plan.promises |= {claim.pod.uid for claim, end in ends if end.promised < end.certain}
             self._plans.leave_for(gang, plan)
 
     def _search(self, gang: Gang, ask: Ask, pool: Mask, budget: Budget, now: float) -> None:
@@ -301,20 +300,21 @@ class Reserving:
             self._use(gang, result.placement, leaving, result.start, now)
         could, lost, until = result.placement is not None, self._plans.lost(gang), self._plans.pace.passed_until()
         self._await(until)
-        self._looked[gang.key] = _Looked(now, self._state, until, gang.wait.asked, could, lost)
+        self._looked[gang.key] = _Looked(now, self._state, running.since, until, gang.wait.asked, could, lost)
 
     def _begun(self, gang: Gang, ask: Ask, pool: Mask, now: float) -> _Running:
         """A search among all whose end may help, in the order in which they are waited for."""
-        promised, rows = self._asking.promised_to_others(self._asking.viewer(gang, now)), self._cluster.capacity.rows
+        promised = self._asking.promised_to_others(self._asking.viewer(gang, now))
         promised |= gang.observed.pods.keys()  # a run does not wait for its own end
-        everywhere = any(pod.shape.depends_on_pods for pod in ask.members)
+        names, on_node = self._cluster.capacity.names, self._cluster.on_node
         claims = (
             claim
-            for uid, claim in self._cluster.ledger.claims.items()
-            if claim.counts and uid not in promised and (everywhere or (claim.node in rows and pool[rows[claim.node]]))
+            for row in np.flatnonzero(depending(ask, pool)).tolist()
+            for uid, claim in on_node.get(names[row], {}).items()
+            if uid not in promised
         )
         departing = Departing(claims, partial(self._ends.of, now=now, passed=self._plans.pace.passed(now)))
-        return _Running(gang.wait.asked, self._cluster.node_changes, departing)
+        return _Running(gang.wait.asked, self._cluster.node_changes, self._cluster.ledger.touched.changes, departing)
 
     def _use(self, gang: Gang, placed: Placement, leaving: Mapping[str, End], at: float, now: float) -> None:
         """Reserve what was found, unless the group fits already, or starts no later with what it has."""

@@ -6,7 +6,7 @@ and the pods), the message says what differs and what to do, because only the ow
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -40,6 +40,16 @@ class Declared(NamedTuple):
     minima: Sequence[int]
     times: Sequence[float]
     lists: Sequence[tuple[Role, ...]]
+
+
+def terminating(namespace: str, terminating: Container[str]) -> Iterator[Hindrance]:
+    """The namespace, if it is among those that are being deleted."""
+    if namespace in terminating:
+        yield Hindrance(
+            Reason.NAMESPACE_TERMINATING,
+            f"Namespace {namespace} is being deleted, so nothing can be created or bound there: create the group in "
+            f"another one; if this one stays, kubectl get namespace {namespace} --output yaml says why.",
+        )
 
 
 def unreadable(

@@ -6,7 +6,7 @@ a reason with a sentence for users, and no further member is bound until it is r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from itertools import chain
 
 from msgspec.structs import replace
@@ -49,10 +49,15 @@ def resolve(
     foreign: Foreign,
     volumes: Volumes,
     devices: Devices,
+    terminating: Container[str] = (),
 ) -> Terms:
-    """The terms of the group with this key and PodGroup; `members` are those that count."""
+    """The terms of the group with this key and PodGroup; `members` are those that count.
+
+    Namespaces that are `terminating` are being deleted.
+    """
     if key.pod_uid:
-        return _alone(members, policy, volumes, devices)
+        terms = _alone(members, policy, volumes, devices)
+        return replace(terms, hindrance=next(hindrances.terminating(key.namespace, terminating), terms.hindrance))
     oldest = min([pod.created for pod in members], default=0.0)
     # Most members share one identical declaration, so the list is short.
     says = list(dict.fromkeys([pod.declaration for pod in members if pod.declaration is not None]))
@@ -71,6 +76,7 @@ def resolve(
     default_s = max(defaults, default=policy.default_max_schedule_time_s)
     line = instance_group(members, says, policy.fifo)
     found_hindrances = chain(
+        hindrances.terminating(key.namespace, terminating),
         hindrances.unreadable(group, says, objects, members),
         hindrances.contradictions(declared, specs),
         () if specs or declared.minima else hindrances.undeclared(key, declared, foreign),

@@ -65,6 +65,7 @@ def reconcile(
         foreign=foreign,
         volumes=cluster.volumes,
         devices=cluster.devices,
+        terminating=cluster.terminating,
     )
     if not gang.plain:
         runs.note_workload(gang, live)

@@ -48,10 +48,10 @@ class Surroundings:
                 self._set_node(node)
             case events.NodeGone(name):
                 self._node_gone(name)
-            case events.NamespaceSeen(name, labels):
-                self._set_namespace(name, labels)
+            case events.NamespaceSeen(name, labels, terminating):
+                self._set_namespace(name, labels, terminating=terminating)
             case events.NamespaceGone(name):
-                self._set_namespace(name, None)
+                self._set_namespace(name, None, terminating=False)
             case events.PriorityClassSeen(name, priority_class):
                 self._set_priority_classes({**self.priority_classes, name: priority_class})
             case events.PriorityClassGone(name):
@@ -72,7 +72,7 @@ class Surroundings:
                 gone = sorted(cluster.nodes.keys() - {node.name for node in nodes})
                 return [events.NodeGone(name) for name in gone]
             case events.NamespacesReplaced(namespaces):
-                left = sorted(cluster.namespaces.keys() - {name for name, _ in namespaces})
+                left = sorted(cluster.namespaces.keys() - {namespace.name for namespace in namespaces})
                 return [events.NamespaceGone(name) for name in left]
             case events.BudgetsReplaced(budgets):
                 known = {budget.key for budget in cluster.budgets.all()}
@@ -89,10 +89,10 @@ class Surroundings:
         """Everything observed, as events for a successor."""
         cluster = self._cluster
         budgets = cluster.budgets
+        named, doomed = cluster.namespaces.items(), cluster.terminating
+        namespaces = [events.NamespaceSeen(name, (*labels.items(),), name in doomed) for name, labels in named]
         return [
-            events.NamespacesReplaced(
-                tuple((name, tuple(labels.items())) for name, labels in cluster.namespaces.items())
-            ),
+            events.NamespacesReplaced(tuple(namespaces)),
             events.PriorityClassesReplaced(tuple(self.priority_classes.items())),
             events.BudgetsHidden(budgets.why_hidden) if budgets.why_hidden else events.BudgetsReplaced(budgets.all()),
             events.NodesReplaced(tuple(cluster.nodes.values())),
@@ -100,8 +100,10 @@ class Surroundings:
             *(events.DeviceObjectsReplaced(kind, tuple(cluster.devices.known(kind).values())) for kind in DeviceKind),
         ]
 
-    def _set_namespace(self, name: str, labels: Labels | None) -> None:
+    def _set_namespace(self, name: str, labels: Labels | None, *, terminating: bool) -> None:
         """Set the labels of the namespace; None: it is gone."""
+        if self._cluster.note_terminating(name, terminating=terminating):
+            self._members.dirty.note(*(key for key in self._members.gangs if key.namespace == name))
         before = self._cluster.namespaces.get(name)
         if labels is None:
             self._cluster.remove_namespace(name)

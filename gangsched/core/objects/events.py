@@ -145,10 +145,11 @@ class DemandsHidden(DemandFact, frozen=True):
 
 
 class NamespaceSeen(Event, frozen=True):
-    """A namespace exists with these labels."""
+    """A namespace exists with these labels; `terminating`: it is being deleted."""
 
     name: str
     labels: Labels
+    terminating: bool = False
 
 
 class NamespaceGone(Event, frozen=True):
@@ -158,9 +159,9 @@ class NamespaceGone(Event, frozen=True):
 
 
 class NamespacesReplaced(Event, frozen=True):
-    """These are all the namespaces there are (after a list), with their labels."""
+    """These are all the namespaces there are (after a list)."""
 
-    namespaces: tuple[tuple[str, Labels], ...]
+    namespaces: tuple[NamespaceSeen, ...]
 
 
 class PriorityClassSeen(Event, frozen=True):

@@ -65,6 +65,12 @@ class Reason(StrEnum):
 
     Do: Do without what the message names.
     """
+    NAMESPACE_TERMINATING = "NamespaceTerminating"
+    """The group's namespace is being deleted: the API server refuses new pods and bindings there.
+
+    Do: Nothing, or create the group in another namespace. If the namespace stays for long, the conditions in its status
+    say what keeps it, such as a finalizer.
+    """
     PRE_BINDING = "PreBinding"
     """Nodes are reserved for the quorum. Its volumes and devices are prepared there before its members are bound.
 

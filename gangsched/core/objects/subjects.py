@@ -89,7 +89,7 @@ def _listed(event: Event) -> tuple[str, Sequence[Event]]:
         case seen.NodesReplaced(nodes):
             return NODE, [seen.NodeSeen(node) for node in nodes]
         case seen.NamespacesReplaced(namespaces):
-            return NAMESPACE, [seen.NamespaceSeen(name, labels) for name, labels in namespaces]
+            return NAMESPACE, namespaces
         case seen.BudgetsReplaced(budgets):
             return BUDGET, [seen.BudgetSeen(budget) for budget in budgets]
         case seen.GroupsReplaced(groups):

@@ -23,9 +23,10 @@ _DRAWN_TOGETHER = 0.02
 _AT_ONCE_S = 0.5
 _GROWS = 4
 _ANYTHING = 1 << 62
-_LOOKED_AT, _RELEASED, _PLACED = 40, 10, 3
-"""Cost, in units of the budget, of each group that is looked at, of each end that is reached, and of each row that is
-sorted to place a kind."""
+_LOOKED_AT, _RELEASED = 40, 3
+"""Cost, in units of the budget, of each group that is looked at, and of each end that is reached."""
+_ROWS = 4
+"""A unit pays for so many rows that are read to place a kind, or counted once it has its places."""
 
 
 class Ends(NamedTuple):
@@ -157,7 +158,7 @@ class Forecast:
             asked = (group.asked, tuple(held.name for held in keeping))
             placed = None
             if asked not in refused:
-                yield len(group.kinds) * (units.CLASS + len(self._free))
+                yield self._price(group)
                 placed = take(self._free, group, [held.spare for held in keeping])
             if placed is None:
                 refused.add(asked)
@@ -168,7 +169,7 @@ class Forecast:
                     holding[group.pool] = self._held[group.name]
                     of_pool.clear()
                 continue
-            yield _PLACED * len(group.kinds) * len(self._free)
+            yield self._price(group)
             rows = np.concatenate([rows for rows, _ in placed])
             doubt, last = int(self._doubt[rows].max(initial=0)), int(self._last[rows].max(initial=-1))
             self.starts[group.name] = Start(moment, doubt, int(self._order[last]) if last >= 0 else -1)
@@ -213,7 +214,7 @@ class Forecast:
         # In steps that grow, then by bisection.
         none, first, tried = -1, len(moments), 0
         while none + 1 < first:
-            yield tried * _RELEASED + (len(waiting.kinds) + 1) * len(self._free)
+            yield tried * _RELEASED + self._price(waiting)
             free = self._free_at(float(moments[tried]))
             places = take(free, waiting)
             if places is None:
@@ -226,6 +227,10 @@ class Forecast:
                 held = _Held(waiting.name, waiting.pool, float(moments[tried]), spare)
             tried = (none + first) // 2 if first < len(moments) else min(_GROWS * (none + 1), len(moments) - 1)
         return held
+
+    def _price(self, group: Waiting) -> int:
+        """What it costs to look for the group's places, or to count it there, in units of the budget."""
+        return len(group.kinds) * (units.CLASS + len(self._free) // _ROWS)
 
     def _free_at(self, at: float) -> IntArray:
         """What is free at this later time if nobody else starts before."""

@@ -39,7 +39,7 @@ def lacking(snapshot: Snapshot, start: Start) -> Amounts:
 def refused(snapshot: Snapshot, start: Start, short: Amounts, *, wanted: int) -> Refusal:
     """The refusal of a quorum of `wanted` members because this much is `short`."""
     stand_in = MemberClass(Shape(requests=short))
-    present = np.flatnonzero(snapshot.cluster.nodes_by_row.there(np.arange(snapshot.size)))
+    present = np.flatnonzero(snapshot.cluster.nodes_by_row.among_first(snapshot.size))
     offered = _sums(snapshot, snapshot.cluster.capacity.allocatable, present, dict(start.asked))
     return Refusal(
         asked=("start", start.asked, snapshot.viewer),
@@ -59,7 +59,7 @@ def refused(snapshot: Snapshot, start: Start, short: Amounts, *, wanted: int) ->
 
 def _free(snapshot: Snapshot, asked: Mapping[str, int]) -> dict[str, int]:
     """What is free in total of these resources, on nodes that take new pods."""
-    open_ = snapshot.cluster.nodes_by_row.there(np.arange(snapshot.size))
+    open_ = snapshot.cluster.nodes_by_row.among_first(snapshot.size)
     rows = snapshot.cluster.capacity.rows
     open_[[rows[name] for name, node in snapshot.cluster.nodes.items() if _is_shut(node)]] = False
     return _sums(snapshot, snapshot.free, np.flatnonzero(open_), asked)

@@ -34,7 +34,6 @@ from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import Group
 from gangsched.core.objects.priority_class import PriorityClass
-from gangsched.core.objects.shape import Labels
 from gangsched.core.objects.volumes import StorageKind, StorageObject
 from gangsched.kube import wire
 from gangsched.kube.client import paths
@@ -82,6 +81,11 @@ def _stored(
     )
 
 
+def _namespace(namespace: wire.Namespace) -> NamespaceSeen:
+    meta = namespace.metadata
+    return NamespaceSeen(meta.name or "", labels(meta.labels), terminating=meta.deletion_timestamp is not None)
+
+
 def _priority_class(sent: wire.PriorityClass) -> tuple[str, PriorityClass]:
     return sent.metadata.name or "", PriorityClass(sent.value, preempts=sent.preemption_policy != "Never")
 
@@ -102,12 +106,12 @@ NODES = Resource[Node](
     gone=lambda meta: NodeGone(name=meta.name or ""),
     replaced=lambda nodes: NodesReplaced(nodes=nodes),
 )
-NAMESPACES = Resource[tuple[str, Labels]](
+NAMESPACES = Resource[NamespaceSeen](
     name="namespaces",
     path="/api/v1/namespaces",
-    read=reading(wire.Namespace, lambda namespace: (namespace.metadata.name or "", labels(namespace.metadata.labels))),
+    read=reading(wire.Namespace, _namespace),
     form=wire.Namespace,
-    seen=lambda namespace: NamespaceSeen(name=namespace[0], labels=namespace[1]),
+    seen=lambda namespace: namespace,
     gone=lambda meta: NamespaceGone(name=meta.name or ""),
     replaced=lambda namespaces: NamespacesReplaced(namespaces=namespaces),
 )
