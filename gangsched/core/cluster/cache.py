@@ -111,7 +111,7 @@ class Cluster:
         alike = old is None or (old.labels, old.taints) == (node.labels, node.taints)
         asked, everywhere = bool(self.tallies) and not alike, self.capacity.redelegated()
         self.relief.note(row=row, all_asked=asked, everywhere=everywhere, doubts=True)
-        self.ledger.note_changed(node.name)
+        self.ledger.tightened.note(node.name)
         self.worsen(node.name)
         self.node_changes += 1
         self.holdings.note_nodes_changed()

@@ -62,7 +62,7 @@ class Ledger:
         self._constraints = constraints
         self._relief = relief
         self.touched = Touched(capacity)
-        self.tightened = Touched(capacity)
+        self.tightened = Touched(capacity, among=self.touched)
         self.journal = Journal()
         self.claims: dict[str, Claim] = {}
         self.on_node: dict[str, dict[str, Claim]] = {}
@@ -173,11 +173,6 @@ class Ledger:
         self._promised = None
 
     # Nodes and namespaces
-
-    def note_changed(self, node: str) -> None:
-        """The node offers more or less than before, or refuses others."""
-        self.touched.note(node)
-        self.tightened.note(node)
 
     def node_comes(self, name: str) -> None:
         """Count the claims on a node that was added, or has new labels."""
