@@ -352,7 +352,7 @@ def replaced(uid, **fields):
         pytest.param(lambda it: it.pods.pop("uid-default/b"), "uid-default/b: claims Assumed n1", id="gone"),
         pytest.param(lambda it: it.ledger.release("uid-default/a"), "uid-default/a: is on n1 and", id="no claim"),
         pytest.param(lambda it: it.forget("place"), "place: a placeholder without a claim", id="no place"),
-        pytest.param(lambda it: it.capacity.take(0, shape().requests), "n1: taken", id="taken"),
+        pytest.param(lambda it: it.capacity.count(0, shape().requests), "n1: taken", id="taken"),
         pytest.param(lambda it: known_by(it, NodePorts).add(THERE, 0), "what NodePorts knows is not", id="ports"),
         pytest.param(
             lambda it: known_by(it, InterPodAffinity).remove(THERE, 0), "what InterPodAffinity knows is not", id="terms"

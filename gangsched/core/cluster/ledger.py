@@ -244,8 +244,8 @@ class Ledger:
         row = self._capacity.rows.get(claim.node)
         if row is None or not claim.counts:
             return
-        self._capacity.take(row, claim.pod.shape.requests)
-        for constraint in self._counting:
+        self._capacity.count(row, claim.pod.shape.requests)
+        for constraint in self._counting if claim.pod.restricts else ():
             constraint.add(claim.pod, row)
         if self._tallies:
             self._note(self._tallies.add(claim.pod, row))
@@ -257,8 +257,8 @@ class Ledger:
         if row is None:
             return
         if claim.counts:
-            self._capacity.give_back(row, claim.pod.shape.requests)
-            for constraint in self._counting:
+            self._capacity.count(row, claim.pod.shape.requests, -1)
+            for constraint in self._counting if claim.pod.restricts else ():
                 constraint.remove(claim.pod, row)
             self._note(self._tallies.remove(claim.pod, row))
             self._preferred.remove(claim.pod, row)

@@ -143,7 +143,7 @@ class Constraint:
         """Forget the row's node."""
 
     def add(self, pod: Pod, row: int) -> None:
-        """Count the pod on the row."""
+        """Count the pod on the row. It is not called for a pod that `restricts` no other."""
 
     def remove(self, pod: Pod, row: int) -> None:
         """Stop counting a pod that was added before."""
