@@ -78,8 +78,10 @@ class Cycle:
         """Take the next step. Returns whether there was one."""
         if self._has_news:
             self._has_news = False
-            self._upkeep.let_in()
-            self._upkeep.try_again(self._state.take_eased())
+            if self._state.admission.stirred:
+                self._upkeep.let_in()
+            if eased := self._state.take_eased():
+                self._upkeep.try_again(eased)
             self._queue.wake_first_in_lane(self._state.gangs, self._state.assessments, self._now)
         if self._state.cluster.relief:
             self._open()
@@ -128,9 +130,9 @@ class Cycle:
         gang, snapshot = self._state.gangs[key], self._placing.snapshot
         try:
             snapshot.stand_for(self._state.viewers.of(key, self._state.assessments[key], self._now, above=above))
-            if not queue.worth_a_try(candidate, gang, snapshot):
-                return
             if candidate.bucket is not None:
+                if not queue.worth_a_try(candidate, gang, snapshot):
+                    return
                 gang.wait.try_all_again()
             want = self._state.assessments[key].want
             self._done.add((key, above))

@@ -181,7 +181,7 @@ class Machine:
     def _write(self, effects: list[Effect], unwritten: Sequence[GroupKey], budget: Budget, now: float) -> None:
         """Write what people and autoscalers are told about the gangs touched in this call, and about these."""
         state, upkeep = self._state, self._upkeep
-        entered, kept_out = upkeep.let_in()
+        entered, kept_out = upkeep.let_in() if state.admission.stirred else ((), ())
         state.dirty.note(*kept_out)
         changed = dict.fromkeys((*self._touched, *unwritten))
         for key in changed:

@@ -296,10 +296,6 @@ class Cluster:
         """Forget these nodes, as long as nothing is decided."""
         self.worsened.clear()
 
-    def take_relief(self) -> Relief:
-        """The improvements since the last call."""
-        return self.relief.take()
-
     def validate(self) -> list[str]:
         """One sentence for each contradiction between pods, claims, nodes and the data derived from them."""
         wrong = claim_contradictions(self.ledger.claims, self.pods)

@@ -200,9 +200,13 @@ class Ledger:
     # Derived data
 
     @cached_property
-    def _counting(self) -> Sequence[Constraint]:
-        """The constraints that count pods. They are registered after the ledger is created, before the first claim."""
-        return [constraint for constraint in self._constraints if type(constraint).add is not Constraint.add]
+    def _counting(self) -> tuple[Sequence[Constraint], Sequence[Constraint]]:
+        """The constraints that count any pod, and all that count one that restricts others.
+
+        They are registered after the ledger is created, before the first claim.
+        """
+        counting = [constraint for constraint in self._constraints if type(constraint).add is not Constraint.add]
+        return [constraint for constraint in counting if not constraint.counts_restricting], counting
 
     @cached_property
     def _opening(self) -> Sequence[Constraint]:
@@ -245,7 +249,7 @@ class Ledger:
         if row is None or not claim.counts:
             return
         self._capacity.count(row, claim.pod.shape.requests)
-        for constraint in self._counting if claim.pod.restricts else ():
+        for constraint in self._counting[claim.pod.restricts]:
             constraint.add(claim.pod, row)
         if self._tallies:
             self._note(self._tallies.add(claim.pod, row))
@@ -258,7 +262,7 @@ class Ledger:
             return
         if claim.counts:
             self._capacity.count(row, claim.pod.shape.requests, -1)
-            for constraint in self._counting if claim.pod.restricts else ():
+            for constraint in self._counting[claim.pod.restricts]:
                 constraint.remove(claim.pod, row)
             self._note(self._tallies.remove(claim.pod, row))
             self._preferred.remove(claim.pod, row)

@@ -128,6 +128,8 @@ class Constraint:
     proves: ClassVar[bool] = False
     """Whether all that its `plan` refuses on emptied nodes is refused for good. Only then can it make a gang NeverFits:
     a constraint that is not certain of that is left out when empty nodes are asked."""
+    counts_restricting: ClassVar[bool] = False
+    """Whether it counts nothing of a pod unless that `restricts` others; it is then not told of any other."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -143,7 +145,7 @@ class Constraint:
         """Forget the row's node."""
 
     def add(self, pod: Pod, row: int) -> None:
-        """Count the pod on the row. It is not called for a pod that `restricts` no other."""
+        """Count the pod on the row."""
 
     def remove(self, pod: Pod, row: int) -> None:
         """Stop counting a pod that was added before."""

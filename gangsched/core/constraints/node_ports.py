@@ -87,6 +87,7 @@ class NodePorts(Constraint):
     """The filter of this name."""
 
     proves = True
+    counts_restricting = True
     words = (
         Words(
             NodeReason.HOST_PORT,

@@ -92,6 +92,8 @@ def resend_due(gang: Gang, now: float) -> tuple[list[BindPod], float]:
     Returns them, and when the next one is due, in epoch seconds; infinity if none is due by time alone.
     """
     held = _to_send_again(gang)
+    if not held:
+        return [], float("inf")
     sent = [_send(binding) for binding in held if binding.retry_at <= now]
     return sent, min((binding.retry_at for binding in held if binding.retry_at > now), default=float("inf"))
 

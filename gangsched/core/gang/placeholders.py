@@ -52,7 +52,7 @@ def to_come(gang: Gang, need: Need, present: Sequence[Pod], terms: Terms) -> lis
     repair.
     """
     record = gang.record
-    if not terms.spec.roles or record.placeholders_expired or record.outcome is Outcome.OUT_OF_TIME:
+    if record.placeholders_expired or record.outcome is Outcome.OUT_OF_TIME:
         return []
     grows = terms.sequential and raised(gang, terms.spec)
     if record.scheduled_at and (

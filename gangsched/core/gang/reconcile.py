@@ -142,9 +142,10 @@ def conclude(
         gang.change(clock_start=0.0)
     facts = _facts(gang, assessment.census, complete=assessment.complete, now=now, policy=policy)
     _enter(gang, settle(gang.record.phase, facts), now)
-    if _must_be_durable(gang, assessment):
+    needs_group = making.wanted(gang, assessment.terms)
+    if not gang.durability.asked_at and (needs_group or _must_be_durable(gang)):
         gang.durability.ask(now)
-    effects += making.ask(gang, assessment.terms, now)
+    effects += making.ask(gang, assessment.terms, now, wanted=needs_group)
     evicts = gang.operations.rollback is not None and not rollback.may_plan(gang, now)
     effects += rollback.go_on(gang, now) or _withdraw_hopeless(gang, assessment)
     resent, retry_at = bindings.resend_due(gang, now)
@@ -174,12 +175,9 @@ def _withdraw_hopeless(gang: Gang, assessment: Assessment) -> list[Effect]:
     return []
 
 
-def _must_be_durable(gang: Gang, assessment: Assessment) -> bool:
+def _must_be_durable(gang: Gang) -> bool:
     """Whether reservations outlive the scheduling cycle, so that they must be written before use (design rule 4)."""
-    if gang.durability.asked_at:
-        return False
-    again = gang.shows_another_run() and gang.operations.has_unconfirmed()
-    if again or gang.operations.placeholders() or making.wanted(gang, assessment.terms):
+    if gang.operations.placeholders() or (gang.shows_another_run() and gang.operations.has_unconfirmed()):
         return True
     return (
         gang.observed.group is not None
@@ -218,29 +216,31 @@ def _facts(gang: Gang, census: Census, *, complete: bool, now: float, policy: Po
 def _due(gang: Gang, assessment: Assessment, facts: Facts, policy: Policy, now: float, retry_at: float) -> float:
     """When, in epoch seconds, the gang must be reconciled even without an event; its next binding is due then."""
     record, census, terms = gang.record, assessment.census, assessment.terms
-    expires, held_until = placeholders.expires(gang, terms), placeholders.held_until(gang, terms)
-    # While no member is bound, the group's clock releases reservations, once no binding is in flight.
     due = [
         gang.wait.pause.until,
         clock.next_raise(gang, policy.aging, now),
-        expires if record.scheduled_at or census.bound else clock.NEVER,
-        parts.due(gang, policy),
         retry_at,
-        rollback.next_due(gang),
         making.due(gang),
         prebinding.next_due(gang, policy),
     ]
-    given_up_at = preempted.given_up_at(gang)
-    if given_up_at > now:
-        due.append(given_up_at)
-    if held_until < expires:
-        due.append(held_until)
-    if gang.operations.rollback is not None and not facts.degraded:
-        due.append(gang.operations.rollback.since + policy.degraded_after_s)
+    if gang.operations.placeholders_made:
+        expires, held_until = placeholders.expires(gang, terms), placeholders.held_until(gang, terms)
+        # While no member is bound, the group's clock releases reservations, once no binding is in flight.
+        due.append(expires if record.scheduled_at or census.bound else clock.NEVER)
+        if held_until < expires:
+            due.append(held_until)
+    if gang.operations.rollback is not None or gang.operations.parting is not None or gang.operations.parts:
+        due += [rollback.next_due(gang), parts.due(gang, policy)]
+    if gang.operations.rollback is not None:
+        given_up_at = preempted.given_up_at(gang)
+        due.append(given_up_at if given_up_at > now else clock.NEVER)
+        if not facts.degraded:
+            due.append(gang.operations.rollback.since + policy.degraded_after_s)
     if record.capped is not None and record.capped.until:
         due.append(record.capped.until)
     # Members stay barred beyond the run in which they were refused, for example if the PodGroup was replaced.
-    due += [barred.until for barred in gang.operations.barred.values() if barred.until]
+    if gang.operations.barred:
+        due += [barred.until for barred in gang.operations.barred.values() if barred.until]
     if record.scheduled_at:
         if gang.operations.short_since and not facts.degraded:
             due.append(gang.operations.short_since + policy.degraded_after_s)

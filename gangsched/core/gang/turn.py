@@ -112,7 +112,8 @@ def _progress(turn: Turn) -> Progress:
     members += eligible
     to_come: Sequence[Pod] = ()
     if (
-        terms.hindrance is None
+        terms.spec.roles
+        and terms.hindrance is None
         and census.live
         and (gang.operations.rollback is None or rollback.may_plan(gang, turn.now))
     ):
@@ -122,7 +123,7 @@ def _progress(turn: Turn) -> Progress:
         to_come = placeholders.to_come(gang, need, fitting, terms)
     members += to_come
     scheduled = bool(gang.record.scheduled_at) and not gang.record.ended
-    enough = scheduled or (need.met_by(members) and bool(need or members))
+    enough = scheduled or (need.met_by(members) and bool(members or need))
     return Progress(eligible, surplus, to_come, enough and (terms.hindrance is None or _finishes(turn)))
 
 

@@ -77,7 +77,7 @@ def end_back_off(turn: Turn) -> None:
 def is_timed(turn: Turn) -> bool:
     """Whether a clock may run: the gang is complete, and neither backs off nor has bound members."""
     record = turn.gang.record
-    if record.retry_at or turn.census.bound or not is_complete(turn):
+    if record.retry_at or turn.census.bound or not turn.progress.complete or has_failed(turn):
         return False
     return bool(record.prebinding_at) or not turn.gang.plain
 

@@ -64,8 +64,10 @@ class Want(Struct, frozen=True, kw_only=True):
 
     def only_above(self, refused: Container[str]) -> bool:
         """Whether all that replaces lost members was `refused` (UIDs), so that members above the minimum are left."""
+        if not (self.parts or self.extras):
+            return False
         missed = [*self.repairs, *(pod for part in self.lost for pod in part.members)]
-        return bool(missed and (self.parts or self.extras)) and all(pod.uid in refused for pod in missed)
+        return bool(missed) and all(pod.uid in refused for pod in missed)
 
 
 def as_a_whole(gang: Gang, terms: Terms, want: Want) -> Ask | None:
@@ -141,10 +143,10 @@ def within_maximum(gang: Gang, census: Census, terms: Terms) -> tuple[list[Pod],
 
     Before the quorum is bound no member is beyond maxMember, because a quorum is never larger: all are tried.
     """
-    if not census.waiting:
-        return [], []
-    placed = [*census.bound, *(binding.pod for binding in gang.operations.unconfirmed() if not binding.placeholder)]
     most = terms.spec.max_member if gang.record.scheduled_at else None
+    if not census.waiting or (most is None and not terms.spec.roles):
+        return [*census.waiting], []
+    placed = [*census.bound, *(binding.pod for binding in gang.operations.unconfirmed() if not binding.placeholder)]
     return _divided(census.waiting, placed, terms.spec, most)
 
 
@@ -337,7 +339,7 @@ def want_of(
         return Want(repair=bool(moves), moves=moves)
     if begun:
         need = need.beside(roles_of(begun))
-    if not need and begun and not gang.durability.asked_at:
+    if begun and not need and not gang.durability.asked_at:
         # The quorum has its reservations; the cycle that found them had no budget left for the other members.
         parts, others = further(gang, eligible, terms)
         return Want(repair=bool(moves), moves=moves, parts=parts, extras=others)
@@ -345,7 +347,7 @@ def want_of(
         # A cap has released reservations beside bound members: new members are bound one by one, as after an expiry.
         singly = eligible if gang.record.capped is not None and census.bound and not scheduled else ()
         return Want(repair=bool(singly or moves), repairs=singly, moves=moves)
-    nodes = [gang.node_of(pod) for pod in census.bound]
+    nodes = [*map(gang.node_of, census.bound)]
     quorum = whole(
         gang,
         terms,

@@ -22,10 +22,13 @@ Name = tuple[Hashable, ...]
 
 
 class Lines:
-    """Lists of gangs by name, each sorted by rank and then key. A gang has the same rank in all its lists."""
+    """Lists of gangs by name, each sorted by rank and then key. A gang has the same rank in all its lists.
+
+    `lists` has those that are not empty; only these methods change it.
+    """
 
     def __init__(self) -> None:
-        self._lines: dict[Name, list[Entry]] = {}
+        self.lists: dict[Name, list[Entry]] = {}
         self._filed: dict[GroupKey, tuple[Rank, Sequence[Name]]] = {}
 
     def __contains__(self, key: object) -> bool:
@@ -36,13 +39,6 @@ class Lines:
 
     def __len__(self) -> int:
         return len(self._filed)
-
-    def __getitem__(self, name: Name) -> Sequence[Entry]:
-        return self._lines.get(name, ())
-
-    def names(self) -> list[Name]:
-        """The names of all lists, none of which is empty."""
-        return list(self._lines)
 
     def rank(self, key: GroupKey) -> Rank | None:
         """The gang's rank; None if it is in no list."""
@@ -61,7 +57,7 @@ class Lines:
             self.drop(key)
         self._filed[key] = (rank, names)
         for name in names:
-            insort(self._lines.setdefault(name, []), (rank, key))
+            insort(self.lists.setdefault(name, []), (rank, key))
 
     def drop(self, key: GroupKey) -> None:
         """Remove the gang from all lists."""
@@ -69,10 +65,10 @@ class Lines:
             return
         rank, names = self._filed.pop(key)
         for name in names:
-            line = self._lines[name]
+            line = self.lists[name]
             del line[bisect_left(line, (rank, key))]
             if not line:
-                del self._lines[name]
+                del self.lists[name]
 
     def validate(self, title: str, alive: Container[GroupKey]) -> Iterator[str]:
         """Contradictions, each as a sentence."""
@@ -81,7 +77,7 @@ class Lines:
         for key, (rank, names) in self._filed.items():
             for name in names:
                 lines.setdefault(name, []).append((rank, key))
-        if self._lines != {name: sorted(entries) for name, entries in lines.items()}:
+        if self.lists != {name: sorted(entries) for name, entries in lines.items()}:
             yield f"the lists of {title} are not those of the gangs in it"
 
 
@@ -111,7 +107,7 @@ class Lanes:
         """The first gang before this one in its lane that may not be overtaken; None if there is none."""
         rank = self._lines.rank(key)
         for lane in self._lines.names_of(key):
-            for before, other in self._lines[lane]:
+            for before, other in self._lines.lists[lane]:
                 if before == rank:
                     break
                 if _holds_up(gangs[other], assessments[other], now):
@@ -123,8 +119,8 @@ class Lanes:
     ) -> list[GroupKey]:
         """The gangs that are not held up: in each lane all up to and including the first that may not be overtaken."""
         keys = []
-        for lane in self._lines.names():
-            for _, key in self._lines[lane]:
+        for line in self._lines.lists.values():
+            for _, key in line:
                 keys.append(key)
                 if _holds_up(gangs[key], assessments[key], now):
                     break
