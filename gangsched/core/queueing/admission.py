@@ -46,6 +46,11 @@ class Admission:
             self.drop(key)
             gang.wait.enter()
             return True
+        outside = self._outside.lists.get((key.namespace,))
+        if not (outside or key in self._inside or self._backing_off.of(key.namespace)) and self._has_room(key):
+            self._inside.put(key, key.namespace)
+            gang.wait.enter()
+            return True
         refused = gang.record.capped is not None or gang.wait.refusal is not None
         if not gang.wait.outside:
             # Outside no clock runs, of whatever group.
@@ -54,7 +59,6 @@ class Admission:
         backing_off = now < gang.record.retry_at or key in self._stuck
         begun = 0 < gang.record.clock_start < now
         rank = (_BACKING_OFF if backing_off else _BEGUN if begun else _NEW, order_key(gang, assessment))
-        outside = self._outside.lists.get((key.namespace,))
         # A gang that would be the next to enter stays: otherwise two that back off would swap for ever.
         stays = not backing_off or not outside or rank <= outside[0][0]
         if stays and key in self._inside:
@@ -74,9 +78,11 @@ class Admission:
 
     def go_on(self, gang: Gang) -> None:
         """Keep a gang inside whose attempt began under a former leader, if there is room."""
-        inside = len(self._inside.of(gang.key.namespace))
-        if gang.record.clock_start and not gang.plain and inside < self._most:
+        if gang.record.clock_start and not gang.plain and self._has_room(gang.key):
             self._inside.put(gang.key, gang.key.namespace)
+
+    def _has_room(self, key: GroupKey) -> bool:
+        return len(self._inside.of(key.namespace)) < self._most
 
     def drop(self, key: GroupKey) -> None:
         """Forget a gang that does not wait any more."""
