@@ -102,7 +102,7 @@ class Placing:
         if gang.record.capped is not None and self._stopped(gang, ask.members):
             # A gang is planned once before it is capped, so that one that can never fit gets that reason.
             return False
-        pause = self._state.avoidance.failures.closed(gang.key, gang.live())
+        pause = self._state.avoidance.failures.closed(gang.key, gang.live)
         if pause.everywhere:
             gang.wait.refuse(None, pause)
             self._outcome.refuse(Reason.PODS_FAIL)
@@ -194,7 +194,7 @@ class Placing:
         members = [now for pod in ask.members if (now := as_it_is(gang, pod)) is not None]
         if not self._budget:
             return False
-        pause = self._state.avoidance.failures.closed(gang.key, gang.live())
+        pause = self._state.avoidance.failures.closed(gang.key, gang.live)
         if pause.everywhere:
             gang.wait.refuse(None, pause)
         if pause.everywhere or len(members) < len(ask.members):
@@ -212,7 +212,7 @@ class Placing:
     def _singles(self, gang: Gang, members: Sequence[Pod], *, above: bool = False) -> Sequence[Pod]:
         """Place each of these members on its own. Returns those that the budget did not reach."""
         members = self._allowed(gang, [now for pod in members if (now := as_it_is(gang, pod)) is not None])
-        pause = self._state.avoidance.failures.closed(gang.key, gang.live()) if members else OPEN
+        pause = self._state.avoidance.failures.closed(gang.key, gang.live) if members else OPEN
         if pause.everywhere:
             gang.wait.refuse(None, pause)
         elif members:

@@ -79,7 +79,7 @@ def refused(cluster: Cluster, asking) -> dict[str, str]:
 def test_a_pod_can_be_placed_only_with_claims_that_are_ready(there, trouble):
     cluster, asking = known(node(), *there), pod(volume_claims=["c"])
     assert cluster.volumes.unready(asking) == trouble
-    if cluster.volumes.matter:
+    if cluster.volumes.claims:
         assert refused(cluster, asking) == ({} if trouble is None else {"n1": NodeReason.VOLUME_CLAIM})
 
 

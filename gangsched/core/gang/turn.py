@@ -13,18 +13,21 @@ from gangsched.core.gang import bindings, placeholders, rollback, wants
 from gangsched.core.gang.gang import Gang, take_census
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.record import Outcome
 
 
 class Progress(Struct, frozen=True):
     """Which members may be placed (`eligible`), which are beyond a maximum (`surplus`), and placeholders (`to_come`).
 
-    `complete`: the members and placeholders are enough, and nothing keeps the gang from being tried.
+    `complete`: the members and placeholders are enough, and nothing keeps the gang from being tried. `waits`: it is
+    complete and has not failed for good.
     """
 
     eligible: Sequence[Pod]
     surplus: Sequence[Pod]
     to_come: Sequence[Pod]
     complete: bool
+    waits: bool
 
 
 class Changes(IntEnum):
@@ -124,7 +127,8 @@ def _progress(turn: Turn) -> Progress:
     members += to_come
     scheduled = bool(gang.record.scheduled_at) and not gang.record.ended
     enough = scheduled or (need.met_by(members) and bool(members or need))
-    return Progress(eligible, surplus, to_come, enough and (terms.hindrance is None or _finishes(turn)))
+    complete = enough and (terms.hindrance is None or _finishes(turn))
+    return Progress(eligible, surplus, to_come, complete, complete and gang.record.outcome is not Outcome.OUT_OF_TIME)
 
 
 def _finishes(turn: Turn) -> bool:

@@ -49,7 +49,7 @@ def _left(turn: Turn) -> tuple[float, float]:
 
 def is_complete(turn: Turn) -> bool:
     """Whether the gang is complete, and may still be scheduled in this run."""
-    return turn.progress.complete and not has_failed(turn)
+    return turn.progress.waits
 
 
 def is_newly_complete(turn: Turn) -> bool:
@@ -77,7 +77,7 @@ def end_back_off(turn: Turn) -> None:
 def is_timed(turn: Turn) -> bool:
     """Whether a clock may run: the gang is complete, and neither backs off nor has bound members."""
     record = turn.gang.record
-    if record.retry_at or turn.census.bound or not turn.progress.complete or has_failed(turn):
+    if record.retry_at or turn.census.bound or not turn.progress.waits:
         return False
     return bool(record.prebinding_at) or not turn.gang.plain
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from msgspec import Struct
 
 Amounts = tuple[tuple[str, int], ...]
@@ -123,7 +125,7 @@ class Shape(Struct, frozen=True, gc=False, cache_hash=True):
     @property
     def has(self) -> frozenset[str]:
         """The fields, apart from requests and tolerations, in which it differs from the shape of a plain pod."""
-        return frozenset([name for name in _BESIDE if getattr(self, name) != getattr(_PLAIN, name)])
+        return _different(self)
 
     @property
     def depends_on_pods(self) -> bool:
@@ -133,6 +135,11 @@ class Shape(Struct, frozen=True, gc=False, cache_hash=True):
 
 _BESIDE = ("node_selector", "node_affinity", "host_ports", "disks", "affinity", "anti_affinity", "spread", "features")
 _PLAIN = Shape()
+
+
+@lru_cache(maxsize=4096)
+def _different(shape: Shape) -> frozenset[str]:
+    return frozenset([name for name in _BESIDE if getattr(shape, name) != getattr(_PLAIN, name)])
 
 
 Images = tuple[tuple[str, int], ...]

@@ -70,10 +70,11 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
         return assessment.terms.hindrance.reason
     if bindings.complaint(gang):
         return Reason.BINDING_REFUSED
-    if prebinding.first_awaited(gang) is not None:
-        return Reason.PRE_BINDING
     if unconfirmed := gang.operations.unconfirmed():
-        return Reason.PLACES_HELD if all(binding.placeholder for binding in unconfirmed) else Reason.BINDING
+        if prebinding.first_awaited(gang) is not None:
+            return Reason.PRE_BINDING
+        only_held = len(gang.operations.placeholders()) == len(unconfirmed)
+        return Reason.PLACES_HELD if only_held else Reason.BINDING
     if gang.record.phase is Phase.TIMED_OUT:
         # One that can never fit is told so throughout, not only between two time-outs.
         never = gang.wait.refusal is not None and gang.wait.refusal.reason is Reason.NEVER_FITS
