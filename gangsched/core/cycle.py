@@ -68,11 +68,8 @@ class Cycle:
             snapshot.stand_for(None)
             self._queue.open(snapshot)
         # Those that were refused before may fit now.
-        self._done = {(key, above) for key, above in self._done if not self._is_parked(key)}
-
-    def _is_parked(self, key: GroupKey) -> bool:
-        gang = self._state.gangs.get(key)
-        return gang is not None and gang.wait.parked
+        gangs = self._state.gangs
+        self._done = {tried for tried in self._done if tried[0] not in gangs or not gangs[tried[0]].wait.parked}
 
     def _go_on(self) -> bool:
         """Take the next step. Returns whether there was one."""

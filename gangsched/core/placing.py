@@ -41,7 +41,6 @@ class Placing:
         self._assessments = state.assessments
         self._budget = budget
         self._now = now
-        self._avoided_by_all = state.avoidance.by_all()
         self._snapshot_now: Snapshot | None = None
         self._changes = -1
         # By what was asked for, since something was last placed.
@@ -235,7 +234,7 @@ class Placing:
 
     def _avoiding(self, gang: Gang, ask: Ask, pause: Pause) -> Ask:
         """The ask, avoiding the nodes that the gang avoids for now."""
-        return ask.avoiding(self._avoided_by_all, self._state.avoidance.by_gang(gang.key), pause)
+        return ask.avoiding(self._state.avoidance.by_all(), self._state.avoidance.by_gang(gang.key), pause)
 
     def _allowed(self, gang: Gang, members: Sequence[Pod]) -> list[Pod]:
         """These members, without the placeholders that exceed the namespace's limit."""

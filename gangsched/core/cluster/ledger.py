@@ -206,7 +206,7 @@ class Ledger:
         They are registered after the ledger is created, before the first claim.
         """
         counting = [constraint for constraint in self._constraints if type(constraint).add is not Constraint.add]
-        return [constraint for constraint in counting if not constraint.counts_restricting], counting
+        return [constraint for constraint in counting if constraint.counts_any], counting
 
     @cached_property
     def _opening(self) -> Sequence[Constraint]:

@@ -34,7 +34,6 @@ class InterPodAffinity(Constraint):
     """The filter of this name."""
 
     proves = True
-    counts_restricting = True
     words = (
         Words(
             NodeReason.POD_AFFINITY,

@@ -87,7 +87,6 @@ class NodePorts(Constraint):
     """The filter of this name."""
 
     proves = True
-    counts_restricting = True
     words = (
         Words(
             NodeReason.HOST_PORT,

@@ -54,7 +54,6 @@ class NodeVolumeLimits(Constraint):
     """The filter of this name."""
 
     proves = True
-    counts_restricting = True
     words = (
         Words(
             NodeReason.VOLUME_LIMIT,

@@ -41,7 +41,6 @@ class PodPreferences(Constraint):
     """The terms of placed pods: `rows` counts, for each term, the pods that have it by row."""
 
     words = ()
-    counts_restricting = True
 
     def __init__(self, world: World) -> None:
         super().__init__(world)

@@ -43,7 +43,6 @@ class VolumeRestrictions(Constraint):
     """The filter of this name."""
 
     proves = True
-    counts_restricting = True
     words = (
         Words(
             NodeReason.VOLUME_IN_USE,

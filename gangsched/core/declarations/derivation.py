@@ -58,11 +58,6 @@ def _beside(role: Role, first: Mapping[str, Pod]) -> Shape | None:
     return replace(role.template, affinity=(*role.template.affinity, term))
 
 
-def telling(says: Sequence[Declaration]) -> Sequence[Declaration]:
-    """Those declarations that tell of how many the gang was made, which count before the others; all if none does."""
-    return [say for say in says if say.made_with is not None] or says
-
-
 def as_made(group: ForeignGroup, says: Sequence[Declaration]) -> ForeignGroup:
     """The object with a spec for as many members as its controller has made, according to their declarations.
 

@@ -13,7 +13,7 @@ from itertools import chain
 from msgspec.structs import replace
 
 from gangsched.core.declarations import hindrances, unready_claims
-from gangsched.core.declarations.derivation import as_made, completed, derived, telling
+from gangsched.core.declarations.derivation import as_made, completed, derived
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.hindrances import Declared
 from gangsched.core.declarations.minima import MOST_CACHED
@@ -103,11 +103,12 @@ def resolve(
 def _alone(members: Sequence[Pod], policy: Policy, volumes: Volumes, devices: Devices) -> Terms:
     """The terms of a pod without a group."""
     claims = unready_claims.unready(members, NO_TERMS.spec, volumes, devices)
+    wants_gpu = any(resource.endswith(GPU_SUFFIX) for pod in members for resource, _ in pod.shape.requests)
     return replace(
         NO_TERMS,
         priority=min(max((pod.priority for pod in members), default=0), policy.max_priority),
         created=min((pod.created for pod in members), default=0.0),
-        strategy=named(policy.gpu_strategy, policy.strategies) if any(map(_wants_gpu, members)) else PACK,
+        strategy=named(policy.gpu_strategy, policy.strategies) if wants_gpu else PACK,
         hindrance=next(chain(hindrances.unsupported(members), claims), None),
     )
 
@@ -173,9 +174,11 @@ def said_minima(says: Sequence[Declaration]) -> Minima | None:
 def _minima(says: Sequence[Declaration]) -> list[int]:
     """All minima that the pods declare.
 
-    A pod that lists roles and has none itself counts in addition to the roles' members.
+    Those that tell of how many the gang was made count before others. A pod that lists roles and has none itself counts
+    in addition to the roles' members.
     """
-    minima = {say.min_member for say in telling(says) if say.min_member is not None}
+    telling = [say for say in says if say.made_with is not None] or says
+    minima = {say.min_member for say in telling if say.min_member is not None}
     listing = [say for say in says if say.roles]
     if listing:
         beside = any(not say.role for say in listing)
@@ -293,8 +296,3 @@ def _reference(group: ForeignGroup) -> Reference | None:
     """A reference to the workload object that this is, if it is one."""
     facts = group.workload
     return Reference(facts.api_version, facts.title, group.key.name, group.uid) if facts is not None else None
-
-
-def _wants_gpu(pod: Pod) -> bool:
-    """Whether the pod asks for GPUs."""
-    return any(resource.endswith(GPU_SUFFIX) for resource, _ in pod.shape.requests)

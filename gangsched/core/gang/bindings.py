@@ -31,6 +31,7 @@ LONGEST_RETRY_S = 5.0
 FIRST_BAR_S = 10.0
 LONGEST_BAR_S = 300.0
 _NONE: Mapping[str, Sequence[Prebinding]] = {}
+_HELD = BindState.HELD
 FOR_GOOD = frozenset({Refused.FORBIDDEN, Refused.DENIED})
 
 
@@ -87,32 +88,23 @@ def _prepared(gang: Gang, begun: list[Binding]) -> list[Binding]:
 
 
 def resend_due(gang: Gang, now: float) -> tuple[list[BindPod], float]:
-    """Send the held bindings whose retry is due.
-
-    Returns them, and when the next one is due, in epoch seconds; infinity if none is due by time alone.
-    """
-    held = _to_send_again(gang)
-    if not held:
-        return [], float("inf")
-    sent = [_send(binding) for binding in held if binding.retry_at <= now]
-    return sent, min((binding.retry_at for binding in held if binding.retry_at > now), default=float("inf"))
-
-
-def _to_send_again(gang: Gang) -> list[Binding]:
-    """The held bindings that may be sent; none while the declarations contradict each other (rule 15).
+    """Send the held bindings whose retry is due; none while the declarations contradict each other (rule 15).
 
     Bindings whose reservations must become durable first are left out. While a binding that goes first is not
-    confirmed, no other is sent.
+    confirmed, no other is sent. Returns those sent, and when the next one is due, in epoch seconds; infinity if none is
+    due by time alone.
     """
-    if gang.operations.contradicted:
-        return []
-    held, ahead = BindState.HELD, _ahead(gang)
-    due = [
+    ahead, no_retry = _ahead(gang), float("inf")
+    held = [
         binding
         for binding in (gang.operations.bindings.values() if ahead is None else [ahead])
-        if binding.state is held and not binding.placeholder and gang.durability.covers(binding.pod.uid)
+        if binding.state is _HELD and not binding.placeholder and gang.durability.covers(binding.pod.uid)
     ]
-    return _prepared(gang, due) if due else due
+    if not held or gang.operations.contradicted:
+        return [], no_retry
+    held = _prepared(gang, held)
+    sent = [_send(binding) for binding in held if binding.retry_at <= now]
+    return sent, min((binding.retry_at for binding in held if binding.retry_at > now), default=no_retry)
 
 
 def _ahead(gang: Gang) -> Binding | None:

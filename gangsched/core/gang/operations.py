@@ -296,8 +296,7 @@ class Durability(Struct):
 
     def end(self) -> None:
         """The gang has no reservations any more."""
-        self.drop()
-        self.unmade = False
+        self.secured, self.asked_at, self.unmade = frozenset(), 0.0, False
 
 
 class Wait(Struct):

@@ -80,14 +80,14 @@ def concern(turn: Turn) -> bool:
 
 def needs_others(turn: Turn) -> bool:
     """Whether the quorum has lost members, and has enough with those above its minimum that have reservations."""
-    open_, need = turn.gang.operations.unconfirmed(), turn.need
+    open_, need = turn.census.begun, turn.need
     own = [binding.pod for binding in open_ if not binding.above]
     return len(own) < len(open_) and not need.met_by(own) and need.met_by([binding.pod for binding in open_])
 
 
 def take_others(turn: Turn) -> None:
     """They are members of the quorum from now on."""
-    for binding in turn.gang.operations.unconfirmed():
+    for binding in turn.census.begun:
         binding.needed()
 
 

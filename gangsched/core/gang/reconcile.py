@@ -137,13 +137,13 @@ def conclude(
     effects = prebinding.go_on(gang, cluster, avoidance, policy=policy, now=now) if tried else []
     if tried:
         assessment = _advanced(Turn(gang, cluster, assessment.terms, policy=policy, now=now))
-    if gang.wait.outside and gang.record.clock_start and not gang.operations.placeholders():
+    if gang.wait.outside and gang.record.clock_start and not assessment.census.held:
         # A group that may not be tried does not time out.
         gang.change(clock_start=0.0)
     facts = _facts(gang, assessment.census, complete=assessment.complete, now=now, policy=policy)
     _enter(gang, settle(gang.record.phase, facts), now)
     needs_group = making.wanted(gang, assessment.terms)
-    if not gang.durability.asked_at and (needs_group or _must_be_durable(gang)):
+    if not gang.durability.asked_at and (needs_group or _must_be_durable(gang, assessment.census)):
         gang.durability.ask(now)
     effects += making.ask(gang, assessment.terms, now, wanted=needs_group)
     evicts = gang.operations.rollback is not None and not rollback.may_plan(gang, now)
@@ -157,11 +157,9 @@ def conclude(
 
 
 def _enter(gang: Gang, phase: Phase, now: float) -> None:
-    record = gang.record
-    if phase is Phase.RUNNING and record.phase is not phase and not record.running_at:
-        gang.change(running_at=now)
-    if record.phase is not phase:
-        gang.change(phase=phase)
+    if gang.record.phase is not phase:
+        runs_since = gang.record.running_at or (now if phase is Phase.RUNNING else 0.0)
+        gang.change(phase=phase, running_at=runs_since)
 
 
 def _withdraw_hopeless(gang: Gang, assessment: Assessment) -> list[Effect]:
@@ -175,22 +173,20 @@ def _withdraw_hopeless(gang: Gang, assessment: Assessment) -> list[Effect]:
     return []
 
 
-def _must_be_durable(gang: Gang) -> bool:
+def _must_be_durable(gang: Gang, census: Census) -> bool:
     """Whether reservations outlive the scheduling cycle, so that they must be written before use (design rule 4)."""
-    if gang.operations.placeholders() or (gang.shows_another_run() and gang.operations.has_unconfirmed()):
+    if census.held or (census.begun and gang.shows_another_run()):
         return True
-    return (
-        gang.observed.group is not None
-        and not gang.record.scheduled_at
-        and any(binding.tries for binding in gang.operations.bindings.values() if binding.state is BindState.HELD)
-    )
+    if gang.observed.group is None or gang.record.scheduled_at:
+        return False
+    return any(binding.tries for binding in census.begun if binding.state is BindState.HELD)
 
 
 def _facts(gang: Gang, census: Census, *, complete: bool, now: float, policy: Policy) -> Facts:
     """The facts from which the table in `states` finds the phase."""
     record = gang.record
     scheduled = bool(record.scheduled_at) and not record.ended
-    unconfirmed = [] if scheduled else gang.operations.unconfirmed()
+    unconfirmed = () if scheduled else census.begun
     sent = any(binding.state is BindState.SENT for binding in unconfirmed)
     short = bool(gang.operations.short_since) and (
         record.late or now >= gang.operations.short_since + policy.degraded_after_s

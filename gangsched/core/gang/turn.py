@@ -111,7 +111,7 @@ def _progress(turn: Turn) -> Progress:
     eligible: Sequence[Pod] = bindings.may_be_tried(gang, waiting)
     if _finishes(turn):
         eligible = wants.first(eligible, need)
-    members = [binding.pod for binding in gang.operations.unconfirmed()]
+    members = [binding.pod for binding in census.begun]
     members += eligible
     to_come: Sequence[Pod] = ()
     if (
@@ -141,7 +141,7 @@ def clock_runs(turn: Turn) -> bool:
 
     If a controller creates members only once others are ready, the clock does not run while any member is to come.
     """
-    to_come, held = turn.progress.to_come, bool(turn.gang.operations.placeholders())
+    to_come, held = turn.progress.to_come, turn.census.held
     comes = (to_come or held) and (turn.terms.sequential or not held)
     return not (turn.gang.wait.outside or comes)
 

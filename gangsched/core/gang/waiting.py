@@ -43,7 +43,7 @@ def wait_for_members(turn: Turn) -> None:
 def _left(turn: Turn) -> tuple[float, float]:
     """The start of the clock and the end of the back-off of a gang that is not complete."""
     record = turn.gang.record
-    since = record.clock_start if turn.gang.operations.placeholders() else 0.0
+    since = record.clock_start if turn.census.held else 0.0
     return since, record.retry_at if record.rollback_note and turn.now < record.retry_at else 0.0
 
 
@@ -110,7 +110,7 @@ def is_clock_of_places_to_start(turn: Turn) -> bool:
     If a controller creates members only once others are ready, none does.
     """
     record = turn.gang.record
-    if record.clock_start or turn.terms.sequential or not turn.gang.operations.placeholders():
+    if record.clock_start or turn.terms.sequential or not turn.census.held:
         return False
     if record.prebinding_at and not turn.census.bound:
         return False

@@ -13,6 +13,8 @@ Labels = tuple[tuple[str, str], ...]
 """Label pairs sorted by key."""
 
 
+MOST_CACHED = 4096
+"""Number of shapes of which what they have is kept."""
 PODS = "pods"
 """The resource that counts pods: each pod takes one of it, whatever it requests."""
 
@@ -123,9 +125,10 @@ class Shape(Struct, frozen=True, gc=False, cache_hash=True):
     features: tuple[str, ...] = ()
 
     @property
+    @lru_cache(maxsize=MOST_CACHED)  # noqa: B019 - shapes are few, and equal ones share what is kept
     def has(self) -> frozenset[str]:
         """The fields, apart from requests and tolerations, in which it differs from the shape of a plain pod."""
-        return _different(self)
+        return frozenset([name for name in _BESIDE if getattr(self, name) != getattr(_PLAIN, name)])
 
     @property
     def depends_on_pods(self) -> bool:
@@ -135,11 +138,6 @@ class Shape(Struct, frozen=True, gc=False, cache_hash=True):
 
 _BESIDE = ("node_selector", "node_affinity", "host_ports", "disks", "affinity", "anti_affinity", "spread", "features")
 _PLAIN = Shape()
-
-
-@lru_cache(maxsize=4096)
-def _different(shape: Shape) -> frozenset[str]:
-    return frozenset([name for name in _BESIDE if getattr(shape, name) != getattr(_PLAIN, name)])
 
 
 Images = tuple[tuple[str, int], ...]

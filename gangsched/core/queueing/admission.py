@@ -46,8 +46,8 @@ class Admission:
             self.drop(key)
             gang.wait.enter()
             return True
-        outside = self._outside.lists.get((key.namespace,))
-        if not (outside or key in self._inside or self._backing_off.of(key.namespace)) and self._has_room(key):
+        outside, inside = self._outside.lists.get((key.namespace,)), self._inside.of(key.namespace)
+        if len(inside) < self._most and not (outside or key in inside or self._backing_off.of(key.namespace)):
             self._inside.put(key, key.namespace)
             gang.wait.enter()
             return True
@@ -61,7 +61,7 @@ class Admission:
         rank = (_BACKING_OFF if backing_off else _BEGUN if begun else _NEW, order_key(gang, assessment))
         # A gang that would be the next to enter stays: otherwise two that back off would swap for ever.
         stays = not backing_off or not outside or rank <= outside[0][0]
-        if stays and key in self._inside:
+        if stays and key in inside:
             if backing_off:
                 self._backing_off.put(key, key.namespace)
             else:
@@ -78,11 +78,9 @@ class Admission:
 
     def go_on(self, gang: Gang) -> None:
         """Keep a gang inside whose attempt began under a former leader, if there is room."""
-        if gang.record.clock_start and not gang.plain and self._has_room(gang.key):
+        inside = self._inside.of(gang.key.namespace)
+        if gang.record.clock_start and not gang.plain and len(inside) < self._most:
             self._inside.put(gang.key, gang.key.namespace)
-
-    def _has_room(self, key: GroupKey) -> bool:
-        return len(self._inside.of(key.namespace)) < self._most
 
     def drop(self, key: GroupKey) -> None:
         """Forget a gang that does not wait any more."""

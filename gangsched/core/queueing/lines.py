@@ -88,26 +88,22 @@ def unless_among(title: str, keys: Iterable[GroupKey], alive: Container[GroupKey
         yield f"{', '.join(gone)}: still among {title} although gone"
 
 
-class Lanes:
+class Lanes(Lines):
     """The FIFO lanes: the waiting gangs of each instance group, in order."""
 
-    def __init__(self) -> None:
-        self._lines = Lines()
-        self.drop, self.validate = self._lines.drop, self._lines.validate
-
-    def file(self, gang: Gang, assessment: Assessment, rank: Rank) -> None:
+    def line_up(self, gang: Gang, assessment: Assessment, rank: Rank) -> None:
         """Put a gang that wants its quorum placed into its lane; a gang that has begun is in no lane."""
         lane, want = assessment.terms.instance_group, assessment.want
         in_lane = lane and want.quorum is not None and not want.repair
-        self._lines.file(gang.key, rank, ((lane,),) if in_lane else ())
+        self.file(gang.key, rank, ((lane,),) if in_lane else ())
 
     def held_up_by(
         self, key: GroupKey, gangs: Mapping[GroupKey, Gang], assessments: Mapping[GroupKey, Assessment], now: float
     ) -> GroupKey | None:
         """The first gang before this one in its lane that may not be overtaken; None if there is none."""
-        rank = self._lines.rank(key)
-        for lane in self._lines.names_of(key):
-            for before, other in self._lines.lists[lane]:
+        rank = self.rank(key)
+        for lane in self.names_of(key):
+            for before, other in self.lists[lane]:
                 if before == rank:
                     break
                 if _holds_up(gangs[other], assessments[other], now):
@@ -119,7 +115,7 @@ class Lanes:
     ) -> list[GroupKey]:
         """The gangs that are not held up: in each lane all up to and including the first that may not be overtaken."""
         keys = []
-        for line in self._lines.lists.values():
+        for line in self.lists.values():
             for _, key in line:
                 keys.append(key)
                 if _holds_up(gangs[key], assessments[key], now):

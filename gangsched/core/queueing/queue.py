@@ -111,7 +111,7 @@ class Queue:
             names.append(_HELD_UP)
         self._follower.file(gang, rank)
         self._lines.file(key, rank, names)
-        self.lanes.file(gang, assessment, rank)
+        self.lanes.line_up(gang, assessment, rank)
         if parked:
             self._refused.file(gang, rank, self._capacity)
         else:
