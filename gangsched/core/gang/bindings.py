@@ -68,7 +68,7 @@ def begin(
     if held or gang.operations.placeholders() or gang.shows_another_run():
         return []
     ahead = _ahead(gang)
-    return [_send(binding) for binding in _prepared(gang, begun) if ahead is None or binding is ahead]
+    return [binding.send() for binding in _prepared(gang, begun) if ahead is None or binding is ahead]
 
 
 def _prepared(gang: Gang, begun: list[Binding]) -> list[Binding]:
@@ -103,7 +103,7 @@ def resend_due(gang: Gang, now: float) -> tuple[list[BindPod], float]:
     if not held or gang.operations.contradicted:
         return [], no_retry
     held = _prepared(gang, held)
-    sent = [_send(binding) for binding in held if binding.retry_at <= now]
+    sent = [binding.send() for binding in held if binding.retry_at <= now]
     return sent, min((binding.retry_at for binding in held if binding.retry_at > now), default=no_retry)
 
 
@@ -338,11 +338,6 @@ def reconcile(gang: Gang, cluster: Cluster) -> None:
         waiting = {pod.uid for pod in gang.live() if not pod.node}
         gang.operations.barred = {uid: barred for uid, barred in gang.operations.barred.items() if uid in waiting}
     gang.operations.doubted &= gang.observed.pods.keys()
-
-
-def _send(binding: Binding) -> BindPod:
-    binding.sent()
-    return BindPod(binding.pod.uid, binding.pod.namespace, binding.pod.name, binding.node, binding.above)
 
 
 def going_first(gang: Gang, avoided: frozenset[str], assignments: Sequence[tuple[Pod, str]]) -> Sequence[str]:

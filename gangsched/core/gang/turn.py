@@ -89,7 +89,7 @@ class Turn:
             self.census = census = take_census(gang, self._live or gang.live())
             self._live = None
             self.ended = unrecorded(gang) if len(census.live) < len(gang.observed.pods) else []
-            members = [(pod.uid, pod.shape, pod.labels, pod.promise) for pod in census.live]
+            members = [(pod.uid, pod.shape, pod.labels, None if pod.node else pod.lifetime) for pod in census.live]
             bound = (dict(census.bound_roles), dict(census.done_roles))
             self.asks = (members, terms.spec, terms.priority, terms.hindrance, *bound)
         need = wants.later_need if gang.record.scheduled_at else wants.quorum_need

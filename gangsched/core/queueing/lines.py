@@ -93,9 +93,9 @@ class Lanes(Lines):
 
     def line_up(self, gang: Gang, assessment: Assessment, rank: Rank) -> None:
         """Put a gang that wants its quorum placed into its lane; a gang that has begun is in no lane."""
-        lane, want = assessment.terms.instance_group, assessment.want
-        in_lane = lane and want.quorum is not None and not want.repair
-        self.file(gang.key, rank, ((lane,),) if in_lane else ())
+        new = assessment.want.quorum is not None and not assessment.want.repair
+        lane = assessment.terms.instance_group if new else ""
+        self.file(gang.key, rank, ((lane,),) if lane else ())
 
     def held_up_by(
         self, key: GroupKey, gangs: Mapping[GroupKey, Gang], assessments: Mapping[GroupKey, Assessment], now: float
