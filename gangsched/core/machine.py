@@ -98,8 +98,9 @@ class Machine:
         """Go through the gangs in order within the budget, and write status."""
         state, upkeep = self._state, self._upkeep
         state.holders.renew(now)
-        for key in state.members.take_dropped():
+        for key, withdrawals in state.members.take_given_up():
             upkeep.forget_decided(key)
+            effects += withdrawals
         budget = Budget(units.CALL)
         while state.members.entering and budget:
             budget.charge(upkeep.take_in(next(iter(state.members.entering)), now))
@@ -107,11 +108,10 @@ class Machine:
         if state.members.entering:
             self._due = now
             return
-        contain = partial(state.contain, now, FaultyStep.UPKEEP)
-        take_in = partial(upkeep.take_in, now=now)
+        contain, take_in = partial(state.contain, now, FaultyStep.UPKEEP), partial(upkeep.take_in, now=now)
         if state.cluster.worsened:
             effects += recheck_worsened(state.cluster, state.members, take_in, contain, budget)
-        effects += (*state.members.take_withdrawals(), *state.members.undeclared.take_events())
+        effects += state.members.undeclared.take_events()
         state.restarts.keep(now, take_in, contain)
         state.dirty.begin_call(state.queue.begin_call())
         upkeep.note_due(now)
@@ -326,6 +326,6 @@ class Machine:
                 self._upkeep.forget(key)
         members.dirty.forget_all()
         members.installations.forget_gone()
-        members.take_dropped()
+        members.take_given_up()
         self._state.restarts.forget_lost()
         self.cluster.forget_worsened()

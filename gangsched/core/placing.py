@@ -49,12 +49,15 @@ class Placing:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The cluster as it is now; a new one if it has changed by anything else than what was placed on it."""
-        if self._snapshot_now is None or self._changes != self._cluster.changes:
+        """The cluster as it is now; a new one if a claim has changed by anything else than what was placed on it.
+
+        No node changes in the middle of a call.
+        """
+        if self._snapshot_now is None or self._changes != self._cluster.ledger.changes:
             if self._snapshot_now is not None:
                 self._budget.charge(units.GANG + len(self._cluster.nodes))
             self._snapshot_now = Snapshot(self._cluster, budget=self._budget)
-            self._changes = self._cluster.changes
+            self._changes = self._cluster.ledger.changes
             self._refused.clear()
         return self._snapshot_now
 
@@ -252,7 +255,7 @@ class Placing:
         self._singles(gang, [pod])
         if pod.uid in gang.operations.bindings:
             bindings.release(gang, self._cluster, place.pod.uid)
-            self._changes = self._cluster.changes
+            self._changes = self._cluster.ledger.changes
             self.snapshot.settle()
             placeholders.settled(gang, pod)
         else:
@@ -266,7 +269,7 @@ class Placing:
         self._outcome.decide(bindings.begin(gang, self._cluster, places, above=above, prebindings=asked))
         if self._state.plans.holders:
             self._state.reserving.join(gang, places, self._now)
-        self._changes = self._cluster.changes
+        self._changes = self._cluster.ledger.changes
         assessment = self._assessments[gang.key]
         if places and (assessment.terms.spec.topology is not None or assessment.terms.spec.levels):
             domains = [*divided(self.snapshot, together(gang, assessment.terms, []))]

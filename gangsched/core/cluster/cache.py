@@ -107,7 +107,7 @@ class Cluster:
             self.ledger.node_comes(node.name)
         # Topology spread may decide about other nodes by whether it counts this one; a new, empty node opens no other.
         alike = old is None or (old.labels, old.taints) == (node.labels, node.taints)
-        asked, everywhere = bool(self.tallies) and not alike, self.capacity.redelegated()
+        asked, everywhere = bool(self.tallies.counts) and not alike, self.capacity.redelegated()
         self.relief.note(row=row, all_asked=asked, everywhere=everywhere, doubts=True)
         self.worsen(node.name)
         self.node_changes += 1
@@ -124,7 +124,7 @@ class Cluster:
         for constraint in self.constraints:
             constraint.remove_node(row)
         del self.nodes[name]
-        moved, asked = self.labels.forget(), bool(self.tallies)
+        moved, asked = self.labels.forget(), bool(self.tallies.counts)
         self.relief.note(domains=moved, all_asked=asked, everywhere=self.capacity.redelegated())
         self.relief.no_node(row)
         self.node_changes += 1

@@ -184,7 +184,7 @@ class Ledger:
 
     def labels_changed(self) -> None:
         """The labels of a namespace or a node have changed, so pods may exclude others from other nodes than before."""
-        self._relief.note(all_asked=bool(self._tallies))
+        self._relief.note(all_asked=bool(self._tallies.counts))
         for constraint in self._constraints:
             constraint.labels_changed()
             self._relief.note(everywhere=constraint.opens_elsewhere(Happening.LABELS_CHANGED))
@@ -251,9 +251,9 @@ class Ledger:
         self._capacity.count(row, claim.pod.shape.requests)
         for constraint in self._counting[claim.pod.restricts]:
             constraint.add(claim.pod, row)
-        if self._tallies:
+        if self._tallies.counts:
             self._note(self._tallies.add(claim.pod, row))
-        if self._preferred:
+        if self._preferred.counts:
             self._preferred.add(claim.pod, row)
 
     def _give_back(self, claim: Claim) -> None:
