@@ -52,6 +52,7 @@ def begin(
     for the pre-bindings of its quorum.
     """
     begun = []
+    gang.operations.prepares |= bool(prebindings)
     under_way = gang.operations.bindings.values() if prebindings else ()
     known = {pending.prebinding: pending for binding in under_way for pending in binding.pending}
     for pod, node in assignments:
@@ -73,7 +74,8 @@ def begin(
 
 def _prepared(gang: Gang, begun: list[Binding]) -> list[Binding]:
     """Those of these bindings that wait for no pre-binding; none of a quorum or part before all members are ready."""
-    awaiting = [binding for binding in gang.operations.bindings.values() if binding.pending and binding.awaits]
+    under_way = gang.operations.bindings.values() if gang.operations.prepares else ()
+    awaiting = [binding for binding in under_way if binding.pending and binding.awaits]
     if not awaiting and not gang.record.prebinding_at:
         return begun
     if not gang.binds_singly() and (gang.record.prebinding_at or not all(binding.above for binding in awaiting)):
@@ -218,6 +220,7 @@ def take_out(gang: Gang, uid: str) -> None:
 def carry_over(gang: Gang, binding: Binding) -> None:
     """Add the binding, already in flight, of a pod that has just become a member of this gang."""
     gang.operations.bindings[binding.pod.uid] = binding
+    gang.operations.prepares |= bool(binding.pending)
     if binding.state is BindState.BOUND:
         gang.operations.attempt.begin_count()
 

@@ -209,8 +209,6 @@ def settled(gang: Gang, pod: Pod) -> None:
 
 def moving(gang: Gang, waiting: Sequence[Pod]) -> list[Pod]:
     """Waiting members that fit no reservation of their role; at most as many as there are reservations."""
-    if not gang.operations.mismatched:
-        return []
     left = roles_of(gang.operations.placeholders())
     misfits = []
     for pod in waiting:

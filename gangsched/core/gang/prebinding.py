@@ -74,8 +74,8 @@ def _bar(gang: Gang, binding: Binding, policy: Policy, now: float) -> None:
 
 def concern(turn: Turn) -> bool:
     """Whether bindings wait for pre-bindings, or have waited."""
-    under_way = turn.gang.operations.bindings.values()
-    return bool(turn.gang.record.prebinding_at) or any(True for binding in under_way if binding.pending)
+    under_way, prepares = turn.gang.operations.bindings.values(), turn.gang.operations.prepares
+    return bool(turn.gang.record.prebinding_at) or (prepares and any(binding.pending for binding in under_way))
 
 
 def needs_others(turn: Turn) -> bool:

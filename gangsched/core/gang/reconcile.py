@@ -54,7 +54,7 @@ def reconcile(
 ) -> tuple[Assessment, list[Effect]]:
     """Bring the gang up to date. Returns its assessment, with its wants for a scheduling cycle, and the effects due."""
     bindings.reconcile(gang, cluster)
-    effects = prebinding.go_on(gang, cluster, avoidance, policy=policy, now=now)
+    effects = prebinding.go_on(gang, cluster, avoidance, policy=policy, now=now) if gang.operations.prepares else []
     live = gang.update_ownership(policy.owner_guard, foreign)
     terms = resolve(
         gang.key,
@@ -104,7 +104,8 @@ def _advanced(turn: Turn) -> Assessment:
     if waits and rollback.may_plan(gang, turn.now) and not is_remade(gang):
         capped = gang.record.capped is not None and gang.record.capped.until
         members = [*progress.eligible, *(() if capped else progress.to_come)]
-        moves, closed = placeholders.moving(gang, progress.eligible), parts.closed(gang, turn.now)
+        moves = placeholders.moving(gang, progress.eligible) if gang.operations.mismatched else ()
+        closed = parts.closed(gang, turn.now) if gang.operations.parts else wants.NONE_CLOSED
         want = wants.want_of(gang, turn.census, turn.terms, turn.need, members, moves=moves, closed=closed)
     if gang.record.scheduled_at and want.quorum is None:
         gang.wait.forget_refusal()
@@ -134,7 +135,8 @@ def conclude(
 
     Returns what is still wanted, with the phase and when the gang is due again, and the effects that are due now.
     """
-    effects = prebinding.go_on(gang, cluster, avoidance, policy=policy, now=now) if tried else []
+    again = tried and gang.operations.prepares
+    effects = prebinding.go_on(gang, cluster, avoidance, policy=policy, now=now) if again else []
     if tried:
         assessment = _advanced(Turn(gang, cluster, assessment.terms, policy=policy, now=now))
     if gang.wait.outside and gang.record.clock_start and not assessment.census.held:
@@ -217,7 +219,7 @@ def _due(gang: Gang, assessment: Assessment, facts: Facts, policy: Policy, now: 
         clock.next_raise(gang, policy.aging, now),
         retry_at,
         making.due(gang),
-        prebinding.next_due(gang, policy),
+        prebinding.next_due(gang, policy) if gang.operations.prepares else clock.NEVER,
     ]
     if gang.operations.placeholders_made:
         expires, held_until = placeholders.expires(gang, terms), placeholders.held_until(gang, terms)

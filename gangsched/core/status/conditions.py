@@ -71,7 +71,7 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
     if bindings.complaint(gang):
         return Reason.BINDING_REFUSED
     if begun := assessment.census.begun:
-        if prebinding.first_awaited(gang) is not None:
+        if gang.operations.prepares and prebinding.first_awaited(gang) is not None:
             return Reason.PRE_BINDING
         return Reason.PLACES_HELD if len(assessment.census.held) == len(begun) else Reason.BINDING
     if gang.record.phase is Phase.TIMED_OUT:
