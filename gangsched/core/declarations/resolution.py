@@ -266,7 +266,7 @@ def _sequential_note(spec: GroupSpec, members: Sequence[Pod], foreign: Foreign, 
     `declared`: a PodGroup of gangsched's API declares the group.
     """
     first = next(iter(members), None)
-    if first is None or any(role.template for role in spec.roles):
+    if first is None or (spec.roles and any(role.template for role in spec.roles)):
         return ""
     # The kinds of workloads are named as in Kubernetes, in lower case.
     owner, work = first.owner, first.workload

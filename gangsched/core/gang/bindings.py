@@ -297,7 +297,8 @@ def let_go(gang: Gang, cluster: Cluster, binding: Binding) -> list[Effect]:
 
 def complaint(gang: Gang, part: Container[str] | None = None) -> str:
     """What the API server said about a binding, of this part of the gang if one is given, that it refused."""
-    complaints = (binding.complaint for binding in unconfirmed_of(gang, part) if binding.complaint)
+    begun = gang.operations.bindings.items()
+    complaints = (binding.complaint for uid, binding in begun if binding.complaint and (part is None or uid in part))
     return next(complaints, gang.operations.attempt.server_said if part is None else "")
 
 

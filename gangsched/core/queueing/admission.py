@@ -92,7 +92,7 @@ class Admission:
     def _go(self, key: GroupKey) -> None:
         """Make room inside, if the gang was there."""
         if key in self._inside:
-            self.stirred |= bool(self._outside)
+            self.stirred |= bool(self._outside.lists)
             self._inside.drop(key)
             self._backing_off.drop(key)
 

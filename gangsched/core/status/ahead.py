@@ -81,7 +81,7 @@ class Ahead:
         filed = self._filed.pop(key, None)
         if filed is not None:
             self._lines[filed.wanted].drop(key)
-            if not len(self._lines[filed.wanted]):
+            if not self._lines[filed.wanted].lists:
                 del self._lines[filed.wanted]
 
     def in_order(self) -> Iterator[GroupKey]:
