@@ -143,7 +143,8 @@ class Placing:
     def _begin(self, gang: Gang, ask: Ask, placement: Placement) -> None:
         """Reserve the places of the quorum, and begin it unless it has begun."""
         terms = self._assessments[gang.key].terms
-        gang.change(rollback_note="")
+        if gang.record.rollback_note:
+            gang.change(rollback_note="")
         gang.wait.forget_refusal()
         rollback.retry(gang)
         if not gang.record.scheduled_at and gang.record.quorum is None:
