@@ -46,11 +46,6 @@ class Admission:
             self.drop(key)
             gang.wait.enter()
             return True
-        outside, inside = self._outside.lists.get((key.namespace,)), self._inside.of(key.namespace)
-        if len(inside) < self._most and not (outside or key in inside or self._backing_off.of(key.namespace)):
-            self._inside.put(key, key.namespace)
-            gang.wait.enter()
-            return True
         refused = gang.record.capped is not None or gang.wait.refusal is not None
         if not gang.wait.outside:
             # Outside no clock runs, of whatever group.
@@ -59,9 +54,10 @@ class Admission:
         backing_off = now < gang.record.retry_at or key in self._stuck
         begun = 0 < gang.record.clock_start < now
         rank = (_BACKING_OFF if backing_off else _BEGUN if begun else _NEW, order_key(gang, assessment))
+        outside = self._outside.lists.get((key.namespace,))
         # A gang that would be the next to enter stays: otherwise two that back off would swap for ever.
         stays = not backing_off or not outside or rank <= outside[0][0]
-        if stays and key in inside:
+        if stays and key in self._inside:
             if backing_off:
                 self._backing_off.put(key, key.namespace)
             else:
