@@ -68,18 +68,17 @@ class Cycle:
             snapshot.stand_for(None)
             self._queue.open(snapshot)
         # Those that were refused before may fit now.
-        self._done = {(key, above) for key, above in self._done if not self._is_parked(key)}
-
-    def _is_parked(self, key: GroupKey) -> bool:
-        gang = self._state.gangs.get(key)
-        return gang is not None and gang.wait.parked
+        gangs = self._state.gangs
+        self._done = {tried for tried in self._done if tried[0] not in gangs or not gangs[tried[0]].wait.parked}
 
     def _go_on(self) -> bool:
         """Take the next step. Returns whether there was one."""
         if self._has_news:
             self._has_news = False
-            self._upkeep.let_in()
-            self._upkeep.try_again(self._state.take_eased())
+            if self._state.admission.stirred:
+                self._upkeep.let_in()
+            if eased := self._state.take_eased():
+                self._upkeep.try_again(eased)
             self._queue.wake_first_in_lane(self._state.gangs, self._state.assessments, self._now)
         if self._state.cluster.relief:
             self._open()
@@ -128,9 +127,9 @@ class Cycle:
         gang, snapshot = self._state.gangs[key], self._placing.snapshot
         try:
             snapshot.stand_for(self._state.viewers.of(key, self._state.assessments[key], self._now, above=above))
-            if not queue.worth_a_try(candidate, gang, snapshot):
-                return
             if candidate.bucket is not None:
+                if not queue.worth_a_try(candidate, gang, snapshot):
+                    return
                 gang.wait.try_all_again()
             want = self._state.assessments[key].want
             self._done.add((key, above))

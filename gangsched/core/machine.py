@@ -19,7 +19,7 @@ from gangsched.core.cycle import Cycle
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.plan import Plan
 from gangsched.core.membership.installations import Elsewhere
-from gangsched.core.membership.rechecking import recheck_worsened
+from gangsched.core.membership.rechecking import Contain, recheck_worsened
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.events import Event, PodSeen
@@ -98,8 +98,9 @@ class Machine:
         """Go through the gangs in order within the budget, and write status."""
         state, upkeep = self._state, self._upkeep
         state.holders.renew(now)
-        for key in state.members.take_dropped():
+        for key, withdrawals in state.members.take_given_up():
             upkeep.forget_decided(key)
+            effects += withdrawals
         budget = Budget(units.CALL)
         while state.members.entering and budget:
             budget.charge(upkeep.take_in(next(iter(state.members.entering)), now))
@@ -110,7 +111,7 @@ class Machine:
         contain, take_in = partial(state.contain, now, FaultyStep.UPKEEP), partial(upkeep.take_in, now=now)
         if state.cluster.worsened:
             effects += recheck_worsened(state.cluster, state.members, take_in, contain, budget)
-        effects += (*state.members.take_withdrawals(), *state.members.undeclared.take_events())
+        effects += state.members.undeclared.take_events()
         state.restarts.keep(now, take_in, contain)
         state.dirty.begin_call(state.queue.begin_call())
         upkeep.note_due(now)
@@ -122,7 +123,7 @@ class Machine:
             self._refusals.update(outcome.refusals)
         contain = partial(state.contain, now, FaultyStep.CYCLE)
         if state.plans:
-            self._go_on_with_plans(effects, budget, now)
+            self._go_on_with_plans(effects, budget, contain, now)
         state.note_sent(effects)
         state.searching.go_on(budget, now, contain)
         reserves = bool(state.reserving)
@@ -155,10 +156,9 @@ class Machine:
             state.forecasting.next_due() if state.forecasting.waiting else float("inf"),
         )
 
-    def _go_on_with_plans(self, effects: list[Effect], budget: Budget, now: float) -> None:
+    def _go_on_with_plans(self, effects: list[Effect], budget: Budget, contain: Contain, now: float) -> None:
         """Take what is due in open plans, and tell those who leave and those who lost a plan."""
         state = self._state
-        contain = partial(state.contain, now, FaultyStep.CYCLE)
         proves, seeks = partial(state.asking.proves, budget=budget, now=now), partial(state.reserving.seeks, now=now)
         effects += state.plans.go_on(now, proves, seeks, contain)
         told = state.plans.news.take_told()
@@ -181,7 +181,7 @@ class Machine:
     def _write(self, effects: list[Effect], unwritten: Sequence[GroupKey], budget: Budget, now: float) -> None:
         """Write what people and autoscalers are told about the gangs touched in this call, and about these."""
         state, upkeep = self._state, self._upkeep
-        entered, kept_out = upkeep.let_in()
+        entered, kept_out = upkeep.let_in() if state.admission.stirred else ((), ())
         state.dirty.note(*kept_out)
         changed = dict.fromkeys((*self._touched, *unwritten))
         for key in changed:
@@ -326,6 +326,6 @@ class Machine:
                 self._upkeep.forget(key)
         members.dirty.forget_all()
         members.installations.forget_gone()
-        members.take_dropped()
+        members.take_given_up()
         self._state.restarts.forget_lost()
         self.cluster.forget_worsened()

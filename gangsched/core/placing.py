@@ -41,7 +41,6 @@ class Placing:
         self._assessments = state.assessments
         self._budget = budget
         self._now = now
-        self._avoided_by_all = state.avoidance.by_all()
         self._snapshot_now: Snapshot | None = None
         self._changes = -1
         # By what was asked for, since something was last placed.
@@ -50,12 +49,15 @@ class Placing:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The cluster as it is now; a new one if it has changed by anything else than what was placed on it."""
-        if self._snapshot_now is None or self._changes != self._cluster.changes:
+        """The cluster as it is now; a new one if a claim has changed by anything else than what was placed on it.
+
+        No node changes in the middle of a call.
+        """
+        if self._snapshot_now is None or self._changes != self._cluster.ledger.touched.changes:
             if self._snapshot_now is not None:
                 self._budget.charge(units.GANG + len(self._cluster.nodes))
             self._snapshot_now = Snapshot(self._cluster, budget=self._budget)
-            self._changes = self._cluster.changes
+            self._changes = self._cluster.ledger.touched.changes
             self._refused.clear()
         return self._snapshot_now
 
@@ -102,7 +104,7 @@ class Placing:
         if gang.record.capped is not None and self._stopped(gang, ask.members):
             # A gang is planned once before it is capped, so that one that can never fit gets that reason.
             return False
-        pause = self._state.avoidance.failures.closed(gang.key, gang.live())
+        pause = self._state.avoidance.failures.closed(gang.key, gang.live)
         if pause.everywhere:
             gang.wait.refuse(None, pause)
             self._outcome.refuse(Reason.PODS_FAIL)
@@ -141,7 +143,8 @@ class Placing:
     def _begin(self, gang: Gang, ask: Ask, placement: Placement) -> None:
         """Reserve the places of the quorum, and begin it unless it has begun."""
         terms = self._assessments[gang.key].terms
-        gang.change(rollback_note="")
+        if gang.record.rollback_note:
+            gang.change(rollback_note="")
         gang.wait.forget_refusal()
         rollback.retry(gang)
         if not gang.record.scheduled_at and gang.record.quorum is None:
@@ -194,7 +197,7 @@ class Placing:
         members = [now for pod in ask.members if (now := as_it_is(gang, pod)) is not None]
         if not self._budget:
             return False
-        pause = self._state.avoidance.failures.closed(gang.key, gang.live())
+        pause = self._state.avoidance.failures.closed(gang.key, gang.live)
         if pause.everywhere:
             gang.wait.refuse(None, pause)
         if pause.everywhere or len(members) < len(ask.members):
@@ -212,7 +215,7 @@ class Placing:
     def _singles(self, gang: Gang, members: Sequence[Pod], *, above: bool = False) -> Sequence[Pod]:
         """Place each of these members on its own. Returns those that the budget did not reach."""
         members = self._allowed(gang, [now for pod in members if (now := as_it_is(gang, pod)) is not None])
-        pause = self._state.avoidance.failures.closed(gang.key, gang.live()) if members else OPEN
+        pause = self._state.avoidance.failures.closed(gang.key, gang.live) if members else OPEN
         if pause.everywhere:
             gang.wait.refuse(None, pause)
         elif members:
@@ -235,7 +238,7 @@ class Placing:
 
     def _avoiding(self, gang: Gang, ask: Ask, pause: Pause) -> Ask:
         """The ask, avoiding the nodes that the gang avoids for now."""
-        return ask.avoiding(self._avoided_by_all, self._state.avoidance.by_gang(gang.key), pause)
+        return ask.avoiding(self._state.avoidance.by_all(), self._state.avoidance.by_gang(gang.key), pause)
 
     def _allowed(self, gang: Gang, members: Sequence[Pod]) -> list[Pod]:
         """These members, without the placeholders that exceed the namespace's limit."""
@@ -253,7 +256,7 @@ class Placing:
         self._singles(gang, [pod])
         if pod.uid in gang.operations.bindings:
             bindings.release(gang, self._cluster, place.pod.uid)
-            self._changes = self._cluster.changes
+            self._changes = self._cluster.ledger.touched.changes
             self.snapshot.settle()
             placeholders.settled(gang, pod)
         else:
@@ -267,7 +270,7 @@ class Placing:
         self._outcome.decide(bindings.begin(gang, self._cluster, places, above=above, prebindings=asked))
         if self._state.plans.holders:
             self._state.reserving.join(gang, places, self._now)
-        self._changes = self._cluster.changes
+        self._changes = self._cluster.ledger.touched.changes
         assessment = self._assessments[gang.key]
         if places and (assessment.terms.spec.topology is not None or assessment.terms.spec.levels):
             domains = [*divided(self.snapshot, together(gang, assessment.terms, []))]

@@ -241,8 +241,6 @@ class Upkeep:
     def let_in(self) -> tuple[list[GroupKey], list[GroupKey]]:
         """Admit the gangs for which there is room. Returns them, and those that are newly kept out."""
         state = self._state
-        if not state.admission.stirred:
-            return [], []
         entered, kept_out, giving_way = state.admission.let_in(state.gangs)
         state.dirty.note(*giving_way)
         for key in entered:

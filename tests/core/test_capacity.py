@@ -18,8 +18,8 @@ def capacity_of(**nodes):
 
 def test_every_pod_takes_one_of_the_pod_count_besides_what_it_requests():
     capacity = capacity_of(n1={"cpu": 8, "pods": 10})
-    capacity.take(0, amounts({"cpu": "1500m"}))
-    capacity.take(0, ())
+    capacity.count(0, amounts({"cpu": "1500m"}))
+    capacity.count(0, ())
     assert capacity.free_of(0, "cpu") == 6500
     assert capacity.free_of(0, PODS) == 8
     assert capacity.free[0, capacity.columns["cpu"]] == 6500
@@ -28,7 +28,7 @@ def test_every_pod_takes_one_of_the_pod_count_besides_what_it_requests():
 
 def test_a_resource_that_no_node_has_has_no_column_until_one_has():
     capacity = capacity_of(n1={"cpu": 8, "pods": 10})
-    capacity.take(0, amounts({GPU: 2}))
+    capacity.count(0, amounts({GPU: 2}))
     assert capacity.column(GPU) is None
     assert capacity.free_of(0, GPU) == -2
     capacity.set_node("n2", amounts({GPU: 8}))
@@ -40,7 +40,7 @@ def test_a_resource_that_no_node_has_has_no_column_until_one_has():
 
 def test_a_row_that_was_given_up_is_reused_without_memory_of_its_former_node():
     capacity = capacity_of(n1={"cpu": 8, GPU: 4, "pods": 10}, n2={"cpu": 8, "pods": 10})
-    capacity.take(0, amounts({"cpu": 2, GPU: 1}))
+    capacity.count(0, amounts({"cpu": 2, GPU: 1}))
     assert capacity.remove_node("n1") == 0
     assert capacity.names == ["", "n2"]
     assert not capacity.free[0].any()
@@ -60,7 +60,7 @@ def test_it_grows_in_both_directions():
         expected[f"n{at}"] = allocatable
         assert capacity.set_node(f"n{at}", allocatable) == at
     for at in range(40):
-        capacity.take(at, expected[f"n{at}"])
+        capacity.count(at, expected[f"n{at}"])
     assert capacity.mismatches(list(expected.items())) == []
     assert all(capacity.free_of(at, f"x.io/r{at}") == 0 for at in range(40))
     assert capacity.allocatable[39, capacity.columns["x.io/r39"]] == 40
@@ -86,18 +86,18 @@ def test_absurd_requests_are_summed_exactly():
     capacity = capacity_of(n1={"memory": MAX_AMOUNT, "pods": 10})
     huge = (("memory", MAX_AMOUNT),)
     for _ in range(5):
-        capacity.take(0, huge)
+        capacity.count(0, huge)
     assert capacity.free_of(0, "memory") == -4 * MAX_AMOUNT
     assert capacity.free[0, capacity.columns["memory"]] == -MAX_AMOUNT
     for _ in range(4):
-        capacity.give_back(0, huge)
+        capacity.count(0, huge, -1)
     assert capacity.free[0, capacity.columns["memory"]] == 0
     assert capacity.mismatches([("n1", huge)]) == []
 
 
 def test_mismatches_names_the_node_and_what_is_held_wrongly():
     capacity = capacity_of(n1={"cpu": 8, "pods": 10}, n2={"cpu": 8, "pods": 10})
-    capacity.take(0, amounts({"cpu": 1}))
+    capacity.count(0, amounts({"cpu": 1}))
     assert capacity.mismatches([("n1", amounts({"cpu": 1}))]) == []
     (wrong,) = capacity.mismatches([])
     assert wrong.startswith("n1: taken {'cpu': 1000, 'pods': 1}, expected {}")

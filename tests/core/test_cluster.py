@@ -51,7 +51,7 @@ def known_by(cluster, kind):
 
 def test_a_node_that_comes_again_unchanged_changes_nothing(cluster):
     assert cluster.set_node(node("n1"))
-    cluster.take_relief()
+    cluster.relief.take()
     assert not cluster.set_node(node("n1"))
     assert not cluster.relief
 
@@ -130,7 +130,7 @@ def test_a_pod_that_ends_frees_its_node_at_once(cluster):
     cluster.set_node(node("n1", cpu=8))
     running = pod("a", node="n1", phase="Running", host_ports=[80])
     cluster.set_pod(running)
-    cluster.take_relief()
+    cluster.relief.take()
     cluster.set_pod(replace(running, phase=PodPhase.SUCCEEDED))
     assert free(cluster, "n1") == 8000
     assert cluster.relief.rows == {0}
@@ -144,7 +144,7 @@ def test_a_pod_that_only_changes_its_status_is_not_counted_anew(cluster):
     cluster.set_pod(pod("a", node="n1"))
     cluster.set_pod(pod("b"))
     cluster.assume("uid-default/b", "n1")
-    cluster.take_relief()
+    cluster.relief.take()
     former = cluster.set_pod(pod("a", node="n1", phase="Running", terminating=True))
     assert former == pod("a", node="n1")
     assert cluster.pods["uid-default/a"].terminating
@@ -231,10 +231,10 @@ def test_relief_tells_what_has_become_better(cluster, happens):
     cluster.set_node(node("n2", labels={"zone": "a"}))
     cluster.set_pod(pod("free", node="n1"))
     cluster.set_pod(pod("strict", node="n2", anti_affinity=[anti("zone", namespace_selector=TEAM_A)]))
-    cluster.take_relief()
+    cluster.relief.take()
     names, everywhere = happens(cluster)
     assert cluster.relief
-    relief = cluster.take_relief()
+    relief = cluster.relief.take()
     assert {cluster.capacity.names[row] for row in relief.rows} == names
     assert relief.everywhere is everywhere
     assert not cluster.relief
@@ -254,9 +254,9 @@ def test_relief_tells_of_what_a_nominated_pod_was_going_to_close(cluster, happen
     heir = pod("heir", nominated_node="n2", anti_affinity=[anti("zone", namespace_selector=TEAM_A)])
     cluster.set_pod(heir)
     cluster.nominate(heir)
-    cluster.take_relief()
+    cluster.relief.take()
     happens(cluster, heir)
-    relief = cluster.take_relief()
+    relief = cluster.relief.take()
     assert [cluster.capacity.names[row] for row in relief.rows] == names
     assert relief.everywhere
 
@@ -278,15 +278,15 @@ def test_any_answer_about_pods_may_change_with_labels_and_taints_and_the_end_of_
     cluster.set_node(node("n2", labels={"zone": "a"}))
     cluster.set_namespace("other", (("team", "a"),))
     cluster.tallies.of([of_term(anti("zone"))])
-    cluster.take_relief()
+    cluster.relief.take()
     happens(cluster)
-    assert cluster.take_relief().all_asked is all_asked
+    assert cluster.relief.take().all_asked is all_asked
 
 
 def test_nothing_gets_better_where_only_something_was_taken_or_no_anti_affinity_stands(cluster):
     cluster.set_node(node("n1", labels={"zone": "a"}))
     cluster.set_node(node("n2"))
-    cluster.take_relief()
+    cluster.relief.take()
     cluster.set_pod(pod("a", node="n1"))
     cluster.set_pod(pod("b"))
     cluster.assume("uid-default/b", "n1")
@@ -352,7 +352,7 @@ def replaced(uid, **fields):
         pytest.param(lambda it: it.pods.pop("uid-default/b"), "uid-default/b: claims Assumed n1", id="gone"),
         pytest.param(lambda it: it.ledger.release("uid-default/a"), "uid-default/a: is on n1 and", id="no claim"),
         pytest.param(lambda it: it.forget("place"), "place: a placeholder without a claim", id="no place"),
-        pytest.param(lambda it: it.capacity.take(0, shape().requests), "n1: taken", id="taken"),
+        pytest.param(lambda it: it.capacity.count(0, shape().requests), "n1: taken", id="taken"),
         pytest.param(lambda it: known_by(it, NodePorts).add(THERE, 0), "what NodePorts knows is not", id="ports"),
         pytest.param(
             lambda it: known_by(it, InterPodAffinity).remove(THERE, 0), "what InterPodAffinity knows is not", id="terms"

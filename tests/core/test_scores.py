@@ -61,10 +61,10 @@ def test_where_no_node_has_such_a_taint_nobody_has_a_preference(cluster_of):
 def test_an_image_that_comes_or_goes_is_counted_at_once_and_is_no_reason_to_try_again(cluster_of):
     cluster = cluster_of(node("n1", images={"x": 500}), node("n2"))
     assert scores(cluster, ImageLocality, images=["x"]) == [23, 0]
-    cluster.take_relief()
+    cluster.relief.take()
     cluster.worsened.clear()
     assert not cluster.set_node(node("n2", images={"x": 500, "y": 1}))
-    assert (cluster.take_relief().rows, cluster.worsened) == (set(), {})
+    assert (cluster.relief.take().rows, cluster.worsened) == (set(), {})
     assert scores(cluster, ImageLocality, images=["x"]) == [48, 48]
     cluster.set_node(node("n1", cpu=9, images={}))
     assert scores(cluster, ImageLocality, images=["x"]) == [0, 23]

@@ -159,9 +159,9 @@ def test_a_segment_that_grows_helps_those_that_wait_for_it_and_one_that_shrinks_
     cluster = known(*NODES, LATER, TELLS, segment("a", IN_A, 3), *wanting(5))
 
     def helps(found) -> bool:
-        cluster.take_relief()
+        cluster.relief.take()
         provide(cluster, found)
-        return cluster.take_relief().everywhere
+        return cluster.relief.take().everywhere
 
     assert helps(segment("a", IN_A, 5))
     assert not helps(segment("a", IN_A, 5))

@@ -79,7 +79,7 @@ def refused(cluster: Cluster, asking) -> dict[str, str]:
 def test_a_pod_can_be_placed_only_with_claims_that_are_ready(there, trouble):
     cluster, asking = known(node(), *there), pod(volume_claims=["c"])
     assert cluster.volumes.unready(asking) == trouble
-    if cluster.volumes.matter:
+    if cluster.volumes.claims:
         assert refused(cluster, asking) == ({} if trouble is None else {"n1": NodeReason.VOLUME_CLAIM})
 
 
@@ -331,21 +331,21 @@ def test_a_driver_that_demands_it_makes_all_nodes_worse_and_one_that_is_installe
     cluster.worsened.clear()
     provide(cluster, DEMANDING)
     assert cluster.worsened.keys() == {"n0", "n1"}
-    cluster.take_relief()
+    cluster.relief.take()
     provide(cluster, CsiNode("n0", (("csi", 2),), frozenset({"csi"})))
-    assert cluster.take_relief().rows == {cluster.capacity.rows["n0"]}
+    assert cluster.relief.take().rows == {cluster.capacity.rows["n0"]}
 
 
 def test_a_lower_limit_makes_a_node_worse_and_each_change_may_help():
     cluster = known(*attached(2))
     cluster.worsened.clear()
-    cluster.take_relief()
+    cluster.relief.take()
     provide(cluster, CsiNode("n0", (("csi", 1),)))
     assert cluster.worsened.keys() == {"n0"}
     cluster.worsened.clear()
-    assert cluster.take_relief().rows == {cluster.capacity.rows["n0"]}
+    assert cluster.relief.take().rows == {cluster.capacity.rows["n0"]}
     provide(cluster, CsiNode("n0", (("csi", 1),)))
-    assert (cluster.worsened, cluster.take_relief().rows) == ({}, set())
+    assert (cluster.worsened, cluster.relief.take().rows) == ({}, set())
 
 
 @pytest.mark.parametrize("claims", [[], ["c1"], ["c0", "c1"]])
@@ -393,11 +393,11 @@ def test_a_node_or_a_volume_that_comes_later_has_attached_what_is_said_of_it():
 
 def test_a_volume_that_is_detached_may_help_and_one_that_is_attached_does_not():
     cluster = known(*attached(1), pod("there", node="n0", volume_claims=["c0"]))
-    cluster.take_relief()
+    cluster.relief.take()
     provide(cluster, on_node("n0", "v0"))
-    assert ("n0" in cluster.worsened, cluster.take_relief().rows) == (True, set())
+    assert ("n0" in cluster.worsened, cluster.relief.take().rows) == (True, set())
     withdraw(cluster, on_node("n0", "v0"))
-    assert cluster.take_relief().rows == {cluster.capacity.rows["n0"]}
+    assert cluster.relief.take().rows == {cluster.capacity.rows["n0"]}
 
 
 def disk(kind="iscsi", *names: str, read_only: bool = False) -> Disk:

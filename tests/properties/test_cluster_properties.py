@@ -237,7 +237,7 @@ class ClusterMachine(RuleBasedStateMachine):
     def read_relief(self, rooms: Rooms) -> None:
         self.seen = rooms
         self.steps = 0
-        self.cluster.take_relief()
+        self.cluster.relief.take()
         assert not self.cluster.relief
 
     def rooms(self, cluster: Cluster) -> Rooms:

@@ -91,10 +91,10 @@ def test_attempts_of_one_size_that_heed_the_pause_stay_within_the_bound(waits, n
     for at, wait in enumerate(waits):
         failures.note_time(now)
         now += wait
-        if pause := failures.closed(key, [waiting]):
+        if pause := failures.closed(key, lambda: [waiting]):
             now = max(now, pause.until)
         failures.note_time(now)
-        if failures.closed(key, [waiting]):
+        if failures.closed(key, lambda: [waiting]):
             continue
         for which in range(number):
             failed = pod(f"a-{which}", uid=f"u{at}-{which}", node="n1", phase=PodPhase.FAILED)

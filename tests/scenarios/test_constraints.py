@@ -39,6 +39,7 @@ class OnePerRack(Constraint):
 
     proves = True
     words = (Words("TeamInRack", "in a rack where the team is", "the end of the team's pods: {nodes} closed"),)
+    counts_any = True
 
     def __init__(self, world: World) -> None:
         super().__init__(world)

@@ -19,6 +19,7 @@ from gangsched.core.objects.faults import Fault, Rebuilt, SetAside
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.offered_devices import ResourceSlice
 from gangsched.core.objects.pod import Owner
+from gangsched.core.objects.shape import HostPort
 from gangsched.core.objects.volumes import StorageKind
 from gangsched.core.objects.workload import Workload
 from tests.builders import claim, group, node, pod, pods, shape, volume
@@ -226,7 +227,7 @@ def test_a_pod_over_which_a_constraint_fails_still_takes_what_it_requests(inject
     injector.into(InterPodAffinity, "add", when=lambda _constraint, pod, _row: ("evil", "yes") in pod.labels)
     harness = Harness.of(node(cpu=4), group("a", min_member=2), *pods("a", 2), group("x", min_member=1))
     scheduler = "gangsched" if mine else "default-scheduler"
-    there = pod("x", group="x" if mine else "", cpu=3, scheduler=scheduler, node="n1", labels=EVIL)
+    there = pod("x", group="x" if mine else "", cpu=3, scheduler=scheduler, node="n1", labels=EVIL, host_ports=[80])
     harness.wait(2, there)
     assert harness.bound("default/a") == []
     assert harness.machine.set_aside() == ["Pod default/x (EvilError)"]
@@ -243,7 +244,8 @@ def test_a_pod_that_is_sound_again_and_is_now_what_counted_instead_of_it_is_set_
     injector.into(InterPodAffinity, "add", when=lambda _constraint, pod, _row: ("evil", "yes") in pod.labels)
     harness = Harness.settled(node("n1", cpu=4))
     other = pod("other", group="", scheduler="default-scheduler", node="n1", cpu=1)
-    harness.settle(replace(other, labels=tuple(EVIL.items())))
+    with_port = replace(other.shape, host_ports=(HostPort(80),))
+    harness.settle(replace(other, labels=tuple(EVIL.items()), shape=with_port))
     assert harness.machine.set_aside() == ["Pod default/other (EvilError)"]
     harness.settle(other)
     assert harness.machine.set_aside() == []

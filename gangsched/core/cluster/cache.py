@@ -109,8 +109,9 @@ class Cluster:
             self.ledger.node_comes(node.name)
         # Topology spread may decide about other nodes by whether it counts this one; a new, empty node opens no other.
         alike = old is None or (old.labels, old.taints) == (node.labels, node.taints)
-        asked, everywhere = bool(self.tallies) and not alike, self.capacity.redelegated()
+        asked, everywhere = bool(self.tallies.counts) and not alike, self.capacity.redelegated()
         self.relief.note(row=row, all_asked=asked, everywhere=everywhere, doubts=True)
+        self.ledger.touched.note(node.name)
         self.ledger.tightened.note(node.name)
         self.worsen(node.name)
         self.node_changes += 1
@@ -127,7 +128,7 @@ class Cluster:
         for constraint in self.constraints:
             constraint.remove_node(row)
         del self.nodes[name]
-        moved, asked = self.labels.forget(), bool(self.tallies)
+        moved, asked = self.labels.forget(), bool(self.tallies.counts)
         self.relief.note(domains=moved, all_asked=asked, everywhere=self.capacity.redelegated())
         self.relief.no_node(row)
         self.node_changes += 1
@@ -304,10 +305,6 @@ class Cluster:
     def forget_worsened(self) -> None:
         """Forget these nodes, as long as nothing is decided."""
         self.worsened.clear()
-
-    def take_relief(self) -> Relief:
-        """The improvements since the last call."""
-        return self.relief.take()
 
     def validate(self) -> list[str]:
         """One sentence for each contradiction between pods, claims, nodes and the data derived from them."""

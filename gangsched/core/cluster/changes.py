@@ -89,14 +89,10 @@ class Journal:
 
 
 class Touched:
-    """Which nodes have changed, or claims there: each change has a number, and `changes` is that of the last one.
+    """Which nodes have changed, or claims there: each change has a number, and `changes` is that of the last one."""
 
-    What is noted here is noted there as well, `among` more changes, if it is given.
-    """
-
-    def __init__(self, capacity: Capacity, *, among: Touched | None = None) -> None:
+    def __init__(self, capacity: Capacity) -> None:
         self.changes = 0
-        self._among = among
         self._capacity = capacity
         self._last: IntArray = np.zeros(16, dtype=np.int64)
         self._taken: dict[str, int] = {}
@@ -104,8 +100,6 @@ class Touched:
     def note(self, node: str) -> None:
         """The node has changed, or a claim there."""
         self.changes += 1
-        if self._among is not None:
-            self._among.note(node)
         if (row := self._capacity.rows.get(node)) is not None:
             if row >= len(self._last):
                 self._last = np.pad(self._last, (0, row + 1))

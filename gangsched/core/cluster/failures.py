@@ -14,7 +14,7 @@ After a restart it is learned again from the failed pods that still exist.
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterable
+from collections.abc import Callable, Container, Hashable, Iterable
 
 from msgspec import Struct, field
 
@@ -221,9 +221,9 @@ class Failures:
             if failing is not None:
                 failing.trial = self._now + TRIAL_S
 
-    def closed(self, key: GroupKey, pods: Iterable[Pod]) -> Pause:
-        """Where those of the gang's pods that wait may not be bound now; `take_eased` tells if that may change."""
-        pods = [pod for pod in pods if not pod.node] if self._records else []
+    def closed(self, key: GroupKey, live: Callable[[], Iterable[Pod]]) -> Pause:
+        """Where those of the gang's live pods that wait may not be bound now; `take_eased` tells if that may change."""
+        pods = [pod for pod in live() if not pod.node] if self._records else []
         record = self._records.get(maker_of(pods[0])) if pods else None
         if record is None or record.templates.keys().isdisjoint(map(_template_of, pods)):
             return OPEN

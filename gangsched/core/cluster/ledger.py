@@ -61,8 +61,7 @@ class Ledger:
         self._capacity = capacity
         self._constraints = constraints
         self._relief = relief
-        self.touched = Touched(capacity)
-        self.tightened = Touched(capacity, among=self.touched)
+        self.touched, self.tightened = Touched(capacity), Touched(capacity)
         self.journal = Journal()
         self.claims: dict[str, Claim] = {}
         self.on_node: dict[str, dict[str, Claim]] = {}
@@ -187,7 +186,7 @@ class Ledger:
 
     def labels_changed(self) -> None:
         """The labels of a namespace or a node have changed, so pods may exclude others from other nodes than before."""
-        self._relief.note(all_asked=bool(self._tallies))
+        self._relief.note(all_asked=bool(self._tallies.counts))
         for constraint in self._constraints:
             constraint.labels_changed()
             self._relief.note(everywhere=constraint.opens_elsewhere(Happening.LABELS_CHANGED))
@@ -203,9 +202,13 @@ class Ledger:
     # Derived data
 
     @cached_property
-    def _counting(self) -> Sequence[Constraint]:
-        """The constraints that count pods. They are registered after the ledger is created, before the first claim."""
-        return [constraint for constraint in self._constraints if type(constraint).add is not Constraint.add]
+    def _counting(self) -> tuple[Sequence[Constraint], Sequence[Constraint]]:
+        """The constraints that count any pod, and all that count one that restricts others.
+
+        They are registered after the ledger is created, before the first claim.
+        """
+        counting = [constraint for constraint in self._constraints if type(constraint).add is not Constraint.add]
+        return [constraint for constraint in counting if constraint.counts_any], counting
 
     @cached_property
     def _opening(self) -> Sequence[Constraint]:
@@ -248,12 +251,12 @@ class Ledger:
         if row is None or not claim.counts:
             return
         self.tightened.note(claim.node)
-        self._capacity.take(row, claim.pod.shape.requests)
-        for constraint in self._counting:
+        self._capacity.count(row, claim.pod.shape.requests)
+        for constraint in self._counting[claim.pod.restricts]:
             constraint.add(claim.pod, row)
-        if self._tallies:
+        if self._tallies.counts:
             self._note(self._tallies.add(claim.pod, row))
-        if self._preferred:
+        if self._preferred.counts:
             self._preferred.add(claim.pod, row)
 
     def _give_back(self, claim: Claim) -> None:
@@ -261,8 +264,8 @@ class Ledger:
         if row is None:
             return
         if claim.counts:
-            self._capacity.give_back(row, claim.pod.shape.requests)
-            for constraint in self._counting:
+            self._capacity.count(row, claim.pod.shape.requests, -1)
+            for constraint in self._counting[claim.pod.restricts]:
                 constraint.remove(claim.pod, row)
             self._note(self._tallies.remove(claim.pod, row))
             self._preferred.remove(claim.pod, row)

@@ -128,6 +128,8 @@ class Constraint:
     proves: ClassVar[bool] = False
     """Whether all that its `plan` refuses on emptied nodes is refused for good. Only then can it make a gang NeverFits:
     a constraint that is not certain of that is left out when empty nodes are asked."""
+    counts_any: ClassVar[bool] = False
+    """Whether it counts something of any pod. If not, only those are added that may restrict others."""
 
     def __init__(self, world: World) -> None:
         self._world = world

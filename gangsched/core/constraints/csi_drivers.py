@@ -43,7 +43,7 @@ class CsiDrivers(NodeConstraint):
     @property
     def selective(self) -> bool:
         """Whether there are claims, and drivers that demand it."""
-        return self._world.volumes.matter and bool(self._world.volumes.demanding)
+        return bool(self._world.volumes.claims and self._world.volumes.demanding)
 
     def sees(self, pod: Pod) -> Needed | None:
         """The drivers of the pod's claims that demand it."""

@@ -165,7 +165,7 @@ class _LimitsPlan(Plan):
         numbers: Mapping[str, Mapping[int, int]],
         attached: Mapping[int, frozenset[Attachment]],
     ) -> None:
-        self.selective = world.volumes.matter and bool(world.volumes.limited)
+        self.selective = bool(world.volumes.claims and world.volumes.limited)
         self._world = world
         self._by_row = by_row
         self._numbers = numbers

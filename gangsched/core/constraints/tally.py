@@ -69,7 +69,7 @@ class Tally(NamedTuple):
 
 
 class Tallies:
-    """The number of matching pods by question and row; those of `_stale` questions are found anew once one is asked.
+    """The `counts` of matching pods by question and row; those of `_stale` questions are found anew once one is asked.
 
     `forgetful`: questions were dropped, so `add` and `remove` may no longer report a question that a parked gang has.
     """
@@ -80,11 +80,8 @@ class Tallies:
         self._matched = 0
         self._pods = LabelledPods(placed)
         self._index: TermIndex[Question] = TermIndex()
-        self._counts: dict[Question, dict[int, int]] = {}
+        self.counts: dict[Question, dict[int, int]] = {}
         self._stale: set[Question] = set()
-
-    def __bool__(self) -> bool:
-        return bool(self._counts)
 
     @property
     def examined(self) -> int:
@@ -98,51 +95,51 @@ class Tallies:
         """
         questions = [*questions]
         if not self._stale.isdisjoint(questions):
-            self._counts |= self._counted(self._stale)
+            self.counts |= self._counted(self._stale)
             self._stale.clear()
-        cached = {question: self._counts.pop(question, None) for question in questions}
+        cached = {question: self.counts.pop(question, None) for question in questions}
         new = self._counted([question for question, rows in cached.items() if rows is None])
         known = {question: new[question] if rows is None else rows for question, rows in cached.items()}
         for question in new:
             self._index.enter(question, *question.terms)
-        self._counts |= known
-        while len(self._counts) > MOST_CACHED:
-            self._drop(next(iter(self._counts)))
+        self.counts |= known
+        while len(self.counts) > MOST_CACHED:
+            self._drop(next(iter(self.counts)))
         return known
 
     def add(self, pod: Pod, row: int) -> Sequence[Question]:
         """Count the pod on the row. Returns the questions that it counts for."""
         self._pods.add(pod, row)
-        if not self._counts:
+        if not self.counts:
             return ()
         asking = list(self._asking(pod))
         for question in asking:
             if question not in self._stale:
-                rows = self._counts[question]
+                rows = self.counts[question]
                 rows[row] = rows.get(row, 0) + 1
         return asking
 
     def remove(self, pod: Pod, row: int) -> Sequence[Question]:
         """Stop counting a pod that was added before. Returns the questions that it counted for."""
         self._pods.remove(pod, row)
-        if not self._counts:
+        if not self.counts:
             return ()
         asking = list(self._asking(pod))
         for question in asking:
             if question not in self._stale:
-                uncount(self._counts[question], row)
+                uncount(self.counts[question], row)
         return asking
 
     def namespaces_changed(self) -> None:
         """Recount the questions that use namespace labels once they are asked: those of a namespace have changed."""
         self._stale.update(
-            question for question in self._counts if any(term.namespace_selector for term in question.terms)
+            question for question in self.counts if any(term.namespace_selector for term in question.terms)
         )
 
     def contradictions(self) -> list[str]:
         """A sentence for each question whose counts differ from the pods."""
-        counted = self._counted(self._counts)
-        known = self._counts.items()
+        counted = self._counted(self.counts)
+        known = self.counts.items()
         wrong = [question for question, rows in known if question not in self._stale and rows != counted[question]]
         return [f"pods are miscounted for {question}" for question in wrong] + [
             *self._pods.contradictions(self._index.keys)
@@ -170,7 +167,7 @@ class Tallies:
         return counts
 
     def _drop(self, question: Question) -> None:
-        del self._counts[question]
+        del self.counts[question]
         self._stale.discard(question)
         self._index.drop(question, *question.terms)
         self._pods.keep(self._index.keys)

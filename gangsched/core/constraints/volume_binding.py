@@ -102,7 +102,7 @@ class VolumeBinding(NodeConstraint):
     @property
     def selective(self) -> bool:
         """Whether there are any claims."""
-        return self._world.volumes.matter
+        return bool(self._world.volumes.claims)
 
     def sees(self, pod: Pod) -> BoundTo | None:
         """The requirements of the pod's claims on nodes; None if there are none."""

@@ -45,7 +45,7 @@ class VolumeZone(NodeConstraint):
     @property
     def selective(self) -> bool:
         """Whether there are any claims."""
-        return self._world.volumes.matter
+        return bool(self._world.volumes.claims)
 
     def sees(self, pod: Pod) -> Zones | None:
         """The zone and region labels of the pod's volumes."""

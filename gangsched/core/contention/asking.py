@@ -76,7 +76,7 @@ class Asking:
 
     def of(self, gang: Gang, assessment: Assessment) -> Ask | None:
         """What others may leave for; None if there is nothing, or the group's pods fail wherever they are."""
-        pause = self._avoidance.failures.closed(gang.key, gang.live())
+        pause = self._avoidance.failures.closed(gang.key, gang.live)
         ask = as_a_whole(gang, assessment.terms, assessment.want)
         if ask is None or pause.everywhere:
             return None

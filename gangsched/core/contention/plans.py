@@ -32,6 +32,7 @@ from gangsched.core.gang.assessment import Assessment
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.plan import Plan
 from gangsched.core.membership.members import Members
+from gangsched.core.membership.rechecking import Contain
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.effects import Effect
 from gangsched.core.objects.pod import Pod
@@ -51,7 +52,6 @@ class Ended(NamedTuple):
 
 Proves = Callable[[Gang, Plan], bool]
 Seeks = Callable[[Gang], bool]
-Contain = Callable[[GroupKey, Exception], object]
 
 
 class Plans:

@@ -29,7 +29,7 @@ def derived(spec: GroupSpec, members: Sequence[Pod]) -> GroupSpec:
 
     A pod that the API server has admitted has defaults that its controller's template leaves out.
     """
-    if not any(role.derived for role in spec.roles):
+    if not spec.roles or not any(role.derived for role in spec.roles):
         return spec
     first: dict[str, Pod] = {}
     for pod in sorted(members, key=by_age):
@@ -56,11 +56,6 @@ def _beside(role: Role, first: Mapping[str, Pod]) -> Shape | None:
     mine = Requirement(beside.label, "In", (dict(leader.labels)[beside.label],))
     term = PodTerm(beside.topology, (mine,), (leader.namespace,))
     return replace(role.template, affinity=(*role.template.affinity, term))
-
-
-def telling(says: Sequence[Declaration]) -> Sequence[Declaration]:
-    """Those declarations that tell of how many the gang was made, which count before the others; all if none does."""
-    return [say for say in says if say.made_with is not None] or says
 
 
 def as_made(group: ForeignGroup, says: Sequence[Declaration]) -> ForeignGroup:

@@ -33,13 +33,20 @@ _LATTER = "make them equal or remove the latter."
 
 
 class Declared(NamedTuple):
-    """The declarations of a group's members: all different declarations, and the different values in them."""
+    """The declarations of a group's members: all different declarations, and the different values in them.
+
+    `objects` are other systems' objects that declare the group, by dialect and name; the name is empty if it is the
+    group's. `default_s` and `jitter_s` are the longest that one of them asks for, in seconds.
+    """
 
     says: Sequence[Declaration]
     keys: Keys
     minima: Sequence[int]
     times: Sequence[float]
     lists: Sequence[tuple[Role, ...]]
+    objects: Sequence[tuple[str, str]]
+    default_s: float | None
+    jitter_s: float
 
 
 def terminating(namespace: str, terminating: Container[str]) -> Iterator[Hindrance]:
@@ -194,7 +201,7 @@ def refused_fields(spec: GroupSpec, policy: Policy, priority_classes: PriorityCl
             f"The placement strategy {spec.strategy} is not installed: install the plug-in that provides it, or use "
             f"one of {', '.join(known)}.",
         )
-    if any(role.template for role in spec.roles) and spec.minimum > MOST_PLACES:
+    if spec.roles and spec.minimum > MOST_PLACES and any(role.template for role in spec.roles):
         yield Hindrance(
             Reason.NOT_SUPPORTED,
             f"The group has templates and a minimum of {spec.minimum} members, but at most {MOST_PLACES} "

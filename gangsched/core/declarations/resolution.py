@@ -7,14 +7,16 @@ a reason with a sentence for users, and no further member is bound until it is r
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
+from functools import lru_cache
 from itertools import chain
 
 from msgspec.structs import replace
 
 from gangsched.core.declarations import hindrances, unready_claims
-from gangsched.core.declarations.derivation import as_made, completed, derived, telling
+from gangsched.core.declarations.derivation import as_made, completed, derived
 from gangsched.core.declarations.foreign import Foreign
 from gangsched.core.declarations.hindrances import Declared
+from gangsched.core.declarations.minima import MOST_CACHED
 from gangsched.core.declarations.terms import NO_TERMS, Terms, instance_group, priority_of
 from gangsched.core.inventory.device_index import Devices
 from gangsched.core.inventory.volume_index import Volumes
@@ -60,9 +62,9 @@ def resolve(
         return replace(terms, hindrance=next(hindrances.terminating(key.namespace, terminating), terms.hindrance))
     oldest = min([pod.created for pod in members], default=0.0)
     # Most members share one identical declaration, so the list is short.
-    says = list(dict.fromkeys([pod.declaration for pod in members if pod.declaration is not None]))
-    objects = _objects(key, says, foreign)
+    says = tuple(dict.fromkeys([pod.declaration for pod in members if pod.declaration is not None]))
     declared = _declared(says)
+    objects = _objects(key, declared, foreign)
     specs = _specs(group, declared, objects)
     spec = derived(_completed(*specs.values()), members) if specs else _said_spec(declared, members)
     spec = completed(spec, key, says, foreign)
@@ -72,8 +74,7 @@ def resolve(
     priority, lowered = priority_of(spec, own_priority, priority_classes, policy)
     users = group if group is not None and not group.made else None
     ours = users is not None and users.spec is not None and users.spec.max_schedule_time_s is not None
-    defaults = [say.default_time_s for say in says if say.default_time_s is not None]
-    default_s = max(defaults, default=policy.default_max_schedule_time_s)
+    default_s = policy.default_max_schedule_time_s if declared.default_s is None else declared.default_s
     line = instance_group(members, says, policy.fifo)
     found_hindrances = chain(
         hindrances.terminating(key.namespace, terminating),
@@ -92,7 +93,7 @@ def resolve(
         max_schedule_time_s=default_s if spec.max_schedule_time_s is None else spec.max_schedule_time_s,
         source=_source(group, says, objects),
         strategy=named(spec.strategy, policy.strategies),
-        jitter_s=0.0 if ours else max([say.jitter_s for say in says], default=0.0),
+        jitter_s=0.0 if ours else declared.jitter_s,
         keys=declared.keys,
         instance_group=line,
         fifo_after_s=policy.fifo.after_s_by_group.get(line, policy.fifo.after_s),
@@ -108,23 +109,29 @@ def resolve(
 def _alone(members: Sequence[Pod], policy: Policy, volumes: Volumes, devices: Devices) -> Terms:
     """The terms of a pod without a group."""
     claims = unready_claims.unready(members, NO_TERMS.spec, volumes, devices)
+    wants_gpu = any(resource.endswith(GPU_SUFFIX) for pod in members for resource, _ in pod.shape.requests)
     return replace(
         NO_TERMS,
         priority=min(max((pod.priority for pod in members), default=0), policy.max_priority),
         created=min((pod.created for pod in members), default=0.0),
-        strategy=named(policy.gpu_strategy, policy.strategies) if any(map(_wants_gpu, members)) else PACK,
+        strategy=named(policy.gpu_strategy, policy.strategies) if wants_gpu else PACK,
         hindrance=next(chain(hindrances.unsupported(members), claims), None),
     )
 
 
-def _declared(says: Sequence[Declaration]) -> Declared:
+@lru_cache(maxsize=MOST_CACHED)
+def _declared(says: tuple[Declaration, ...]) -> Declared:
     """What these declarations of members say together."""
+    defaults = [say.default_time_s for say in says if say.default_time_s is not None]
     return Declared(
         says,
         keys=says[0].keys if says else OWN_KEYS,
         minima=_minima(says),
         times=sorted({say.max_schedule_time_s for say in says if say.max_schedule_time_s is not None}),
         lists=list(dict.fromkeys(say.roles for say in says if say.roles)),
+        objects=list(dict.fromkeys((dialect, say.object_name) for say in says for dialect in say.objects)),
+        default_s=max(defaults, default=None),
+        jitter_s=max([say.jitter_s for say in says], default=0.0),
     )
 
 
@@ -135,8 +142,8 @@ def declared_spec(key: GroupKey, group: Group | None, members: Sequence[Pod], fo
     """
     if group is not None and not group.made:
         return group.spec
-    says = [pod.declaration for pod in members if pod.declaration is not None]
-    spec = next((other.spec for other in _objects(key, says, foreign)), None)
+    says = tuple(dict.fromkeys([pod.declaration for pod in members if pod.declaration is not None]))
+    spec = next((other.spec for other in _objects(key, _declared(says), foreign)), None)
     if spec is not None:
         return completed(derived(spec, members), key, says, foreign)
     return group.spec if group is not None else None
@@ -149,33 +156,35 @@ def _ignored(objects: Sequence[ForeignGroup], says: Sequence[Declaration]) -> tu
     return tuple(dict.fromkeys(ignored for source in sources for ignored in source.ignored))
 
 
-def _objects(key: GroupKey, says: Sequence[Declaration], foreign: Foreign) -> list[ForeignGroup]:
+def _objects(key: GroupKey, declared: Declared, foreign: Foreign) -> list[ForeignGroup]:
     """The other systems' objects that the pods declare to use, named like the group or like their workload.
 
     One of a workload says how many members this gang has, which need not be how many the next one will have.
     """
-    named = dict.fromkeys((dialect, say.object_name or key.name) for say in says for dialect in say.objects)
-    if not named:
+    if not declared.objects:
         return []
+    named = dict.fromkeys((dialect, name or key.name) for dialect, name in declared.objects)
     objects = (foreign.find(dialect, GroupKey(key.namespace, name)) for dialect, name in named)
-    return [as_made(group, says) for group in objects if group is not None]
+    return [as_made(group, declared.says) for group in objects if group is not None]
 
 
 def said_minima(says: Sequence[Declaration]) -> Minima | None:
     """The group's minima, in all and by role, according to its pods alone; None if they say none, or disagree."""
-    totals, lists = _minima(says), list(dict.fromkeys(say.roles for say in says if say.roles))
-    if len(totals) != 1 or len(lists) > 1:
+    declared = _declared(tuple(dict.fromkeys(says)))
+    if len(declared.minima) != 1 or len(declared.lists) > 1:
         return None
-    roles = {role.name: role.min_member for role in lists[0]} if lists else {}
-    return Minima(totals[0], tuple(sorted(roles.items())))
+    roles = {role.name: role.min_member for role in declared.lists[0]} if declared.lists else {}
+    return Minima(declared.minima[0], tuple(sorted(roles.items())))
 
 
 def _minima(says: Sequence[Declaration]) -> list[int]:
     """All minima that the pods declare.
 
-    A pod that lists roles and has none itself counts in addition to the roles' members.
+    Those that tell of how many the gang was made count before others. A pod that lists roles and has none itself counts
+    in addition to the roles' members.
     """
-    minima = {say.min_member for say in telling(says) if say.min_member is not None}
+    telling = [say for say in says if say.made_with is not None] or says
+    minima = {say.min_member for say in telling if say.min_member is not None}
     listing = [say for say in says if say.roles]
     if listing:
         beside = any(not say.role for say in listing)
@@ -202,7 +211,7 @@ def _specs(group: Group | None, declared: Declared, objects: Sequence[ForeignGro
     own = group.spec if group is not None else None
     if own is not None and group is not None and group.made:
         # gangsched created it from what pods said: it counts only where nothing else declares the terms.
-        said_elsewhere = bool(declared.minima or objects) or any(say.objects for say in declared.says)
+        said_elsewhere = bool(declared.minima or objects or declared.objects)
         plain_roles = tuple(replace(role, template=None) for role in own.roles)
         own = None if said_elsewhere else replace(own, roles=plain_roles)
     specs = {} if own is None else {"PodGroup": own}
@@ -263,7 +272,7 @@ def _sequential_note(spec: GroupSpec, members: Sequence[Pod], foreign: Foreign, 
     `declared`: a PodGroup of gangsched's API declares the group.
     """
     first = next(iter(members), None)
-    if first is None or any(role.template for role in spec.roles):
+    if first is None or (spec.roles and any(role.template for role in spec.roles)):
         return ""
     # The kinds of workloads are named as in Kubernetes, in lower case.
     owner, work = first.owner, first.workload
@@ -293,8 +302,3 @@ def _reference(group: ForeignGroup) -> Reference | None:
     """A reference to the workload object that this is, if it is one."""
     facts = group.workload
     return Reference(facts.api_version, facts.title, group.key.name, group.uid) if facts is not None else None
-
-
-def _wants_gpu(pod: Pod) -> bool:
-    """Whether the pod asks for GPUs."""
-    return any(resource.endswith(GPU_SUFFIX) for resource, _ in pod.shape.requests)

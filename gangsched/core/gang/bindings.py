@@ -31,6 +31,7 @@ LONGEST_RETRY_S = 5.0
 FIRST_BAR_S = 10.0
 LONGEST_BAR_S = 300.0
 _NONE: Mapping[str, Sequence[Prebinding]] = {}
+_HELD = BindState.HELD
 FOR_GOOD = frozenset({Refused.FORBIDDEN, Refused.DENIED})
 
 
@@ -51,6 +52,7 @@ def begin(
     for the pre-bindings of its quorum.
     """
     begun = []
+    gang.operations.prepares |= bool(prebindings)
     under_way = gang.operations.bindings.values() if prebindings else ()
     known = {pending.prebinding: pending for binding in under_way for pending in binding.pending}
     for pod, node in assignments:
@@ -67,12 +69,13 @@ def begin(
     if held or gang.operations.placeholders() or gang.shows_another_run():
         return []
     ahead = _ahead(gang)
-    return [_send(binding) for binding in _prepared(gang, begun) if ahead is None or binding is ahead]
+    return [binding.send() for binding in _prepared(gang, begun) if ahead is None or binding is ahead]
 
 
 def _prepared(gang: Gang, begun: list[Binding]) -> list[Binding]:
     """Those of these bindings that wait for no pre-binding; none of a quorum or part before all members are ready."""
-    awaiting = [binding for binding in gang.operations.bindings.values() if binding.pending and binding.awaits]
+    under_way = gang.operations.bindings.values() if gang.operations.prepares else ()
+    awaiting = [binding for binding in under_way if binding.pending and binding.awaits]
     if not awaiting and not gang.record.prebinding_at:
         return begun
     if not gang.binds_singly() and (gang.record.prebinding_at or not all(binding.above for binding in awaiting)):
@@ -87,30 +90,23 @@ def _prepared(gang: Gang, begun: list[Binding]) -> list[Binding]:
 
 
 def resend_due(gang: Gang, now: float) -> tuple[list[BindPod], float]:
-    """Send the held bindings whose retry is due.
-
-    Returns them, and when the next one is due, in epoch seconds; infinity if none is due by time alone.
-    """
-    held = _to_send_again(gang)
-    sent = [_send(binding) for binding in held if binding.retry_at <= now]
-    return sent, min((binding.retry_at for binding in held if binding.retry_at > now), default=float("inf"))
-
-
-def _to_send_again(gang: Gang) -> list[Binding]:
-    """The held bindings that may be sent; none while the declarations contradict each other (rule 15).
+    """Send the held bindings whose retry is due; none while the declarations contradict each other (rule 15).
 
     Bindings whose reservations must become durable first are left out. While a binding that goes first is not
-    confirmed, no other is sent.
+    confirmed, no other is sent. Returns those sent, and when the next one is due, in epoch seconds; infinity if none is
+    due by time alone.
     """
-    if gang.operations.contradicted:
-        return []
-    held, ahead = BindState.HELD, _ahead(gang)
-    due = [
+    ahead, no_retry = _ahead(gang), float("inf")
+    held = [
         binding
         for binding in (gang.operations.bindings.values() if ahead is None else [ahead])
-        if binding.state is held and not binding.placeholder and gang.durability.covers(binding.pod.uid)
+        if binding.state is _HELD and not binding.placeholder and gang.durability.covers(binding.pod.uid)
     ]
-    return _prepared(gang, due) if due else due
+    if not held or gang.operations.contradicted:
+        return [], no_retry
+    held = _prepared(gang, held)
+    sent = [binding.send() for binding in held if binding.retry_at <= now]
+    return sent, min((binding.retry_at for binding in held if binding.retry_at > now), default=no_retry)
 
 
 def _ahead(gang: Gang) -> Binding | None:
@@ -224,6 +220,7 @@ def take_out(gang: Gang, uid: str) -> None:
 def carry_over(gang: Gang, binding: Binding) -> None:
     """Add the binding, already in flight, of a pod that has just become a member of this gang."""
     gang.operations.bindings[binding.pod.uid] = binding
+    gang.operations.prepares |= bool(binding.pending)
     if binding.state is BindState.BOUND:
         gang.operations.attempt.begin_count()
 
@@ -300,7 +297,8 @@ def let_go(gang: Gang, cluster: Cluster, binding: Binding) -> list[Effect]:
 
 def complaint(gang: Gang, part: Container[str] | None = None) -> str:
     """What the API server said about a binding, of this part of the gang if one is given, that it refused."""
-    complaints = (binding.complaint for binding in unconfirmed_of(gang, part) if binding.complaint)
+    begun = gang.operations.bindings.items()
+    complaints = (binding.complaint for uid, binding in begun if binding.complaint and (part is None or uid in part))
     return next(complaints, gang.operations.attempt.server_said if part is None else "")
 
 
@@ -344,11 +342,6 @@ def reconcile(gang: Gang, cluster: Cluster) -> None:
         waiting = {pod.uid for pod in gang.live() if not pod.node}
         gang.operations.barred = {uid: barred for uid, barred in gang.operations.barred.items() if uid in waiting}
     gang.operations.doubted &= gang.observed.pods.keys()
-
-
-def _send(binding: Binding) -> BindPod:
-    binding.sent()
-    return BindPod(binding.pod.uid, binding.pod.namespace, binding.pod.name, binding.node, binding.above)
 
 
 def going_first(gang: Gang, avoided: frozenset[str], assignments: Sequence[tuple[Pod, str]]) -> Sequence[str]:

@@ -72,7 +72,7 @@ def release(turn: Turn) -> None:
 def is_to_pause(turn: Turn) -> bool:
     """Whether a cap forbids placeholders, and the clock is not paused for that."""
     capped = turn.gang.record.capped
-    if capped is None or capped.paused_at or turn.gang.operations.placeholders() or is_lifted(turn):
+    if capped is None or capped.paused_at or turn.census.held or is_lifted(turn):
         return False
     return bool(turn.gang.record.clock_start) or bool(turn.census.bound)
 
@@ -87,7 +87,7 @@ def is_lifted(turn: Turn) -> bool:
     gang = turn.gang
     if gang.record.capped is None or turn.terms.hindrance is not None or turn.progress.to_come:
         return False
-    return bool(gang.operations.placeholders() or gang.record.scheduled_at or not turn.census.bound)
+    return bool(turn.census.held or gang.record.scheduled_at or not turn.census.bound)
 
 
 def lift(turn: Turn) -> None:

@@ -17,7 +17,7 @@ from gangsched.core.declarations.ownership import UNDISPUTED, came_after, owners
 from gangsched.core.gang.mail import Inbox
 from gangsched.core.gang.observed import Observed
 from gangsched.core.gang.operations import Durability, Operations, Roster, Wait
-from gangsched.core.gang.writes import BindState
+from gangsched.core.gang.writes import Binding, BindState
 from gangsched.core.gang.written import Written
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod, PodPhase, member_order, role_of
@@ -215,12 +215,15 @@ def forget_written(gang: Gang) -> None:
 class Census(Struct, frozen=True, kw_only=True):
     """A gang's members: `bound` to a node, or `waiting` for one in the order of trying; the rest are being bound.
 
+    `begun` are the bindings that the API server has not confirmed yet, and `held` those of placeholders among them.
     `done_roles` counts, by role, the members that have succeeded in this run, if they count towards the minimum.
     """
 
     live: Sequence[Pod]
     bound: Sequence[Pod]
     waiting: Sequence[Pod]
+    begun: Sequence[Binding]
+    held: Sequence[Binding]
     running: int
     bound_roles: Counter[str]
     done_roles: Counter[str]
@@ -252,6 +255,8 @@ def take_census(gang: Gang, live: Sequence[Pod]) -> Census:
         live=live,
         bound=bound,
         waiting=waiting,
+        begun=gang.operations.unconfirmed(),
+        held=gang.operations.placeholders(),
         running=sum(pod.phase is PodPhase.RUNNING for pod in bound),
         bound_roles=Counter(map(role_of, bound)),
         done_roles=Counter(dict(gang.record.succeeded) if gang.observed.wave is None else {}),

@@ -35,10 +35,13 @@ class Row(NamedTuple):
 
 
 class Chapter(NamedTuple):
-    """Rows about one thing; most gangs have nothing to do with it, which `concerns` finds out for all rows at once."""
+    """Rows about one thing; most gangs have nothing to do with it, which `concerns` finds out for all rows at once.
+
+    It is None if every gang has.
+    """
 
     about: str
-    concerns: Callable[[Turn], bool]
+    concerns: Callable[[Turn], bool] | None
     rows: tuple[Row, ...]
 
 
@@ -138,7 +141,7 @@ TABLE = (
     ),
     Chapter(
         "What keeps the gang waiting",
-        lambda _: True,
+        None,
         (
             Row("no other node is left", waiting.is_nowhere_left, waiting.back_off, changes=PLANS),
             Row("a member may be tried again", bindings.is_bar_over, bindings.lift_bars, changes=PLANS),
@@ -196,12 +199,12 @@ _STAGES = tuple(
 )
 
 
-def _changed(turn: Turn, chapters: Sequence[tuple[Callable[[Turn], bool], Sequence[Row]]]) -> bool:
+def _changed(turn: Turn, chapters: Sequence[tuple[Callable[[Turn], bool] | None, Sequence[Row]]]) -> bool:
     """Take all steps that are due in one round through the table. Returns whether another round is needed."""
     gang, again = turn.gang, False
     scheduled = bool(gang.record.scheduled_at)
     for concerns, rows in chapters:
-        if not concerns(turn):
+        if concerns is not None and not concerns(turn):
             continue
         for row in rows:
             if not row.fact(turn):

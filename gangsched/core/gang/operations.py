@@ -67,6 +67,8 @@ class Operations(Struct):
     """By the UID of the member or of its placeholder (`gang.bindings`)."""
     placeholders_made: int = 0
     """Number of all placeholders that the gang ever had; most gangs have none (`gang.bindings`)."""
+    prepares: bool = False
+    """Whether any of its bindings has ever had pre-bindings; most gangs have none (`gang.bindings`)."""
     mismatched: set[str] = field(default_factory=set)
     """Members, by UID, that do not fit the reservations of their role (`gang.placeholders`)."""
     barred: dict[str, Barred] = field(default_factory=dict)
@@ -296,8 +298,7 @@ class Durability(Struct):
 
     def end(self) -> None:
         """The gang has no reservations any more."""
-        self.drop()
-        self.unmade = False
+        self.secured, self.asked_at, self.unmade = frozenset(), 0.0, False
 
 
 class Wait(Struct):

@@ -199,8 +199,6 @@ def give_up(gang: Gang, cluster: Cluster, part: Part, note: str, *, now: float, 
 
 def closed(gang: Gang, now: float) -> dict[str, Part]:
     """Parts that may not be tried at present, by each of their roles."""
-    if not gang.operations.parts:
-        return {}
     return {
         role: part
         for part in gang.operations.parts

@@ -52,7 +52,7 @@ def to_come(gang: Gang, need: Need, present: Sequence[Pod], terms: Terms) -> lis
     repair.
     """
     record = gang.record
-    if not terms.spec.roles or record.placeholders_expired or record.outcome is Outcome.OUT_OF_TIME:
+    if record.placeholders_expired or record.outcome is Outcome.OUT_OF_TIME:
         return []
     grows = terms.sequential and raised(gang, terms.spec)
     if record.scheduled_at and (
@@ -129,7 +129,7 @@ def are_none_held(turn: Turn) -> bool:
     """Whether no place is held any more, and that is not recorded."""
     record = turn.gang.record
     noted = record.held_since or (record.scheduled_at and record.clock_start)
-    return bool(noted) and not turn.gang.operations.placeholders()
+    return bool(noted) and not turn.census.held
 
 
 def note_none_held(turn: Turn) -> None:
@@ -140,7 +140,7 @@ def note_none_held(turn: Turn) -> None:
 
 def are_held(turn: Turn) -> bool:
     """Whether the first place is held, and that is not recorded."""
-    return not turn.gang.record.held_since and bool(turn.gang.operations.placeholders())
+    return not turn.gang.record.held_since and bool(turn.census.held)
 
 
 def note_held(turn: Turn) -> None:
@@ -150,7 +150,7 @@ def note_held(turn: Turn) -> None:
 
 def have_expired(turn: Turn) -> bool:
     """Whether the reservations beside bound members have expired."""
-    begun = turn.gang.operations.placeholders() and (turn.gang.record.scheduled_at or turn.census.bound)
+    begun = turn.census.held and (turn.gang.record.scheduled_at or turn.census.bound)
     return bool(begun) and turn.now >= expires(turn.gang, turn.terms)
 
 
@@ -209,8 +209,6 @@ def settled(gang: Gang, pod: Pod) -> None:
 
 def moving(gang: Gang, waiting: Sequence[Pod]) -> list[Pod]:
     """Waiting members that fit no reservation of their role; at most as many as there are reservations."""
-    if not gang.operations.mismatched:
-        return []
     left = roles_of(gang.operations.placeholders())
     misfits = []
     for pod in waiting:
@@ -311,10 +309,8 @@ def _give_up_surplus(gang: Gang, cluster: Cluster, terms: Terms) -> None:
         owed = missing_of(least, census.kept)
     else:
         owed = quorum_need(gang, census, terms)
-    left = missing(
-        owed, [binding.pod for binding in gang.operations.unconfirmed() if not binding.placeholder], terms.spec
-    )
-    for binding in gang.operations.placeholders():
+    left = missing(owed, [binding.pod for binding in census.begun if not binding.placeholder], terms.spec)
+    for binding in census.held:
         role = role_of(binding.pod)
         left[role] -= 1
         if left[role] < 0:

@@ -74,20 +74,20 @@ def _bar(gang: Gang, binding: Binding, policy: Policy, now: float) -> None:
 
 def concern(turn: Turn) -> bool:
     """Whether bindings wait for pre-bindings, or have waited."""
-    under_way = turn.gang.operations.bindings.values()
-    return bool(turn.gang.record.prebinding_at) or any(True for binding in under_way if binding.pending)
+    under_way, prepares = turn.gang.operations.bindings.values(), turn.gang.operations.prepares
+    return bool(turn.gang.record.prebinding_at) or (prepares and any(binding.pending for binding in under_way))
 
 
 def needs_others(turn: Turn) -> bool:
     """Whether the quorum has lost members, and has enough with those above its minimum that have reservations."""
-    open_, need = turn.gang.operations.unconfirmed(), turn.need
+    open_, need = turn.census.begun, turn.need
     own = [binding.pod for binding in open_ if not binding.above]
     return len(own) < len(open_) and not need.met_by(own) and need.met_by([binding.pod for binding in open_])
 
 
 def take_others(turn: Turn) -> None:
     """They are members of the quorum from now on."""
-    for binding in turn.gang.operations.unconfirmed():
+    for binding in turn.census.begun:
         binding.needed()
 
 

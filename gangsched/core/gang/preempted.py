@@ -123,7 +123,7 @@ def leave(turn: Turn) -> None:
 
 def is_over(turn: Turn) -> bool:
     """Whether all members are to leave and none is on a node any more."""
-    return is_awaited(turn.gang) and not turn.census.bound and not turn.gang.operations.has_unconfirmed()
+    return is_awaited(turn.gang) and not turn.census.bound and not turn.census.begun
 
 
 def end(turn: Turn) -> None:

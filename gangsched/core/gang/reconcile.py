@@ -54,7 +54,7 @@ def reconcile(
 ) -> tuple[Assessment, list[Effect]]:
     """Bring the gang up to date. Returns its assessment, with its wants for a scheduling cycle, and the effects due."""
     bindings.reconcile(gang, cluster)
-    effects = prebinding.go_on(gang, cluster, avoidance, policy=policy, now=now)
+    effects = prebinding.go_on(gang, cluster, avoidance, policy=policy, now=now) if gang.operations.prepares else []
     live = gang.update_ownership(policy.owner_guard, foreign)
     terms = resolve(
         gang.key,
@@ -105,7 +105,8 @@ def _advanced(turn: Turn) -> Assessment:
     if waits and rollback.may_plan(gang, turn.now) and not is_remade(gang):
         capped = gang.record.capped is not None and gang.record.capped.until
         members = [*progress.eligible, *(() if capped else progress.to_come)]
-        moves, closed = placeholders.moving(gang, progress.eligible), parts.closed(gang, turn.now)
+        moves = placeholders.moving(gang, progress.eligible) if gang.operations.mismatched else ()
+        closed = parts.closed(gang, turn.now) if gang.operations.parts else wants.NONE_CLOSED
         want = wants.want_of(gang, turn.census, turn.terms, turn.need, members, moves=moves, closed=closed)
     if gang.record.scheduled_at and want.quorum is None:
         gang.wait.forget_refusal()
@@ -135,17 +136,19 @@ def conclude(
 
     Returns what is still wanted, with the phase and when the gang is due again, and the effects that are due now.
     """
-    effects = prebinding.go_on(gang, cluster, avoidance, policy=policy, now=now) if tried else []
+    again = tried and gang.operations.prepares
+    effects = prebinding.go_on(gang, cluster, avoidance, policy=policy, now=now) if again else []
     if tried:
         assessment = _advanced(Turn(gang, cluster, assessment.terms, policy=policy, now=now))
-    if gang.wait.outside and gang.record.clock_start and not gang.operations.placeholders():
+    if gang.wait.outside and gang.record.clock_start and not assessment.census.held:
         # A group that may not be tried does not time out.
         gang.change(clock_start=0.0)
     facts = _facts(gang, assessment.census, complete=assessment.complete, now=now, policy=policy)
     _enter(gang, settle(gang.record.phase, facts), now)
-    if _must_be_durable(gang, assessment):
+    needs_group = making.wanted(gang, assessment.terms)
+    if not gang.durability.asked_at and (needs_group or _must_be_durable(gang, assessment.census)):
         gang.durability.ask(now)
-    effects += making.ask(gang, assessment.terms, now)
+    effects += making.ask(gang, assessment.terms, now, wanted=needs_group)
     evicts = gang.operations.rollback is not None and not rollback.may_plan(gang, now)
     effects += rollback.go_on(gang, now) or _withdraw_hopeless(gang, assessment)
     resent, retry_at = bindings.resend_due(gang, now)
@@ -157,11 +160,9 @@ def conclude(
 
 
 def _enter(gang: Gang, phase: Phase, now: float) -> None:
-    record = gang.record
-    if phase is Phase.RUNNING and record.phase is not phase and not record.running_at:
-        gang.change(running_at=now)
-    if record.phase is not phase:
-        gang.change(phase=phase)
+    if gang.record.phase is not phase:
+        runs_since = gang.record.running_at or (now if phase is Phase.RUNNING else 0.0)
+        gang.change(phase=phase, running_at=runs_since)
 
 
 def _withdraw_hopeless(gang: Gang, assessment: Assessment) -> list[Effect]:
@@ -175,25 +176,20 @@ def _withdraw_hopeless(gang: Gang, assessment: Assessment) -> list[Effect]:
     return []
 
 
-def _must_be_durable(gang: Gang, assessment: Assessment) -> bool:
+def _must_be_durable(gang: Gang, census: Census) -> bool:
     """Whether reservations outlive the scheduling cycle, so that they must be written before use (design rule 4)."""
-    if gang.durability.asked_at:
-        return False
-    again = gang.shows_another_run() and gang.operations.has_unconfirmed()
-    if again or gang.operations.placeholders() or making.wanted(gang, assessment.terms):
+    if census.held or (census.begun and gang.shows_another_run()):
         return True
-    return (
-        gang.observed.group is not None
-        and not gang.record.scheduled_at
-        and any(binding.tries for binding in gang.operations.bindings.values() if binding.state is BindState.HELD)
-    )
+    if gang.observed.group is None or gang.record.scheduled_at:
+        return False
+    return any(binding.tries for binding in census.begun if binding.state is BindState.HELD)
 
 
 def _facts(gang: Gang, census: Census, *, complete: bool, now: float, policy: Policy) -> Facts:
     """The facts from which the table in `states` finds the phase."""
     record = gang.record
     scheduled = bool(record.scheduled_at) and not record.ended
-    unconfirmed = [] if scheduled else gang.operations.unconfirmed()
+    unconfirmed = () if scheduled else census.begun
     sent = any(binding.state is BindState.SENT for binding in unconfirmed)
     short = bool(gang.operations.short_since) and (
         record.late or now >= gang.operations.short_since + policy.degraded_after_s
@@ -219,29 +215,31 @@ def _facts(gang: Gang, census: Census, *, complete: bool, now: float, policy: Po
 def _due(gang: Gang, assessment: Assessment, facts: Facts, policy: Policy, now: float, retry_at: float) -> float:
     """When, in epoch seconds, the gang must be reconciled even without an event; its next binding is due then."""
     record, census, terms = gang.record, assessment.census, assessment.terms
-    expires, held_until = placeholders.expires(gang, terms), placeholders.held_until(gang, terms)
-    # While no member is bound, the group's clock releases reservations, once no binding is in flight.
     due = [
         gang.wait.pause.until,
         clock.next_raise(gang, policy.aging, now),
-        expires if record.scheduled_at or census.bound else clock.NEVER,
-        parts.due(gang, policy),
         retry_at,
-        rollback.next_due(gang),
         making.due(gang),
-        prebinding.next_due(gang, policy),
+        prebinding.next_due(gang, policy) if gang.operations.prepares else clock.NEVER,
     ]
-    given_up_at = preempted.given_up_at(gang)
-    if given_up_at > now:
-        due.append(given_up_at)
-    if held_until < expires:
-        due.append(held_until)
-    if gang.operations.rollback is not None and not facts.degraded:
-        due.append(gang.operations.rollback.since + policy.degraded_after_s)
+    if gang.operations.placeholders_made:
+        expires, held_until = placeholders.expires(gang, terms), placeholders.held_until(gang, terms)
+        # While no member is bound, the group's clock releases reservations, once no binding is in flight.
+        due.append(expires if record.scheduled_at or census.bound else clock.NEVER)
+        if held_until < expires:
+            due.append(held_until)
+    if gang.operations.rollback is not None or gang.operations.parting is not None or gang.operations.parts:
+        due += [rollback.next_due(gang), parts.due(gang, policy)]
+    if gang.operations.rollback is not None:
+        given_up_at = preempted.given_up_at(gang)
+        due.append(given_up_at if given_up_at > now else clock.NEVER)
+        if not facts.degraded:
+            due.append(gang.operations.rollback.since + policy.degraded_after_s)
     if record.capped is not None and record.capped.until:
         due.append(record.capped.until)
     # Members stay barred beyond the run in which they were refused, for example if the PodGroup was replaced.
-    due += [barred.until for barred in gang.operations.barred.values() if barred.until]
+    if gang.operations.barred:
+        due += [barred.until for barred in gang.operations.barred.values() if barred.until]
     if record.scheduled_at:
         if gang.operations.short_since and not facts.degraded:
             due.append(gang.operations.short_since + policy.degraded_after_s)

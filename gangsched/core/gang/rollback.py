@@ -130,7 +130,7 @@ def _is_partial(turn: Turn) -> bool:
     begun = gang.begun()
     if not any(pod.uid in begun for pod in turn.census.bound):
         return False
-    held = gang.operations.placeholders()
+    held = turn.census.held
     return bool(turn.need.beside(roles_of(held)) if held else turn.need)
 
 
@@ -171,7 +171,7 @@ def begin_restart(turn: Turn) -> None:
 def holds_beside(turn: Turn) -> bool:
     """Whether the gang has reservations while members of it are evicted."""
     doing = under_way(turn.gang) is not None
-    return doing and any(binding.state is BindState.HELD for binding in turn.gang.operations.unconfirmed())
+    return doing and any(binding.state is BindState.HELD for binding in turn.census.begun)
 
 
 def release_held(turn: Turn) -> None:
@@ -282,7 +282,8 @@ def can_do_no_more(gang: Gang, doing: Rollback, now: float) -> bool:
 
 def go_on(gang: Gang, now: float) -> list[Effect]:
     """The effects that rollbacks or a restart send now."""
-    return [effect for doing in gang.operations.rollbacks() for effect in _go_on(gang, doing, now)]
+    doing = gang.operations.rollbacks()
+    return [effect for each in doing for effect in _go_on(gang, each, now)] if doing else []
 
 
 def _go_on(gang: Gang, doing: Rollback, now: float) -> list[Effect]:

@@ -237,7 +237,7 @@ def are_others_enough(turn: Turn) -> bool:
         return False
     if not turn.terms.minimum_known or gang.record.quorum is None or missing_of(least, turn.census.bound_roles):
         return False
-    return not any(binding.state is BindState.SENT for binding in gang.operations.unconfirmed())
+    return not any(binding.state is BindState.SENT for binding in turn.census.begun)
 
 
 def schedule_by_others(turn: Turn) -> None:
@@ -270,7 +270,7 @@ def is_quorum_gone(turn: Turn) -> bool:
     gang = turn.gang
     if gang.record.quorum is None and not gang.record.quorum_done:
         return False
-    return not gang.operations.has_unconfirmed() and not (turn.census.bound and turn.need)
+    return not turn.census.begun and not (turn.census.bound and turn.need)
 
 
 def drop_quorum(turn: Turn) -> None:

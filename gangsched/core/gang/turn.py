@@ -13,18 +13,21 @@ from gangsched.core.gang import bindings, placeholders, rollback, wants
 from gangsched.core.gang.gang import Gang, take_census
 from gangsched.core.objects.pod import Pod, PodPhase
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.record import Outcome
 
 
 class Progress(Struct, frozen=True):
     """Which members may be placed (`eligible`), which are beyond a maximum (`surplus`), and placeholders (`to_come`).
 
-    `complete`: the members and placeholders are enough, and nothing keeps the gang from being tried.
+    `complete`: the members and placeholders are enough, and nothing keeps the gang from being tried. `waits`: it is
+    complete and has not failed for good.
     """
 
     eligible: Sequence[Pod]
     surplus: Sequence[Pod]
     to_come: Sequence[Pod]
     complete: bool
+    waits: bool
 
 
 class Changes(IntEnum):
@@ -86,7 +89,7 @@ class Turn:
             self.census = census = take_census(gang, self._live or gang.live())
             self._live = None
             self.ended = unrecorded(gang) if len(census.live) < len(gang.observed.pods) else []
-            members = [(pod.uid, pod.shape, pod.labels, pod.promise) for pod in census.live]
+            members = [(pod.uid, pod.shape, pod.labels, None if pod.node else pod.lifetime) for pod in census.live]
             bound = (dict(census.bound_roles), dict(census.done_roles))
             self.asks = (members, terms.spec, terms.priority, terms.hindrance, *bound)
         need = wants.later_need if gang.record.scheduled_at else wants.quorum_need
@@ -108,11 +111,12 @@ def _progress(turn: Turn) -> Progress:
     eligible: Sequence[Pod] = bindings.may_be_tried(gang, waiting)
     if _finishes(turn):
         eligible = wants.first(eligible, need)
-    members = [binding.pod for binding in gang.operations.unconfirmed()]
+    members = [binding.pod for binding in census.begun]
     members += eligible
     to_come: Sequence[Pod] = ()
     if (
-        terms.hindrance is None
+        terms.spec.roles
+        and terms.hindrance is None
         and census.live
         and (gang.operations.rollback is None or rollback.may_plan(gang, turn.now))
     ):
@@ -122,8 +126,9 @@ def _progress(turn: Turn) -> Progress:
         to_come = placeholders.to_come(gang, need, fitting, terms)
     members += to_come
     scheduled = bool(gang.record.scheduled_at) and not gang.record.ended
-    enough = scheduled or (need.met_by(members) and bool(need or members))
-    return Progress(eligible, surplus, to_come, enough and (terms.hindrance is None or _finishes(turn)))
+    enough = scheduled or (need.met_by(members) and bool(members or need))
+    complete = enough and (terms.hindrance is None or _finishes(turn))
+    return Progress(eligible, surplus, to_come, complete, complete and gang.record.outcome is not Outcome.OUT_OF_TIME)
 
 
 def _finishes(turn: Turn) -> bool:
@@ -136,7 +141,7 @@ def clock_runs(turn: Turn) -> bool:
 
     If a controller creates members only once others are ready, the clock does not run while any member is to come.
     """
-    to_come, held = turn.progress.to_come, bool(turn.gang.operations.placeholders())
+    to_come, held = turn.progress.to_come, turn.census.held
     comes = (to_come or held) and (turn.terms.sequential or not held)
     return not (turn.gang.wait.outside or comes)
 

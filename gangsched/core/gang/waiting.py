@@ -43,13 +43,13 @@ def wait_for_members(turn: Turn) -> None:
 def _left(turn: Turn) -> tuple[float, float]:
     """The start of the clock and the end of the back-off of a gang that is not complete."""
     record = turn.gang.record
-    since = record.clock_start if turn.gang.operations.placeholders() else 0.0
+    since = record.clock_start if turn.census.held else 0.0
     return since, record.retry_at if record.rollback_note and turn.now < record.retry_at else 0.0
 
 
 def is_complete(turn: Turn) -> bool:
     """Whether the gang is complete, and may still be scheduled in this run."""
-    return turn.progress.complete and not has_failed(turn)
+    return turn.progress.waits
 
 
 def is_newly_complete(turn: Turn) -> bool:
@@ -77,7 +77,7 @@ def end_back_off(turn: Turn) -> None:
 def is_timed(turn: Turn) -> bool:
     """Whether a clock may run: the gang is complete, and neither backs off nor has bound members."""
     record = turn.gang.record
-    if record.retry_at or turn.census.bound or not is_complete(turn):
+    if record.retry_at or turn.census.bound or not turn.progress.waits:
         return False
     return bool(record.prebinding_at) or not turn.gang.plain
 
@@ -110,7 +110,7 @@ def is_clock_of_places_to_start(turn: Turn) -> bool:
     If a controller creates members only once others are ready, none does.
     """
     record = turn.gang.record
-    if record.clock_start or turn.terms.sequential or not turn.gang.operations.placeholders():
+    if record.clock_start or turn.terms.sequential or not turn.census.held:
         return False
     if record.prebinding_at and not turn.census.bound:
         return False

@@ -22,7 +22,6 @@ from gangsched.core.declarations.minima import (
 from gangsched.core.declarations.terms import Terms
 from gangsched.core.gang.gang import Census, Gang
 from gangsched.core.gang.writes import Binding, Part
-from gangsched.core.objects.declaration import Preference
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.podgroup import GroupSpec, OnDegraded
 from gangsched.core.objects.record import Minima, Outcome
@@ -64,8 +63,9 @@ class Want(Struct, frozen=True, kw_only=True):
 
     def only_above(self, refused: Container[str]) -> bool:
         """Whether all that replaces lost members was `refused` (UIDs), so that members above the minimum are left."""
-        missed = [*self.repairs, *(pod for part in self.lost for pod in part.members)]
-        return bool(missed and (self.parts or self.extras)) and all(pod.uid in refused for pod in missed)
+        if not (self.parts or self.extras) or not (self.repairs or self.lost):
+            return False
+        return all(pod.uid in refused for pod in (*self.repairs, *(pod for part in self.lost for pod in part.members)))
 
 
 def as_a_whole(gang: Gang, terms: Terms, want: Want) -> Ask | None:
@@ -81,11 +81,6 @@ def as_a_whole(gang: Gang, terms: Terms, want: Want) -> Ask | None:
     named = [pod for pod in want.repairs if pod.name]
     parts = [*want.lost, *([together(gang, terms, named)] if named else [])]
     return next((ask for ask in parts if any(pod.uid in sought for pod in ask.members)), None)
-
-
-def _wishes(spec: GroupSpec) -> dict[str, tuple[Preference, ...]]:
-    """Each role's own node preferences."""
-    return {role.name: role.prefer for role in spec.roles if role.prefer}
 
 
 def roles_of(bindings: Iterable[Binding]) -> Counter[str]:
@@ -120,8 +115,7 @@ def quorum_minima(gang: Gang, terms: Terms) -> Minima:
 def later_need(gang: Gang, census: Census, terms: Terms) -> Need:
     """What a scheduled gang needs placed: while short, what it had; otherwise what a raised minimum adds (rule 9)."""
     least = lowered(gang.record.satisfied, terms.spec) if gang.operations.short_since else minima(terms.spec)
-    unconfirmed = gang.operations.unconfirmed()
-    return missing_of(least, census.kept + roles_of(unconfirmed) if unconfirmed else census.kept)
+    return missing_of(least, census.kept + roles_of(census.begun) if census.begun else census.kept)
 
 
 def is_above(spec: GroupSpec, had: Minima) -> bool:
@@ -141,10 +135,10 @@ def within_maximum(gang: Gang, census: Census, terms: Terms) -> tuple[list[Pod],
 
     Before the quorum is bound no member is beyond maxMember, because a quorum is never larger: all are tried.
     """
-    if not census.waiting:
-        return [], []
-    placed = [*census.bound, *(binding.pod for binding in gang.operations.unconfirmed() if not binding.placeholder)]
     most = terms.spec.max_member if gang.record.scheduled_at else None
+    if not census.waiting or (most is None and not terms.spec.roles):
+        return [*census.waiting], []
+    placed = [*census.bound, *(binding.pod for binding in census.begun if not binding.placeholder)]
     return _divided(census.waiting, placed, terms.spec, most)
 
 
@@ -257,7 +251,7 @@ def whole(
         own_by_role=_nodes_by_role(gang) if terms.spec.levels else {},
         strategy=terms.strategy,
         prefer=terms.spec.prefer,
-        wishes=_wishes(terms.spec),
+        wishes={role.name: role.prefer for role in terms.spec.roles if role.prefer},
         topology=terms.spec.topology,
         own=Counter(nodes),
         **more,
@@ -330,14 +324,14 @@ def want_of(
             return Want(repair=repair, repairs=missed, lost=lost, moves=moves, parts=parts, extras=others)
         # Nothing waits that replaces what the tree has lost, so other parts have to make it whole.
         need = missing_of(spec.tree, census.kept)
-    begun = gang.operations.unconfirmed()
+    begun = census.begun
     if closed:
         eligible = [pod for pod in eligible if role_of(pod) not in closed]
     if scheduled and begun:
         return Want(repair=bool(moves), moves=moves)
     if begun:
         need = need.beside(roles_of(begun))
-    if not need and begun and not gang.durability.asked_at:
+    if begun and not need and not gang.durability.asked_at:
         # The quorum has its reservations; the cycle that found them had no budget left for the other members.
         parts, others = further(gang, eligible, terms)
         return Want(repair=bool(moves), moves=moves, parts=parts, extras=others)
@@ -345,7 +339,7 @@ def want_of(
         # A cap has released reservations beside bound members: new members are bound one by one, as after an expiry.
         singly = eligible if gang.record.capped is not None and census.bound and not scheduled else ()
         return Want(repair=bool(singly or moves), repairs=singly, moves=moves)
-    nodes = [gang.node_of(pod) for pod in census.bound]
+    nodes = [*map(gang.node_of, census.bound)]
     quorum = whole(
         gang,
         terms,

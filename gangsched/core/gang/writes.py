@@ -8,6 +8,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from gangsched.core.gang.evicting import Evictions
+from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.prebindings import Prebinding
 
@@ -93,10 +94,11 @@ class Binding(Struct):
                 return pending
         return None
 
-    def sent(self) -> None:
-        """The binding was sent to the API server."""
+    def send(self) -> BindPod:
+        """The binding is sent to the API server from now on."""
         self.state = BindState.SENT
         self.tries += 1
+        return BindPod(self.pod.uid, self.pod.namespace, self.pod.name, self.node, self.above)
 
     def needed(self) -> None:
         """The member counts for the quorum from now on."""

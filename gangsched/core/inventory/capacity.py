@@ -108,15 +108,8 @@ class Capacity:
         self._vacant.append(row)
         return row
 
-    def take(self, row: int, amounts: Amounts) -> None:
-        """Count a pod with these requests on the row."""
-        self._count(row, amounts, 1)
-
-    def give_back(self, row: int, amounts: Amounts) -> None:
-        """Stop counting a pod with these requests on the row."""
-        self._count(row, amounts, -1)
-
-    def _count(self, row: int, amounts: Amounts, sign: int) -> None:
+    def count(self, row: int, amounts: Amounts, sign: int = 1) -> None:
+        """Count a pod with these requests on the row (1), or count it no longer (-1)."""
         given, taken = self._given[row], self._taken[row]
         for resource, amount in (*amounts, (PODS, 1)):
             taken[resource] = now = taken.get(resource, 0) + sign * amount

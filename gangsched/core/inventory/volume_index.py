@@ -32,7 +32,7 @@ _NO_USERS: Mapping[str, None] = {}
 
 
 class Volumes:
-    """The objects by kind and key, and `limits` by node and driver.
+    """The objects by kind and key, of which `claims` are read most, and `limits` by node and driver.
 
     `installed` are the drivers by node, `demanding` those whose volumes need a node that has the driver.
     `contested` are the claims for a single pod that several known pods name; `limited` counts the nodes that limit a
@@ -50,6 +50,7 @@ class Volumes:
         self._meant_for: dict[StorageKey, dict[str, None]] = {}
         self._waiting: dict[str, dict[StorageKey, None]] = {}
         self._objects: dict[StorageKind, dict[StorageKey, StorageObject]] = {kind: {} for kind in StorageKind}
+        self.claims: Mapping[StorageKey, StorageObject] = self._objects[StorageKind.CLAIM]
         self._users: dict[StorageKey, dict[str, None]] = {}
         self._claims_of: dict[str, dict[StorageKey, None]] = {}
         self._attached_as: Counter[Attachment] = Counter()
@@ -94,7 +95,7 @@ class Volumes:
                     self._attach(by, stored, sign)
                 return (*self._claims_of.get(name, ()), *self._offer(stored, sign))
             case StorageClass(name):
-                claims = self._objects[StorageKind.CLAIM].values()
+                claims = self.claims.values()
                 return tuple(
                     claim.key for claim in claims if isinstance(claim, VolumeClaim) and claim.storage_class == name
                 )
@@ -172,11 +173,6 @@ class Volumes:
 
     # Queries
 
-    @property
-    def matter(self) -> bool:
-        """Whether there are any claims."""
-        return bool(self._objects[StorageKind.CLAIM])
-
     def unready(self, pod: Pod) -> Unready | None:
         """See `unbound.unready`."""
         return unbound.unready(self, pod)
@@ -248,7 +244,7 @@ class Volumes:
 
     def claim(self, key: StorageKey) -> VolumeClaim | None:
         """The claim of this namespace and name."""
-        claim = self._objects[StorageKind.CLAIM].get(key)
+        claim = self.claims.get(key)
         return claim if isinstance(claim, VolumeClaim) else None
 
     def volume(self, name: str) -> Volume | None:

@@ -199,7 +199,7 @@ class Resting:
         """Update the index after the gang was reconciled."""
         workload = gang.record.workload
         if workload is None or gang.observed.group is None or not gang.deserted():
-            self.forget(gang.key)
+            self._gangs.drop(gang.key)
         else:
             self._gangs.put(gang.key, (workload.kind, GroupKey(gang.key.namespace, workload.name)))
 

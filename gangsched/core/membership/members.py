@@ -21,7 +21,7 @@ from gangsched.core.membership import kubelets
 from gangsched.core.membership.by_workload import Undeclared
 from gangsched.core.membership.installations import Installations, concerns, group_of
 from gangsched.core.objects.declaration import GroupKey
-from gangsched.core.objects.effects import Effect, WithdrawBinding
+from gangsched.core.objects.effects import WithdrawBinding
 from gangsched.core.objects.events import Event, GroupsReplaced, PodsReplaced
 from gangsched.core.objects.pod import Pod, role_of
 from gangsched.core.objects.podgroup import Group
@@ -62,8 +62,7 @@ class Members:
         self.entered = False
         self.entering: dict[GroupKey, None] = {}
         self._rivals: list[Pod] = []
-        self._withdrawn: list[tuple[str, str]] = []
-        self._dropped: list[GroupKey] = []
+        self._given_up: list[tuple[GroupKey, list[WithdrawBinding]]] = []
         self._key_of: dict[str, GroupKey] = {}
 
     def tell(self, gang: Gang, news: News) -> None:
@@ -282,17 +281,21 @@ class Members:
 
     def give_up(self, gang: Gang, owner: str) -> None:
         """Drop the gang, whose group belongs to the installation of this schedulerName from now on."""
-        self._withdrawn += [(uid, node) for uid in gang.observed.pods if (node := self._cluster.flights.awaited(uid))]
+        flights = self._cluster.flights
+        withdrawn = [WithdrawBinding(uid, node) for uid in gang.observed.pods if (node := flights.awaited(uid))]
         self.renew(Gang(gang.key, gang.observed))
         self.drop(gang.key)
         self.installations.give_up(gang.key, owner, gang.observed.group, gang.observed.pods.values())
         self.dirty.note(gang.key)
-        self._dropped.append(gang.key)
+        self._given_up.append((gang.key, withdrawn))
 
-    def take_dropped(self) -> list[GroupKey]:
-        """The gangs that were dropped since the last call, which must not wait for anything any more."""
-        dropped, self._dropped = self._dropped, []
-        return dropped
+    def take_given_up(self) -> list[tuple[GroupKey, list[WithdrawBinding]]]:
+        """The gangs that were dropped since the last call, which must not wait for anything any more.
+
+        Their bindings are withdrawn, so that those not sent yet are not sent.
+        """
+        given_up, self._given_up = self._given_up, []
+        return given_up
 
     def take_over(self, key: GroupKey) -> None:
         """Make the gang of a group that has become ours; it starts from its record."""
@@ -304,11 +307,6 @@ class Members:
             self.pod_seen(self._cluster.pods.get(pod.uid, pod))
         if key in self.gangs:
             self.tell(self.gangs[key], Entered())
-
-    def take_withdrawals(self) -> list[Effect]:
-        """Withdraw bindings of gangs that were dropped since the last call, so that those not sent yet are not sent."""
-        withdrawn, self._withdrawn = self._withdrawn, []
-        return [WithdrawBinding(uid, node) for uid, node in withdrawn]
 
     def finished(self, gang: Gang) -> bool:
         """Whether nothing refers to the gang any more, or it was a plain pod that is bound."""

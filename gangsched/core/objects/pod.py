@@ -148,6 +148,13 @@ class Pod(Struct, frozen=True, gc=False):
         return bool(self.volume_claims or self.own_volume_claims)
 
     @property
+    def restricts(self) -> bool:
+        """Whether it may restrict or attract others by more than its requests: by a volume, a port or a term."""
+        shape, claims = self.shape, self.volume_claims or self.own_volume_claims
+        terms = shape.affinity or shape.anti_affinity or (self.soft is not None and self.soft.pod_terms)
+        return bool(terms or claims or shape.host_ports or shape.disks)
+
+    @property
     def uses_devices(self) -> bool:
         """Whether it uses a ResourceClaim, or a resource for which one may be created."""
         return bool(self.device_claims or self.extended)

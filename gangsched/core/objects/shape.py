@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from msgspec import Struct
 
 Amounts = tuple[tuple[str, int], ...]
@@ -11,6 +13,8 @@ Labels = tuple[tuple[str, str], ...]
 """Label pairs sorted by key."""
 
 
+MOST_CACHED = 4096
+"""Number of shapes of which what they have is kept."""
 PODS = "pods"
 """The resource that counts pods: each pod takes one of it, whatever it requests."""
 
@@ -121,6 +125,7 @@ class Shape(Struct, frozen=True, gc=False, cache_hash=True):
     features: tuple[str, ...] = ()
 
     @property
+    @lru_cache(maxsize=MOST_CACHED)  # noqa: B019 - shapes are few, and equal ones share what is kept
     def has(self) -> frozenset[str]:
         """The fields, apart from requests and tolerations, in which it differs from the shape of a plain pod."""
         return frozenset([name for name in _BESIDE if getattr(self, name) != getattr(_PLAIN, name)])

@@ -54,7 +54,7 @@ class Admission:
         backing_off = now < gang.record.retry_at or key in self._stuck
         begun = 0 < gang.record.clock_start < now
         rank = (_BACKING_OFF if backing_off else _BEGUN if begun else _NEW, order_key(gang, assessment))
-        outside = self._outside[(key.namespace,)]
+        outside = self._outside.lists.get((key.namespace,))
         # A gang that would be the next to enter stays: otherwise two that back off would swap for ever.
         stays = not backing_off or not outside or rank <= outside[0][0]
         if stays and key in self._inside:
@@ -74,8 +74,8 @@ class Admission:
 
     def go_on(self, gang: Gang) -> None:
         """Keep a gang inside whose attempt began under a former leader, if there is room."""
-        inside = len(self._inside.of(gang.key.namespace))
-        if gang.record.clock_start and not gang.plain and inside < self._most:
+        inside = self._inside.of(gang.key.namespace)
+        if gang.record.clock_start and not gang.plain and len(inside) < self._most:
             self._inside.put(gang.key, gang.key.namespace)
 
     def drop(self, key: GroupKey) -> None:
@@ -88,7 +88,7 @@ class Admission:
     def _go(self, key: GroupKey) -> None:
         """Make room inside, if the gang was there."""
         if key in self._inside:
-            self.stirred |= bool(self._outside)
+            self.stirred |= bool(self._outside.lists)
             self._inside.drop(key)
             self._backing_off.drop(key)
 
@@ -100,9 +100,9 @@ class Admission:
         """
         self.stirred = False
         entered, giving_way, self._giving_way = [], self._giving_way, []
-        for name in self._outside.names():
+        for name, outside in [*self._outside.lists.items()]:
             inside = len(self._inside.of(str(name[0])))
-            entering = [key for _, key in self._outside[name][: max(0, self._most - inside)]]
+            entering = [key for _, key in outside[: max(0, self._most - inside)]]
             for key in entering:
                 self._outside.drop(key)
                 self._inside.put(key, key.namespace)

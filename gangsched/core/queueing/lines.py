@@ -22,10 +22,13 @@ Name = tuple[Hashable, ...]
 
 
 class Lines:
-    """Lists of gangs by name, each sorted by rank and then key. A gang has the same rank in all its lists."""
+    """Lists of gangs by name, each sorted by rank and then key. A gang has the same rank in all its lists.
+
+    `lists` has those that are not empty; only these methods change it.
+    """
 
     def __init__(self) -> None:
-        self._lines: dict[Name, list[Entry]] = {}
+        self.lists: dict[Name, list[Entry]] = {}
         self._filed: dict[GroupKey, tuple[Rank, Sequence[Name]]] = {}
 
     def __contains__(self, key: object) -> bool:
@@ -37,20 +40,9 @@ class Lines:
     def __len__(self) -> int:
         return len(self._filed)
 
-    def __getitem__(self, name: Name) -> Sequence[Entry]:
-        return self._lines.get(name, ())
-
-    def names(self) -> list[Name]:
-        """The names of all lists, none of which is empty."""
-        return list(self._lines)
-
     def rank(self, key: GroupKey) -> Rank | None:
         """The gang's rank; None if it is in no list."""
         return self._filed[key][0] if key in self._filed else None
-
-    def names_of(self, key: GroupKey) -> Sequence[Name]:
-        """The names of the lists that the gang is in."""
-        return self._filed[key][1] if key in self._filed else ()
 
     def file(self, key: GroupKey, rank: Rank, names: Sequence[Name]) -> None:
         """Put the gang into these lists with this rank, and remove it from all others."""
@@ -61,7 +53,7 @@ class Lines:
             self.drop(key)
         self._filed[key] = (rank, names)
         for name in names:
-            insort(self._lines.setdefault(name, []), (rank, key))
+            insort(self.lists.setdefault(name, []), (rank, key))
 
     def drop(self, key: GroupKey) -> None:
         """Remove the gang from all lists."""
@@ -69,10 +61,10 @@ class Lines:
             return
         rank, names = self._filed.pop(key)
         for name in names:
-            line = self._lines[name]
+            line = self.lists[name]
             del line[bisect_left(line, (rank, key))]
             if not line:
-                del self._lines[name]
+                del self.lists[name]
 
     def validate(self, title: str, alive: Container[GroupKey]) -> Iterator[str]:
         """Contradictions, each as a sentence."""
@@ -81,7 +73,7 @@ class Lines:
         for key, (rank, names) in self._filed.items():
             for name in names:
                 lines.setdefault(name, []).append((rank, key))
-        if self._lines != {name: sorted(entries) for name, entries in lines.items()}:
+        if self.lists != {name: sorted(entries) for name, entries in lines.items()}:
             yield f"the lists of {title} are not those of the gangs in it"
 
 
@@ -92,26 +84,22 @@ def unless_among(title: str, keys: Iterable[GroupKey], alive: Container[GroupKey
         yield f"{', '.join(gone)}: still among {title} although gone"
 
 
-class Lanes:
+class Lanes(Lines):
     """The FIFO lanes: the waiting gangs of each instance group, in order."""
 
-    def __init__(self) -> None:
-        self._lines = Lines()
-        self.drop, self.validate = self._lines.drop, self._lines.validate
-
-    def file(self, gang: Gang, assessment: Assessment, rank: Rank) -> None:
+    def line_up(self, gang: Gang, assessment: Assessment, rank: Rank) -> None:
         """Put a gang that wants its quorum placed into its lane; a gang that has begun is in no lane."""
-        lane, want = assessment.terms.instance_group, assessment.want
-        in_lane = lane and want.quorum is not None and not want.repair
-        self._lines.file(gang.key, rank, ((lane,),) if in_lane else ())
+        new = assessment.want.quorum is not None and not assessment.want.repair
+        lane = assessment.terms.instance_group if new else ""
+        self.file(gang.key, rank, ((lane,),) if lane else ())
 
     def held_up_by(
         self, key: GroupKey, gangs: Mapping[GroupKey, Gang], assessments: Mapping[GroupKey, Assessment], now: float
     ) -> GroupKey | None:
         """The first gang before this one in its lane that may not be overtaken; None if there is none."""
-        rank = self._lines.rank(key)
-        for lane in self._lines.names_of(key):
-            for before, other in self._lines[lane]:
+        rank, lanes = self._filed.get(key, (None, ()))
+        for lane in lanes:
+            for before, other in self.lists[lane]:
                 if before == rank:
                     break
                 if _holds_up(gangs[other], assessments[other], now):
@@ -123,8 +111,8 @@ class Lanes:
     ) -> list[GroupKey]:
         """The gangs that are not held up: in each lane all up to and including the first that may not be overtaken."""
         keys = []
-        for lane in self._lines.names():
-            for _, key in self._lines[lane]:
+        for line in self.lists.values():
+            for _, key in line:
                 keys.append(key)
                 if _holds_up(gangs[key], assessments[key], now):
                     break

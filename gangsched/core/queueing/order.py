@@ -104,9 +104,8 @@ class Dirty(Collection[GroupKey]):
     def take_first(self) -> GroupKey:
         """Remove and return the gang with the earliest place, which the caller reconciles; one must wait."""
         # The place of a single gang, as there is most often, decides nothing.
-        if len(self._noted) > 1 and self.first is not None:
-            return self._take(heappop(self._heap)[1])
-        return self.take_longest_waiting()
+        several = len(self._noted) > 1 and self.first is not None
+        return self._take(heappop(self._heap)[1] if several else next(iter(self._noted)))
 
     def take_longest_waiting(self) -> GroupKey:
         """Remove and return the gang that has waited longest, which the caller reconciles; one must wait."""

@@ -111,7 +111,7 @@ class Queue:
             names.append(_HELD_UP)
         self._follower.file(gang, rank)
         self._lines.file(key, rank, names)
-        self.lanes.file(gang, assessment, rank)
+        self.lanes.line_up(gang, assessment, rank)
         if parked:
             self._refused.file(gang, rank, self._capacity)
         else:
@@ -128,7 +128,7 @@ class Queue:
 
     def wake(self, cluster: Cluster) -> None:
         """Apply what has improved on nodes since the last call."""
-        relief = cluster.take_relief()
+        relief = cluster.relief.take()
         if relief or relief.domains:
             self._refused.relieve(relief, self._capacity)
 
@@ -136,10 +136,11 @@ class Queue:
         self, gangs: Mapping[GroupKey, Gang], assessments: Mapping[GroupKey, Assessment], now: float
     ) -> None:
         """Activate gangs that waited for an earlier one of their instance group and are no longer held up."""
-        if not self._lines[_HELD_UP]:
+        if _HELD_UP not in self._lines.lists:
             return
+        held_up = {key for _, key in self._lines.lists[_HELD_UP]}
         for key in self.lanes.first(gangs, assessments, now):
-            if _HELD_UP in self._lines.names_of(key):
+            if key in held_up:
                 gangs[key].wait.try_again()
                 gangs[key].wait.stand_behind(None)
                 self.file(gangs[key], assessments[key])
@@ -188,7 +189,7 @@ class Queue:
 
     def next(self) -> Candidate | None:
         """The next gang to try, in order, of those that were not passed in this call; None if none is left."""
-        return self._round.first(self._lines[_ACTIVE])
+        return self._round.first(self._lines.lists.get(_ACTIVE, ()))
 
     def moved(self, key: GroupKey) -> None:
         """Try a parked gang that may be tried in this call where it stands now, if it has come to be first."""
@@ -215,7 +216,7 @@ class Queue:
         self._round.add(Candidate((True, candidate.rank[1]), candidate.key))
 
     def worth_a_try(self, candidate: Candidate, gang: Gang, snapshot: Snapshot) -> bool:
-        """Whether the gang is active, this snapshot has room left for it, or it may not be true that it never fits.
+        """Whether this snapshot has room left for a gang in a bucket, or it may be untrue that it never fits.
 
         If not, it is passed; and so are those behind it in its bucket if what is reserved counts for them as for it.
         """
@@ -268,7 +269,9 @@ class Queue:
         yield from self._lines.validate("the queue", alive)
         yield from self.lanes.validate("the lanes", self._lines)
         since = self._since
-        if since.keys() != {key for _, key in self._lines[_ACTIVE]} or list(since.values()) != sorted(since.values()):
+        if since.keys() != {key for _, key in self._lines.lists.get(_ACTIVE, ())} or list(since.values()) != sorted(
+            since.values()
+        ):
             yield "the active gangs differ from the waiting gangs that are not parked, or are out of order"
         yield from self._refused.validate([key for key in self._lines if key not in since], self._capacity)
 

@@ -81,12 +81,12 @@ class Ahead:
         filed = self._filed.pop(key, None)
         if filed is not None:
             self._lines[filed.wanted].drop(key)
-            if not len(self._lines[filed.wanted]):
+            if not self._lines[filed.wanted].lists:
                 del self._lines[filed.wanted]
 
     def in_order(self) -> Iterator[GroupKey]:
         """All of them, the first in the order first."""
-        return (key for _, key in merge(*(lines[_ALL] for lines in self._lines.values())))
+        return (key for _, key in merge(*(lines.lists[_ALL] for lines in self._lines.values())))
 
     def before(self, key: GroupKey, contends: Contends) -> list[GroupKey]:
         """The gangs ahead of this one, in order."""
@@ -99,14 +99,14 @@ class Ahead:
         if entry is None:
             return [], 0
         own = list(islice(self._merged(entry, (_IN, key.namespace), contends, most), most))
-        return own, sum(bisect_left(lines[_ALL], entry) for lines in self._contending(contends))
+        return own, sum(bisect_left(lines.lists[_ALL], entry) for lines in self._contending(contends))
 
     def _entry(self, key: GroupKey) -> Entry | None:
         filed = self._filed.get(key)
         return None if filed is None else (filed.rank, key)
 
     def _merged(self, entry: Entry, name: Name, contends: Contends, most: int | None) -> Iterator[GroupKey]:
-        contending = [lines[name] for lines in self._contending(contends)]
+        contending = [lines.lists.get(name, []) for lines in self._contending(contends)]
         parts = [line[: bisect_left(line, entry)][:most] for line in contending]
         return (key for _, key in merge(*parts))
 

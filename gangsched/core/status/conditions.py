@@ -70,10 +70,10 @@ def reason_of(gang: Gang, assessment: Assessment) -> Reason:
         return assessment.terms.hindrance.reason
     if bindings.complaint(gang):
         return Reason.BINDING_REFUSED
-    if prebinding.first_awaited(gang) is not None:
-        return Reason.PRE_BINDING
-    if unconfirmed := gang.operations.unconfirmed():
-        return Reason.PLACES_HELD if all(binding.placeholder for binding in unconfirmed) else Reason.BINDING
+    if begun := assessment.census.begun:
+        if gang.operations.prepares and prebinding.first_awaited(gang) is not None:
+            return Reason.PRE_BINDING
+        return Reason.PLACES_HELD if len(assessment.census.held) == len(begun) else Reason.BINDING
     if gang.record.phase is Phase.TIMED_OUT:
         # One that can never fit is told so throughout, not only between two time-outs.
         never = gang.wait.refusal is not None and gang.wait.refusal.reason is Reason.NEVER_FITS
