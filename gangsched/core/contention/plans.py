@@ -193,6 +193,9 @@ class Plans:
         refused = failed(plan, refusals, plan.refused_since, now)
         look = endings.Look(gang, self._assessments.get(key), plan, self._cluster, refused, stay, self._is_foreign, now)
         note_nodes(plan, self._cluster, now)
+        if plan.former and not plan.asked:
+            # What it asked for when a former leader opened it is not known.
+            plan.asked = gang.wait.asked
         if plan.start is None:
             note_cover(plan, self._cluster, touched)
         if (ending := next((row for row in endings.ENDINGS if row.fact(look)), None)) is not None:
