@@ -204,7 +204,8 @@ class Plans:
         if plan.former:
             return
         self._note_leaving(gang, plan, look, changed)
-        if plan.start is not None and (called := self._overdue.called_in(gang, plan, now)) is not None:
+        called = self._overdue.called_in(gang, plan, self.allowed, now) if plan.start is not None else None
+        if called is not None:
             self._call_in(gang, plan, called)
         batch = next_batch(plan, self._cluster)
         if not batch or not gang.has_told_places() or self._marks.are_on_their_way(plan):
@@ -213,6 +214,10 @@ class Plans:
         if proves(gang, plan):
             if self._marks.hold(gang, plan, now):
                 self._tell(gang, plan, batch, now)
+        elif plan.spared:
+            # Room alone is not enough.
+            plan.spared, plan.spares = frozenset(), False
+            self.leave_for(gang, plan)
         elif plan.start is not None:
             self._end(gang, plan, endings.UNKEPT, plan.units, now)
         else:
@@ -225,6 +230,7 @@ class Plans:
         plan.whole = {**plan.whole, **called.whole}
         plan.loose = plan.loose.union(*called.loose.values())
         plan.units = {**plan.units, **called.loose, **{str(key): uids for key, uids in called.whole.items()}}
+        plan.spared |= called.spared
         for key in called.whole:
             self._members.gangs[key].operations.overstay()
         plan.expires = max(plan.expires, called.expires)
