@@ -379,9 +379,10 @@ class ContentionWalk(Walk):
             seen.hear(event)
         for key, plan in self.harness.machine.plans.items():
             promises[key] = Promise(tuple((where, each) for each, where in plan.places), 0, 0.0, frozenset())
-        keys = [self.harness.group(f"default/{name}").key for name in self.ours()]
+        keys, gangs = [self.harness.group(f"default/{name}").key for name in self.ours()], self.harness.machine.gangs
         for key in keys:
-            if self.harness.groups[key].status.phase == Phase.QUEUED:
+            # One that was called in takes no place that is reserved for another group, and nobody leaves for it there.
+            if self.harness.groups[key].status.phase == Phase.QUEUED and not gangs[key].operations.overstayed:
                 may = self.harness.policy.preemption.enabled and seen.may_preempt(key)
                 lower = [each for each in keys if may and seen.priority(each) < seen.priority(key)]
                 below = {pod.uid for each in lower for pod in seen.members(each)}
