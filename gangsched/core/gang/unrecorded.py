@@ -55,14 +55,16 @@ def find_begun(gang: Gang, context: Context) -> None:
 
 
 def date_begun(gang: Gang) -> None:
-    """Record since when the members of a quorum under way were bound, whose PodGroup appears only now or once more.
+    """Record since when the members of a quorum under way were bound, if they are older than the PodGroup.
 
-    Otherwise a new leader would count none of those that are older than the PodGroup.
+    It was made anew meanwhile, or only then. Otherwise a new leader would count none of those.
     """
-    begun, bindings = gang.begun(), gang.operations.bindings
+    group, begun, bindings = gang.observed.group, gang.begun(), gang.operations.bindings
     sent = {uid for uid, binding in bindings.items() if binding.state is not BindState.HELD}
     members = (pod for pod in gang.live() if pod.uid in begun and (pod.node or pod.uid in sent))
-    gang.change(settled_at=min((pod.bound_at or pod.created for pod in members), default=0.0))
+    first = min((pod.bound_at or pod.created for pod in members), default=float("inf"))
+    if group is not None and not group.made and first < group.created:
+        gang.change(settled_at=first)
 
 
 def _since(gang: Gang, uids: Iterable[str], context: Context) -> float:
