@@ -162,8 +162,10 @@ class TestWhoCannotBeCalledIn:
         assert len(harness.evicted) == 1
         assert is_whole(harness, "g", 1)
 
-    def test_another_one_is_called_in_too_where_more_than_room_is_missing(self):
-        harness = cluster(nodes=1, cpu=2)
+    @pytest.mark.parametrize("cpu", [2, 3])
+    def test_another_one_is_called_in_too_where_more_than_room_is_missing(self, cpu: int):
+        """With 3 CPUs there is room, and only the port is missing."""
+        harness = cluster(nodes=1, cpu=cpu)
         for name, ports in (("one", []), ("two", [80])):
             harness.settle(*gang(name, 1, expected_s=100.0, pods_with={"owner": SET, "host_ports": ports}))
         starve(harness, *gang("g", 1, pods_with={"host_ports": [80]}))

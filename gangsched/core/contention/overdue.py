@@ -106,7 +106,8 @@ class Overdue:
                 within.append(uids)
                 drawn = more
         order = [*within, *beyond]
-        for at, uids in enumerate(order):
+        # If there is room though nobody leaves, something else is missing.
+        for at, uids in enumerate(order if not is_covered(self._cluster, plan, ()) else ()):
             if is_covered(self._cluster, plan, leaving):
                 return order[at:]
             leaving |= uids
