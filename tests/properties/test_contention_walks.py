@@ -66,9 +66,8 @@ class ContentionWalk(Walk):
         self.native: set[str] = set()
         self.like: dict[str, dict[str, Any]] = {}
         self.marks: dict[tuple[object, ...], int] = {}
-        # The pods that had nodes, their groups, and the groups for which others left, after the last call.
+        # The pods that had nodes, and the groups for which others left, after the last call.
         self.known: set[str] = set()
-        self.begun: set[GroupKey] = set()
         self.preempting: set[GroupKey] = set()
         self.harness.refuse_eviction, self.harness.refuse_status = self.refuse_eviction, self.refuse_status
         for name, value in CLASSES.items():
@@ -305,8 +304,9 @@ class ContentionWalk(Walk):
         state = machine._state  # noqa: SLF001 - who was placed has no other door
         ranks = {key: order_key(state.gangs[key], found) for key, found in state.assessments.items()}
         for holder, plan in machine.plans.items():
-            # What is bound in part comes before all others, and what was and is repaired.
-            begun = {key for key in ranks if not self.known.isdisjoint(state.gangs[key].observed.pods)} | self.begun
+            # What is bound in part comes before all others, and what is repaired.
+            gangs = [state.gangs[key] for key in ranks]
+            begun = {each.key for each in gangs if each.record.scheduled_at or self.known & each.observed.pods.keys()}
             behind = {key for key in ranks if ranks[key] > ranks[holder]} - begun - self.preempting
             # What others leave for a group behind the holder is not the holder's: who is before that group may take it.
             behind -= {key for key in behind for each in self.preempting & ranks.keys() if ranks[key] < ranks[each]}
@@ -317,7 +317,6 @@ class ContentionWalk(Walk):
                 taken, free = sum(gang is not None and gang.key in behind for gang in new), self.free(where)
                 assert free >= min(number, free + taken) or not taken, f"what fills up for {holder} is taken"
         self.known = {uid for there in machine.cluster.on_node.values() for uid in there}
-        self.begun = {gang.key for uid in self.known if (gang := state.members.gang_of(uid)) is not None}
         self.preempting = {key for key, plan in machine.plans.items() if plan.start is None}
 
     def free(self, where: str, gone: Collection[str] = ()) -> int:
