@@ -117,15 +117,17 @@ class RuleOne:
         """A new leader knows only what it lists: without a PodGroup's status, only pods show that a quorum has begun.
 
         They show it if a member that existed when the others were bound is still waiting. With a PodGroup, members that
-        were bound before it existed do not belong to its quorum.
+        were bound before it existed do not belong to its quorum, unless its status says that one was under way.
         """
         self._ledger = ledger
         self.excuse()
         for key, quorum in list(self.quorums.items()):
             group = self._harness.groups.get(key)
+            record = group.status.record if group is not None else None
             if group is not None:
-                there = self._harness.pods
-                quorum.landed = {uid for uid in quorum.landed & there.keys() if there[uid].bound_at >= group.created}
+                there, under_way = self._harness.pods, record is not None and record.quorum is not None
+                since = 0.0 if under_way else group.created
+                quorum.landed = {uid for uid in quorum.landed & there.keys() if there[uid].bound_at >= since}
                 quorum.touched = self._harness.now
             else:
                 live = members_of(self._harness, key)

@@ -28,12 +28,7 @@ from gangsched.core.membership.surroundings import uses
 from gangsched.core.objects.declaration import NATIVE, GroupKey
 from gangsched.core.objects.duration import doubled
 from gangsched.core.objects.effects import Effect, PutCondition, PutPhase
-from gangsched.core.objects.events import (
-    ForeignFact,
-    ForeignGroupGone,
-    ForeignGroupSeen,
-    ForeignGroupsHidden,
-)
+from gangsched.core.objects.events import ForeignFact, ForeignGroupGone, ForeignGroupSeen, ForeignGroupsHidden
 from gangsched.core.objects.podgroup import ForeignGroup, ForeignPhase, GroupCondition, SeenCondition, SeenPhase
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.record import Phase

@@ -304,8 +304,9 @@ class ContentionWalk(Walk):
         state = machine._state  # noqa: SLF001 - who was placed has no other door
         ranks = {key: order_key(state.gangs[key], found) for key, found in state.assessments.items()}
         for holder, plan in machine.plans.items():
-            # What is bound in part comes before all others.
-            begun = {key for key in ranks if not self.known.isdisjoint(state.gangs[key].observed.pods)}
+            # What is bound in part comes before all others, and what is repaired.
+            gangs = [state.gangs[key] for key in ranks]
+            begun = {each.key for each in gangs if each.record.scheduled_at or self.known & each.observed.pods.keys()}
             behind = {key for key in ranks if ranks[key] > ranks[holder]} - begun - self.preempting
             # What others leave for a group behind the holder is not the holder's: who is before that group may take it.
             behind -= {key for key in behind for each in self.preempting & ranks.keys() if ranks[key] < ranks[each]}
@@ -379,9 +380,10 @@ class ContentionWalk(Walk):
             seen.hear(event)
         for key, plan in self.harness.machine.plans.items():
             promises[key] = Promise(tuple((where, each) for each, where in plan.places), 0, 0.0, frozenset())
-        keys = [self.harness.group(f"default/{name}").key for name in self.ours()]
+        keys, gangs = [self.harness.group(f"default/{name}").key for name in self.ours()], self.harness.machine.gangs
         for key in keys:
-            if self.harness.groups[key].status.phase == Phase.QUEUED:
+            # One that was called in takes no place that is reserved for another group, and nobody leaves for it there.
+            if self.harness.groups[key].status.phase == Phase.QUEUED and not gangs[key].operations.overstayed:
                 may = self.harness.policy.preemption.enabled and seen.may_preempt(key)
                 lower = [each for each in keys if may and seen.priority(each) < seen.priority(key)]
                 below = {pod.uid for each in lower for pod in seen.members(each)}

@@ -124,9 +124,9 @@ def a_podgroup_deleted(harness: Living) -> None:
     harness.wait(3, node("n1", cpu=3), group("a", min_member=3), *pods("a", 3, owner=SET))
     harness.delete_group("default/a")
     harness.wait(3)
+    harness.wait(30, group("a", min_member=3, uid="again", created=harness.server_time))
     harness.refuse_bind = lambda _: None
-    harness.wait(10)
-    harness.wait(10, group("a", min_member=3, uid="again"))
+    harness.wait(20)
 
 
 def two_that_race(harness: Living) -> None:

@@ -137,3 +137,18 @@ def test_a_group_leaves_if_one_of_its_evictions_on_their_way_is_accepted_after_t
     assert evicted(harness) == names("low", range(4))
     end(harness)
     assert is_whole(harness, "high", 4)
+
+
+@pytest.mark.without("restarts", "standbys", "leaderless", why="the story is about one change of leader")
+def test_room_that_a_former_leader_has_reserved_is_given_to_who_comes_first_once_its_group_falls_in_the_order() -> None:
+    """Regression: who had been refused before was not tried again. Without budgets no other plan is looked for."""
+    harness = cluster(node(cpu=2), *gang("low-a", 1), *gang("low-b", 1))
+    assert victims(harness, *holder(2)) == ["low-a-0", "low-b-0"]
+    harness.hide_budgets("403")
+    harness.restart()
+    harness.delete("default/low-a-0")
+    harness.wait(2, *gang("mid", 1, priority_class="mid"))
+    assert not is_whole(harness, "mid", 1)
+    harness.change_spec("default/high", priority_class="")
+    harness.wait(2)
+    assert is_whole(harness, "mid", 1)

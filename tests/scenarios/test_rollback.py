@@ -13,7 +13,7 @@ from gangsched.core.objects.declaration import Declaration
 from gangsched.core.objects.effects import BindPod, EvictPod, LookUpOwner
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import OnDegraded
-from gangsched.core.objects.results import BindRefused, EvictionRefused, OwnerSeen, Refused, Spared
+from gangsched.core.objects.results import BindRefused, EvictionRefused, OwnerSeen, Refused, Spared, StatusRefused
 from tests.builders import group, node, pod, pods
 from tests.harness import START, Harness
 
@@ -287,6 +287,50 @@ def test_a_podgroup_that_is_deleted_in_mid_flight_and_cannot_be_finished_is_undo
     harness.delete_group("default/a")
     harness.wait(10)
     assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
+
+
+@pytest.mark.parametrize("written", [True, False])
+@pytest.mark.without("restarts", "standbys", "leaderless", why="the story has its own changes of leader")
+def test_a_quorum_whose_podgroup_is_made_anew_meanwhile_is_undone_by_a_new_leader_too(*, written: bool):
+    """Regression: its bound members are older than the PodGroup, and stayed bound for ever."""
+    harness = half_bound()
+    harness.delete_group("default/a")
+    harness.wait(2)
+    if not written:
+        harness.refuse_status = lambda effect: StatusRefused(effect.key, stale=False)
+    harness.wait(2, group("a", min_member=3, uid="again", created=harness.server_time))
+    harness.restart()
+    harness.wait(1)
+    harness.restart()
+    harness.wait(25)
+    assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
+
+
+@pytest.mark.without("restarts", "standbys", "leaderless", why="the story has its own changes of leader")
+def test_a_part_that_a_new_leader_finds_without_a_podgroup_is_undone_by_the_next_one_with_it():
+    """Regression: nothing said that a quorum was under way, and its bound members stayed bound for ever."""
+    harness = half_bound()
+    harness.delete_group("default/a")
+    harness.restart()
+    harness.wait(2)
+    harness.wait(2, group("a", min_member=3, uid="again", created=harness.server_time))
+    harness.restart()
+    harness.wait(25)
+    assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
+
+
+@pytest.mark.without("restarts", "standbys", "leaderless", why="the story has its own change of leader")
+def test_what_was_whole_before_its_podgroup_was_made_anew_is_not_undone_with_a_part_of_another_quorum():
+    """Two ran under the former PodGroup; the new one wants four, of which the last cannot be bound."""
+    harness = Harness.waited(15, node("n1", cpu=4), group("a", min_member=2), *pods("a", 2, owner=SET))
+    harness.delete_group("default/a")
+    harness.refuse_bind = never("a-3")
+    harness.wait(5, group("a", min_member=4, uid="again", created=harness.server_time))
+    harness.wait(5, *pods("a", 2, first=2, owner=SET, created=harness.server_time))
+    assert len(harness.bound()) == 3
+    harness.restart()
+    harness.wait(25)
+    assert harness.evicted == ["default/a-2"]
 
 
 def running(on_degraded: OnDegraded = OnDegraded.RESTART) -> Harness:

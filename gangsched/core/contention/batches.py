@@ -9,6 +9,9 @@ from gangsched.core.cluster.cache import Cluster
 from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.plan import Plan
 
+_ANY = 1 << 40
+"""More evictions than any budget has to allow."""
+
 
 def next_batch(plan: Plan, cluster: Cluster) -> frozenset[str]:
     """The pods, by UID, that are told to leave next.
@@ -37,6 +40,15 @@ def next_batch(plan: Plan, cluster: Cluster) -> frozenset[str]:
     exceeded = {name for name, number in sum(drawn, Counter()).items() if number > budgets.allowed.get(name, 0)}
     doubtful = [uids for uids, names in zip(under, drawn, strict=True) if not exceeded.isdisjoint(names)]
     return frozenset().union(*(doubtful or under or rest))
+
+
+def allowed_beside(cluster: Cluster, plans: Iterable[Plan], *, exceeds: bool) -> dict[str, int]:
+    """How many more evictions each disruption budget allows beside these plans; any if a plan `exceeds`."""
+    allowed = cluster.budgets.allowed
+    if exceeds:
+        return dict.fromkeys(allowed, _ANY)
+    drawn = drawn_by(cluster, frozenset[str]().union(*(plan.victims for plan in plans if allowed)))
+    return {name: number - drawn[name] for name, number in allowed.items()}
 
 
 def drawn_by(cluster: Cluster, uids: Iterable[str]) -> Counter[str]:

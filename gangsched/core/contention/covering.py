@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Claim, Reserved
@@ -15,10 +15,10 @@ from gangsched.core.planning.earliest import Departure
 from gangsched.core.planning.guests import withheld
 
 
-def is_covered(cluster: Cluster, plan: Plan) -> bool:
-    """Whether as much as is reserved on each node is free, or used by those who leave for it."""
+def is_covered(cluster: Cluster, plan: Plan, leaving: Collection[str] | None = None) -> bool:
+    """Whether as much as is reserved on each node is free, or used by those who leave for it, or by `leaving` alone."""
     lacking, claims = _lacking(cluster, plan), cluster.ledger.claims
-    for claim in (claims[uid] for uid in plan.leaving if uid in claims):
+    for claim in (claims[uid] for uid in (plan.leaving if leaving is None else leaving) if uid in claims):
         if claim.counts and claim.node in lacking:
             lacking[claim.node].subtract(_amounts(cluster, claim.pod))
     return not any(+amounts for amounts in lacking.values())

@@ -72,7 +72,7 @@ def _has_changed(look: Look) -> bool:
     asked, refusal = look.gang.wait.asked, look.gang.wait.refusal
     if look.stay or not look.plan.allowed or (refusal is not None and refusal.never):
         return True
-    return not look.plan.former and asked is not look.plan.asked and asked != look.plan.asked
+    return asked is not look.plan.asked and asked != look.plan.asked
 
 
 def _has_lost_a_node(look: Look) -> bool:

@@ -1,16 +1,20 @@
 """Who has declared to end by now, and stays where places are reserved for a group that waits for nothing else.
 
 All of its gang is evicted, whatever its priority (cause Overdue): its word is what let it, or the group, be planned so.
+Nobody is who could stay, because the room of others is enough.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from gangsched.core.cluster.cache import Cluster
+from gangsched.core.contention.batches import drawn_by
+from gangsched.core.contention.covering import is_covered
 from gangsched.core.contention.pool import OVERDUE_S
-from gangsched.core.contention.surplus import is_in_flight
+from gangsched.core.contention.surplus import is_in_flight, is_leaving
 from gangsched.core.contention.units import name_of
 from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Gang
@@ -19,16 +23,20 @@ from gangsched.core.membership.members import Members
 from gangsched.core.objects.declaration import GroupKey
 from gangsched.core.objects.pod import Pod
 
+Allowed = Callable[[], Mapping[str, int]]
+"""How many more evictions each disruption budget allows."""
+
 
 class CalledIn(NamedTuple):
     """Those who are evicted for a plan: of each gang all members, by UID, and pods without one, by the unit's name.
 
-    They should have left until it `expires`, in epoch seconds.
+    They should have left until it `expires`, in epoch seconds. The `spared` stay.
     """
 
     whole: Mapping[GroupKey, frozenset[str]]
     loose: Mapping[str, frozenset[str]]
     expires: float
+    spared: frozenset[str]
 
 
 class Overdue:
@@ -56,10 +64,11 @@ class Overdue:
         is_new = any(member.uid not in plan.victims for member in gang.bound())
         return is_new and gang is not holder and gang.lives(pod) and not is_in_flight(gang)
 
-    def called_in(self, holder: Gang, plan: Plan, now: float) -> CalledIn | None:
-        """Who is evicted for the plan from now on, once nobody else is to end; None if nobody is.
+    def called_in(self, holder: Gang, plan: Plan, allowed: Allowed, now: float) -> CalledIn | None:
+        """Who is evicted for the plan from now on, once nobody else is to end; None before.
 
-        A gang that is being bound, or leaves already, is waited for.
+        They are as many as make up for what is missing, first those whose evictions budgets have `allowed`. A gang that
+        is being bound, or leaves already, is waited for.
         """
         staying = self._staying(plan)
         if self.due(holder, plan) > now:
@@ -72,16 +81,45 @@ class Overdue:
                 loose[name_of(pod)] = frozenset((pod.uid,))
             elif self._may_be_called_in(holder, plan, pod):
                 whole[gang.key] = frozenset(member.uid for member in gang.bound())
-        expires = now + OVERDUE_S + max(pod.lifetime.grace_s for pod in staying)
-        return CalledIn(whole, loose, expires) if whole or loose else None
+        every = [*whole.values(), *loose.values()]
+        spared = frozenset[str]().union(*self._spared(plan, every, allowed())) if plan.spares else frozenset[str]()
+        return CalledIn(
+            {key: uids for key, uids in whole.items() if spared.isdisjoint(uids)},
+            {name: uids for name, uids in loose.items() if spared.isdisjoint(uids)},
+            now + OVERDUE_S + max(pod.lifetime.grace_s for pod in staying),
+            spared,
+        )
+
+    def _spared(
+        self, plan: Plan, every: Sequence[frozenset[str]], allowed: Mapping[str, int]
+    ) -> Sequence[frozenset[str]]:
+        """Those of the units that may stay, because the others are enough by what they use; none if all are not."""
+        claims, gang_of = self._cluster.ledger.claims, self._members.gang_of
+        leaving = {uid for uid in plan.leaving if uid in claims and is_leaving(claims[uid], gang_of(uid))}
+        leaving |= plan.victims
+        within, beyond, drawn = list[frozenset[str]](), list[frozenset[str]](), Counter[str]()
+        for uids in every:
+            more = drawn + drawn_by(self._cluster, uids)
+            if any(number > allowed.get(name, 0) for name, number in more.items()):
+                beyond.append(uids)
+            else:
+                within.append(uids)
+                drawn = more
+        order = [*within, *beyond]
+        # If there is room though nobody leaves, something else is missing.
+        for at, uids in enumerate(order if not is_covered(self._cluster, plan, ()) else ()):
+            if is_covered(self._cluster, plan, leaving):
+                return order[at:]
+            leaving |= uids
+        return ()
 
     def _staying(self, plan: Plan) -> list[Pod]:
-        """Those who are still to end, and are not told to leave yet; nobody where nobody knows the start."""
-        if plan.start == NEVER:
+        """Those who are still to end, and are not told to leave yet, nor spared; nobody if nobody knows the start."""
+        if plan.start is None or plan.start == NEVER:
             return []
-        claims, told = self._cluster.ledger.claims, plan.victims
+        claims, known = self._cluster.ledger.claims, plan.victims | plan.spared
         pods = (claims[uid].pod for uid in plan.ends if uid in claims and claims[uid].counts)
-        return [pod for pod in pods if not pod.terminating and pod.uid not in told]
+        return [pod for pod in pods if not pod.terminating and pod.uid not in known]
 
     def _promised(self, plan: Plan, pod: Pod) -> float:
         """When the pod will be overdue. One that a limit ends is waited for."""

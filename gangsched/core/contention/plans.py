@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.contention import endings
-from gangsched.core.contention.batches import drawn_by, next_batch
+from gangsched.core.contention.batches import allowed_beside, next_batch
 from gangsched.core.contention.covering import missing, note_cover
 from gangsched.core.contention.loose import Loose
 from gangsched.core.contention.lost_nodes import note_nodes
@@ -39,8 +39,6 @@ from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.results import EvictionRefused, PodEvicted
 
 _FOLLOWER = "Plans"
-_ANY = 1 << 40
-"""More evictions than any budget has to allow."""
 
 
 class Ended(NamedTuple):
@@ -103,12 +101,7 @@ class Plans:
 
     def allowed(self, *, exceeds: bool = False) -> dict[str, int]:
         """How many more evictions each disruption budget allows, beside open plans; any if a plan `exceeds`."""
-        if exceeds:
-            return dict.fromkeys(self._cluster.budgets.allowed, _ANY)
-        allowed = self._cluster.budgets.allowed
-        victims = frozenset[str]().union(*(plan.victims for plan in self.opened().values() if allowed))
-        drawn = drawn_by(self._cluster, victims)
-        return {name: number - drawn[name] for name, number in allowed.items()}
+        return allowed_beside(self._cluster, self.opened().values(), exceeds=exceeds)
 
     def lost(self, gang: Gang) -> Ended | None:
         """How the places were lost that the group had reserved for later, if it has waited for them ever since."""
@@ -195,6 +188,9 @@ class Plans:
         refused = failed(plan, refusals, plan.refused_since, now)
         look = endings.Look(gang, self._assessments.get(key), plan, self._cluster, refused, stay, self._is_foreign, now)
         note_nodes(plan, self._cluster, now)
+        if plan.former and not plan.asked:
+            # What it asked for when a former leader opened it is not known.
+            plan.note_asked(gang.wait.asked)
         if plan.start is None:
             note_cover(plan, self._cluster, tightened)
         if (ending := next((row for row in endings.ENDINGS if row.fact(look)), None)) is not None:
@@ -203,7 +199,7 @@ class Plans:
         if plan.former:
             return
         self._note_leaving(gang, plan, look, changed)
-        if plan.start is not None and (called := self._overdue.called_in(gang, plan, now)) is not None:
+        if (called := self._overdue.called_in(gang, plan, self.allowed, now)) is not None:
             self._call_in(gang, plan, called)
         batch = next_batch(plan, self._cluster)
         if not batch or not gang.has_told_places() or self._marks.are_on_their_way(plan):
@@ -212,6 +208,10 @@ class Plans:
         if proves(gang, plan):
             if self._marks.hold(gang, plan, now):
                 self._tell(gang, plan, batch, now)
+        elif plan.spared:
+            # Room alone is not enough.
+            plan.spared, plan.spares = frozenset(), False
+            self.leave_for(gang, plan)
         elif plan.start is not None:
             self._end(gang, plan, endings.UNKEPT, plan.units, now)
         else:
@@ -224,6 +224,7 @@ class Plans:
         plan.whole = {**plan.whole, **called.whole}
         plan.loose = plan.loose.union(*called.loose.values())
         plan.units = {**plan.units, **called.loose, **{str(key): uids for key, uids in called.whole.items()}}
+        plan.spared |= called.spared
         for key in called.whole:
             self._members.gangs[key].operations.overstay()
         plan.expires = max(plan.expires, called.expires)

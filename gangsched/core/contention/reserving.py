@@ -247,7 +247,8 @@ class Reserving:
         ends = self._ends.of_all((claim for claim in nearby if claim.pod.uid not in known), now)
         if plan.start is not None and (plan.former or plan.start < NEVER):
             self._add(gang, plan, [(claim, end) for claim, end in ends if end.promised <= max(plan.start, now)])
-        former, plan.former, plan.asked = plan.former, False, gang.wait.asked
+        former, plan.former = plan.former, False
+        plan.note_asked(gang.wait.asked)
         if former and not self._asking.is_enough(gang, plan, ask, budget, now):
             self._plans.give_up(gang, CHANGED, now)
         elif not is_covered(self._cluster, plan):

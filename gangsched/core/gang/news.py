@@ -207,6 +207,8 @@ def _declared(gang: Gang, old: Group | None, new: Group | None, left: Sequence[P
     if old is None:
         forget_written(gang)
         recovery.resume(gang, left, context)
+        if new.status.record is None:
+            unrecorded.date_begun(gang)
     elif (old.spec, old.error) != (new.spec, new.error):
         clock.reset_back_off(gang)
         if old.spec and new.spec and old.spec.where != new.spec.where and not gang.record.scheduled_at:

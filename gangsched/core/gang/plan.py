@@ -41,6 +41,10 @@ class Plan:
     """Those that end by themselves until then, by UID, and when, in epoch seconds; after a grace period if need be."""
     promises: set[str] = field(default_factory=set)
     """Of those the ones, by UID, that nothing ends but their word."""
+    spared: frozenset[str] = frozenset()
+    """Of those that would be called in the ones, by UID, that stay because the others are enough."""
+    spares: bool = True
+    """Whether some may be spared: not once it has turned out that the others are not enough."""
     leaving: frozenset[str] = field(init=False)
     """The UIDs of all pods that leave, and of reservations that are given up."""
     victims: frozenset[str] = field(init=False)
@@ -83,8 +87,12 @@ class Plan:
 
     def note_leaving(self) -> None:
         """Others leave than before."""
-        self.leaving = self.held.union(self.ends, *self.units.values())
+        self.leaving = self.held.union(self.ends.keys() - self.spared, *self.units.values())
         self.victims = self.loose.union(*self.whole.values(), *self.single.values())
+
+    def note_asked(self, asked: tuple[object, ...]) -> None:
+        """The plan is for a group that asks for this."""
+        self.asked = asked
 
     @property
     def nodes(self) -> frozenset[str]:

@@ -16,6 +16,7 @@ from gangsched.core.gang import parts, recovery, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.mail import Context
 from gangsched.core.gang.wants import placed_of
+from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.declaration import NATIVE, GroupKey
 from gangsched.core.objects.pod import Pod, PodPhase, by_age, role_of
 from gangsched.core.objects.podgroup import GroupSpec, SeenCondition
@@ -43,6 +44,7 @@ def find_begun(gang: Gang, context: Context) -> None:
         if gang.roster.inherited:
             # Time without a leader does not count (rule 1), but its length is unknown: assume at least half is left.
             rollback.count_on(gang, since=_since(gang, gang.roster.inherited, context))
+            date_begun(gang)
     spec = declared_spec(gang.key, gang.observed.group, gang.live(), context.foreign)
     if gang.roster.inherited and spec is not None:
         recovery.take_over(gang, spec)
@@ -50,6 +52,19 @@ def find_begun(gang: Gang, context: Context) -> None:
         _find_begun_parts(gang, spec.tree, context)
     if _remembers_nothing(gang) and not gang.plain and not gang.roster.inherited:
         _recall_scheduled(gang, spec, context)
+
+
+def date_begun(gang: Gang) -> None:
+    """Record since when the members of a quorum under way were bound, if they are older than the PodGroup.
+
+    It was made anew meanwhile, or only then. Otherwise a new leader would count none of those.
+    """
+    group, begun, bindings = gang.observed.group, gang.begun(), gang.operations.bindings
+    sent = {uid for uid, binding in bindings.items() if binding.state is not BindState.HELD}
+    members = (pod for pod in gang.live() if pod.uid in begun and (pod.node or pod.uid in sent))
+    first = min((pod.bound_at or pod.created for pod in members), default=float("inf"))
+    if group is not None and not group.made and first < group.created:
+        gang.change(settled_at=first)
 
 
 def _since(gang: Gang, uids: Iterable[str], context: Context) -> float:
@@ -91,18 +106,22 @@ def _half_done(
     """The members, by UID, with which a former leader may have begun a quorum of a group that was never scheduled.
 
     With a PodGroup, whose status would show that the group was scheduled, these are the members bound since it was
-    created, or all bound members if it was created because some were bound. Without a PodGroup the timestamps decide:
-    members that still wait already existed when the others were bound, and that was not long ago, unless a native group
-    shows whether it was scheduled since one of them existed. Replacements of members that a scheduled group has lost
-    are younger. If `roles` are given, only their members count: those of a part that is bound together, which was whole
-    once if the groups of all roles that are `lacking` members were.
+    created, or all bound members if it was created because some were bound. Without one, or with one that was made anew
+    and has no status yet, the timestamps decide: members that still wait already existed when the others were bound,
+    and that was not long ago, unless a native group shows whether it was scheduled since one of them existed.
+    Replacements of members that a scheduled group has lost are younger. If `roles` are given, only their members count:
+    those of a part that is bound together, which was whole once if the groups of all roles that are `lacking` members
+    were.
     """
     ours = [pod for pod in gang.live() if roles is None or role_of(pod) in roles]
-    bound = {pod.uid: pod.bound_at for pod in ours if pod.node}
+    bound, sure = {pod.uid: pod.bound_at for pod in ours if pod.node}, set[str]()
     if roles is None and gang.observed.group is not None and not _remembers_nothing(gang):
+        created = 0.0 if gang.observed.group.made else gang.observed.group.created
         # Pod timestamps have a resolution of one second.
-        since = max(0.0 if gang.observed.group.made else gang.observed.group.created, int(gang.record.settled_at))
-        return {uid for uid, at in bound.items() if at >= since}
+        since = int(gang.record.settled_at) or created
+        sure = {uid for uid, at in bound.items() if at >= since}
+        if gang.observed.group.status.record is not None:
+            return sure
     begun_at = min(bound.values(), default=0.0)
     # A member that is being evicted was also waiting when the others were bound.
     not_ours = gang.roster.past | gang.observed.ownership.former
@@ -116,7 +135,7 @@ def _half_done(
     recent = bool(shown) or context.now <= begun_at + OUTAGE_S + context.policy.repair_deadline_s
     was_whole = bool(shown) and (any(shown) if roles is None else all(shown))
     if not recent or was_whole or not any(pod.created <= begun_at for pod in theirs):
-        return set()
+        return sure
     return set(bound)
 
 

@@ -118,7 +118,8 @@ class Record(Struct, frozen=True, gc=False, kw_only=True):
     pods; None if there is none. `placeholders_expired`: the placeholders have expired, and no more are reserved before
     the gang is complete. `held_since` is when the first of the present placeholders was reserved. `capped`: a cap has
     released placeholders or forbids them; `caps` counts releases because of the hold time. Members that were bound
-    before `settled_at` belong to no quorum in progress: they stay bound, whatever happens to the next quorum.
+    before `settled_at`, or before the PodGroup was created if that is unset, belong to no quorum in progress: they stay
+    bound, whatever happens to the next quorum.
     `prebinding_at` is when the quorum began to wait for its pre-bindings, `prebinding_clock` the value of `clock_start`
     at that time.
     `preempted_at` is since when all members are to leave for another group, and `preempted_by` the cause in one word,

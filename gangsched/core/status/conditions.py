@@ -29,11 +29,7 @@ QUIET_REASONS = frozenset(
     }
 )
 """Reasons that need no Warning Event and no condition on waiting members."""
-_ENDS = {
-    Phase.SUCCEEDED: Reason.SUCCEEDED,
-    Phase.FAILED: Reason.GANG_FAILED,
-    Phase.SUSPENDED: Reason.SUSPENDED,
-}
+_ENDS = {Phase.SUCCEEDED: Reason.SUCCEEDED, Phase.FAILED: Reason.GANG_FAILED, Phase.SUSPENDED: Reason.SUSPENDED}
 NAMES_SHOWN = 3
 """Number of schedulerNames that one message or write names, because anyone may create pods with any number of them."""
 NO_ROOM = frozenset(

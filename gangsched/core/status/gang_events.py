@@ -15,12 +15,7 @@ from gangsched.core.objects.pod import Pod, by_age
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.record import Phase
 from gangsched.core.objects.wording import number_of
-from gangsched.core.status.conditions import (
-    NAMES_SHOWN,
-    NO_ROOM,
-    QUIET_REASONS,
-    refused_reason,
-)
+from gangsched.core.status.conditions import NAMES_SHOWN, NO_ROOM, QUIET_REASONS, refused_reason
 from gangsched.core.status.degraded import degraded_message, degraded_reason
 from gangsched.core.status.plan_sentences import reserved_later, waits_for_victims
 

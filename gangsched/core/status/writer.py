@@ -199,11 +199,7 @@ class StatusWriter:
         refusal = gang.wait.refusal
         if refusal is None or reason not in WAITS_FOR_NODES:
             return status
-        return replace(
-            status,
-            fitting=fitting(self._cluster.nodes, refusal),
-            helps=remedies.helps(refusal, assessment),
-        )
+        return replace(status, fitting=fitting(self._cluster.nodes, refusal), helps=remedies.helps(refusal, assessment))
 
     def _build(self, gang: Gang, assessment: Assessment, reason: Reason) -> GroupStatus:
         """The status without messages and transition times, which decides whether something has changed."""
