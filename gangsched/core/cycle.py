@@ -60,7 +60,8 @@ class Cycle:
 
     def _open(self) -> None:
         """Find the parked gangs that may be tried, now that the cluster has improved."""
-        self._state.plans.fill_up()
+        if self._state.cluster.ledger.reserved:
+            self._state.plans.fill_up()
         self._queue.wake(self._state.cluster)
         if self._queue.moves:
             snapshot = self._placing.snapshot
