@@ -42,15 +42,20 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Drop most cases of long tables in quick runs, and mix the files."""
+    """Drop most cases of long tables in quick runs, except those of pure functions, and mix the files."""
     from tests import effort
 
     tests: dict[str, list[pytest.Item]] = {}
     for item in items:
         tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    kept = {item for cases in tests.values() for item in effort.few(cases)}
+    kept = {item for cases in tests.values() for item in (cases if _is_table(cases[0]) else effort.few(cases))}
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = _mixed([item for item in items if item in kept])
+
+
+def _is_table(item: pytest.Item) -> bool:
+    """Whether the test is one of pure functions, whose cases take no time."""
+    return item.path.parent == Path(__file__).parent / "core"
 
 
 def _mixed(items: list[pytest.Item]) -> list[pytest.Item]:

@@ -20,7 +20,7 @@ Of = TypeVar("Of")
 
 _OF_PROFILE = {"check": 0.03, "mutations": 0.05, "test": 1, "nightly": 20}
 """How many cases each profile tries of one that `make test` tries."""
-_FEW = 4
+_FEW = 10
 _MOST_KILLS = 20
 _KILLS_THAT_STRIKE = 2
 
@@ -39,7 +39,7 @@ def examples(usual: int) -> int:
 
 
 def few(cases: Sequence[Of]) -> Sequence[Of]:
-    """The cases of one test that a quick run tries: four, evenly spread. Others try all."""
+    """The cases of one test that a quick run tries: ten, evenly spread. Others try all."""
     return cases if tries(_FEW) >= _FEW else cases[:: -(-len(cases) // _FEW)]
 
 
