@@ -130,7 +130,8 @@ class Reserving:
         waits = refusal is not None and not (refusal.never or refusal.paused or refusal.start)
         # While others of its members are being bound it asks only for the rest.
         waits &= not (gang.plain or gang.operations.has_unconfirmed()) and bool(gang.operations.complete_since)
-        self._has_news |= self._line.file(gang.key, order_key(gang, assessment) if waits else None)
+        is_other = self._line.file(gang.key, order_key(gang, assessment) if waits else None)
+        self._has_news |= is_other or self._has_lost(gang)
 
     def drop(self, key: GroupKey) -> None:
         """The group is gone."""
@@ -206,8 +207,8 @@ class Reserving:
 
     def seeks(self, gang: Gang, now: float) -> bool:
         """Whether a search for a plan of the group, of whichever kind, is due or goes on."""
-        goes_on = gang.key in self._running and gang.key in self._line
-        return goes_on or self._searching.may_find(gang, now)
+        later = gang.key in self._line and (gang.key in self._running or self._has_lost(gang))
+        return later or self._searching.may_find(gang, now)
 
     def _await(self, at: float) -> None:
         self._due = min(self._due, at)
