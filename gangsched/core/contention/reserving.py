@@ -43,8 +43,9 @@ from gangsched.core.planning.earliest import Earliest
 from gangsched.core.planning.trial import Placement
 from gangsched.core.queueing.order import order_key
 
-LOOKED_AT_S, _SELDOM_S = 10.0, 300.0
-"""A reservation is looked at again at most once in so many seconds; seldom if nothing has touched its nodes."""
+LOOKED_AT_S, SELDOM_S = 10.0, 60.0
+"""A reservation is looked at again at most once in so many seconds; seldom if nothing has touched its nodes: then only
+what others declare may have changed, or which devices there are."""
 MOST_IN_LINE = 256
 """Of so many groups, the first in the order, it is found out whether they reserve beside others."""
 _EARLIER_S = 1.0
@@ -229,7 +230,7 @@ class Reserving:
         wait_s, touched = NEVER, self._cluster.ledger.touched
         if looked.state != self._state:
             is_alike = looked.state[1] == self._state[1] and touched.last(depending(ask, pool)) <= looked.since
-            wait_s = _SELDOM_S if is_alike else LOOKED_AT_S
+            wait_s = SELDOM_S if is_alike else LOOKED_AT_S
         at = max(looked.at + LOOKED_AT_S, min(looked.until, looked.at + wait_s))
         if now < at:
             self._await(at)
