@@ -81,6 +81,12 @@ class Walk:
             self.made += 1
             self.harness.add(pod(f"rival-{self.made}", group="", node=found.name, scheduler="other"))
 
+    def lead_again(self) -> None:
+        """The same process leads again, if it has seen where others' pods are: two schedulers may give away a room."""
+        held = {each.uid for each in self.harness.pods.values() if each.node and each.scheduler == "other"}
+        if held <= self.harness.machine.cluster.pods.keys():
+            self.harness.lead_again()
+
     def end_one(self) -> None:
         """One of several terminating pods is gone before the others."""
         there = [each.name for each in self.harness.pods.values() if each.terminating]

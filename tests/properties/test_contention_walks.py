@@ -255,7 +255,7 @@ class ContentionWalk(Walk):
         )
         losses = ((5, self.lose), (5, self.refuse_some), (8, self.rival), (6, self.leave), (3, self.arrive_alone))
         declarations = ((3, self.undeclare), (5, self.declare_again), (4, self.contradict))
-        return (8, self.arrive), (6, harness.restart), (5, harness.lead_again), *changes, *losses, *declarations
+        return (8, self.arrive), (6, harness.restart), (5, self.lead_again), *changes, *losses, *declarations
 
     # What is judged
 

@@ -123,12 +123,6 @@ class TreeWalk(Walk):
         leaders = ((15 * self.leaders_change, self.harness.restart), (7 * self.leaders_change, self.lead_again))
         return *leaders, (14, self.rival), (14, self.change_minimum), (8, self.lose), (5, self.provision)
 
-    def lead_again(self) -> None:
-        """The same process leads again, if it has seen where others' pods are: two schedulers may give away a room."""
-        held = {pod.uid for pod in self.harness.pods.values() if pod.node and pod.scheduler == "other"}
-        if held <= self.harness.machine.cluster.pods.keys():
-            self.harness.lead_again()
-
     def bound(self) -> Counter[str]:
         return Counter(name_of(each.name) for each in self.harness.pods.values() if each.node and not each.terminating)
 

@@ -11,7 +11,7 @@ from gangsched.core.objects.shape import HostPort
 from tests.builders import node
 from tests.harness import Harness
 from tests.preempting import is_whole
-from tests.reserving import cluster, finish, gang, places, runs, start, starve
+from tests.reserving import GRACE_S, cluster, finish, gang, places, runs, start, starve
 
 UNKNOWN = float("inf")
 PORT: dict[str, Any] = {"host_ports": [HostPort(80)]}
@@ -138,8 +138,22 @@ def test_only_the_reservations_are_looked_at_whose_nodes_something_has_touched(m
     harness.wait(30, runs("one", "c", cpu=0))
     for where, asked in (("c", set()), ("a", {"a-0"})):
         looked.clear()
-        for at in range(30):
+        for at in range(15):
             harness.settle(runs(f"more{at}", where, cpu=0))
             harness.wait(1)
             finish(harness, f"default/more{at}")
         assert {*looked} == asked
+
+
+def test_a_start_that_somebody_declares_later_is_told_though_nothing_happens_on_the_nodes():
+    """Regression: it took five minutes."""
+    harness = cluster(node("n0", cpu=1, labels={"pool": "a"}), nodes=0)
+    harness.settle(node("else", cpu=1), *gang("r", 1, pods_with={"node": "n0"}))
+    starve(harness, *gang("g", 1, pods_with={"node_selector": {"pool": "a"}}))
+    assert start(harness, "g") == UNKNOWN
+    # What was reserved meanwhile is looked at once more.
+    harness.wait(20, runs("one", "else", cpu=0))
+    harness.change_spec("default/r", expected_s=600)
+    for at in range(7):
+        harness.wait(10, runs(f"more{at}", "else", cpu=0))
+    assert start(harness, "g") == 600 + GRACE_S

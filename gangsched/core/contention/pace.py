@@ -15,6 +15,8 @@ group is part of one for that group."""
 FIRST_PAUSE_S = 10.0
 LONGEST_PAUSE_S = 300.0
 """After a plan that was in vain, its group has no plan for FIRST_PAUSE_S, doubled up to LONGEST_PAUSE_S."""
+KEPT_S = 30.0
+"""For at most so many seconds, what a plan had reserved is kept while another one is looked for."""
 _ROUNDING = 1e-6
 
 

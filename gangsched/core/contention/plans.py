@@ -21,7 +21,7 @@ from gangsched.core.contention.lost_nodes import note_nodes
 from gangsched.core.contention.marks import Marks
 from gangsched.core.contention.opening import Opening
 from gangsched.core.contention.overdue import CalledIn, Overdue
-from gangsched.core.contention.pace import Pace
+from gangsched.core.contention.pace import KEPT_S, Pace
 from gangsched.core.contention.plan_news import PlanNews
 from gangsched.core.contention.pool import OVERDUE_S
 from gangsched.core.contention.refusals import REFUSED_S, Refusals, failed
@@ -49,11 +49,13 @@ class Ended(NamedTuple):
 
 
 Proves = Callable[[Gang, Plan], bool]
-Seeks = Callable[[Gang], bool]
 
 
 class Plans:
-    """The open plans of all groups; `ended` counts endings by name."""
+    """The open plans of all groups; `ended` counts endings by name.
+
+    `holders` are the groups with a plan, or with what the last one had reserved: until when at most, in epoch seconds.
+    """
 
     def __init__(
         self,
@@ -70,7 +72,7 @@ class Plans:
         self._is_foreign = is_foreign
         self.opening = Opening(cluster, is_foreign=is_foreign)
         self.pace = Pace(a_minute)
-        self.holders: dict[GroupKey, None] = {}
+        self.holders: dict[GroupKey, float] = {}
         self.ended: Counter[str] = Counter()
         self._loose = Loose(cluster)
         self._refusals = Refusals(members.gangs, self._loose)
@@ -121,7 +123,7 @@ class Plans:
             same = {(pod.uid, node) for pod, node in former.places} if former is not None and former.former else set()
             gang.durability.written(pod.uid for pod, node in plan.places if (pod.uid, node) in same)
             gang.durability.ask(now)
-        self.holders[gang.key] = None
+        self.holders[gang.key] = clock.NEVER
         # It was tried while they all were there.
         plan.remaining = sum(map(self._cluster.pods.__contains__, plan.leaving))
         self._cluster.ledger.reserve(gang.key, plan.places, plan.leaving, start=plan.start)
@@ -151,14 +153,14 @@ class Plans:
     def take_up(self, gang: Gang) -> None:
         """Go on with the plan of a former leader, if the group has one."""
         if gang.operations.plan is not None:
-            self.holders[gang.key] = None
+            self.holders[gang.key] = clock.NEVER
 
-    def go_on(self, now: float, proves: Proves, seeks: Seeks, contain: Contain) -> list[Effect]:
+    def go_on(self, now: float, proves: Proves, seeks: Callable[[Gang], bool], contain: Contain) -> list[Effect]:
         """Take what is due in each plan. Returns evictions of pods without a group.
 
         `proves` tells whether a plan of a group is right still, which it must be before anybody is evicted. `seeks`
-        tells whether another one is looked for: so long what the last one has reserved is kept. `contain` is called
-        with each group whose logic fails.
+        tells whether another one is looked for: so long what the last one has reserved is kept, but not for longer than
+        KEPT_S. `contain` is called with each group whose logic fails.
         """
         # Without a plan nobody would take what is noted later.
         noted = self._cluster.ledger.journal.take(_FOLLOWER) if self.holders else None
@@ -169,8 +171,10 @@ class Plans:
             try:
                 if gang is not None and gang.operations.plan is not None:
                     self._go_on(gang, gang.operations.plan, now, proves, changed, tightened)
-                elif gang is None or not seeks(gang):
-                    self._release(key)
+                else:
+                    self.holders[key] = min(self.holders[key], now + KEPT_S)
+                    if gang is None or now >= self.holders[key] or not seeks(gang):
+                        self._release(key)
             except Exception as error:  # noqa: BLE001 - a defect may raise anything
                 contain(key, error)
         plans = self.opened().values()
@@ -282,14 +286,13 @@ class Plans:
             self.pace.pause(key, now)
         elif ending.name == endings.STARTED:
             self.pace.forget(key)
+            self._ended.pop(key, None)
             self.news.lasted_s += [now - plan.opened_at] if plan.start is None else []
         if ending.passes:
             self.pace.pass_over((passed for name in refused for passed in (name, *plan.units[name])), now)
         if ending.name == endings.ROOM_LOST:
             self.pace.pass_over((name for name, uids in plan.units.items() if uids & plan.told), now, key)
-        if ending.name == endings.STARTED:
-            self._ended.pop(key, None)
-        elif plan.start is not None:
+        if plan.start is not None and ending.name != endings.STARTED:
             self._ended[key] = Ended(ending.name, now)
         elif ending.name in (endings.REFUSED, endings.ROOM_LOST):
             self.news.lost.append((key, self._refusals.why(plan)))
@@ -327,7 +330,7 @@ class Plans:
 
     def next_due(self) -> float:
         """When something is due without an event, in epoch seconds; infinity if nothing is."""
-        due = [self._loose.next_due()]
+        due = [self._loose.next_due(), *self.holders.values()]
         for key, plan in self.opened().items() if self.holders else ():
             due += [plan.expires, plan.lost_at, self._overdue.due(self._members.gangs[key], plan)]
             due += [since + REFUSED_S for since in plan.refused_since.values()]

@@ -43,8 +43,9 @@ from gangsched.core.planning.earliest import Earliest
 from gangsched.core.planning.trial import Placement
 from gangsched.core.queueing.order import order_key
 
-LOOKED_AT_S, _SELDOM_S = 10.0, 300.0
-"""A reservation is looked at again at most once in so many seconds; seldom if nothing has touched its nodes."""
+LOOKED_AT_S, SELDOM_S = 10.0, 60.0
+"""A reservation is looked at again at most once in so many seconds; seldom if nothing has touched its nodes: then only
+what others declare may have changed, or which devices there are."""
 MOST_IN_LINE = 256
 """Of so many groups, the first in the order, it is found out whether they reserve beside others."""
 _EARLIER_S = 1.0
@@ -130,7 +131,8 @@ class Reserving:
         waits = refusal is not None and not (refusal.never or refusal.paused or refusal.start)
         # While others of its members are being bound it asks only for the rest.
         waits &= not (gang.plain or gang.operations.has_unconfirmed()) and bool(gang.operations.complete_since)
-        self._has_news |= self._line.file(gang.key, order_key(gang, assessment) if waits else None)
+        is_other = self._line.file(gang.key, order_key(gang, assessment) if waits else None)
+        self._has_news |= is_other or self._has_lost(gang)
 
     def drop(self, key: GroupKey) -> None:
         """The group is gone."""
@@ -206,8 +208,8 @@ class Reserving:
 
     def seeks(self, gang: Gang, now: float) -> bool:
         """Whether a search for a plan of the group, of whichever kind, is due or goes on."""
-        goes_on = gang.key in self._running and gang.key in self._line
-        return goes_on or self._searching.may_find(gang, now)
+        later = gang.key in self._line and (gang.key in self._running or self._has_lost(gang))
+        return later or self._searching.may_find(gang, now)
 
     def _await(self, at: float) -> None:
         self._due = min(self._due, at)
@@ -228,7 +230,7 @@ class Reserving:
         wait_s, touched = NEVER, self._cluster.ledger.touched
         if looked.state != self._state:
             is_alike = looked.state[1] == self._state[1] and touched.last(depending(ask, pool)) <= looked.since
-            wait_s = _SELDOM_S if is_alike else LOOKED_AT_S
+            wait_s = SELDOM_S if is_alike else LOOKED_AT_S
         at = max(looked.at + LOOKED_AT_S, min(looked.until, looked.at + wait_s))
         if now < at:
             self._await(at)

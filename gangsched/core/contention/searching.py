@@ -280,6 +280,8 @@ class Searching:
         priority = self._assessments[gang.key].terms.priority
         if names or any(self._priority_of(pod) < priority for pod in pods):
             victims = {name: pool.victims[name] for name in names}
+            # After this plan it is not known any more that nobody is found.
+            self._looked.pop(gang.key, None)
             self._plans.open(gang, self._plans.opening.preempting(gang, places, victims, pods, now), now)
             return
         # Also if it fits by now and is refused all the same, once in this state is enough.
