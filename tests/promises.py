@@ -104,6 +104,8 @@ class RuleOne:
         self.quorums: dict[GroupKey, Quorum] = {}
         self.whole: set[GroupKey] = set()
         self.longest = 0.0
+        # Groups that the machine saw whole when it was last told something.
+        self._shown: set[GroupKey] = set()
         # Quorums that were whole at the API server: a member may end before the machine learns of it.
         self._last: dict[GroupKey, Quorum] = {}
 
@@ -151,10 +153,23 @@ class RuleOne:
                     quorum.excused = quorum.excused or event.why is not Spared.UNAVAILABLE
         if not self._harness.in_order:
             self.whole = {key for key in self.whole if members_of(self._ledger.told, key)}
+        shown = self._shown_whole()
+        self.whole |= shown - self._shown
+        self._shown = shown
         for key, quorum in list(self.quorums.items()):
-            if quorum.met_by(pod for pod in members_of(self._ledger.told, key) if pod.node):
+            if key in self.whole or quorum.met_by(pod for pod in members_of(self._ledger.told, key) if pod.node):
                 del self.quorums[key]
                 self.whole.add(key)
+
+    def _shown_whole(self) -> set[GroupKey]:
+        """The groups whose minimum is bound as the machine sees it, whoever bound it and whatever was begun."""
+        told = self._ledger.told
+        bound: dict[GroupKey, list[Pod]] = {}
+        for pod in told.pods.values():
+            if pod.node and pod.declaration is not None and is_live(pod):
+                bound.setdefault(key_of(pod), []).append(pod)
+        terms = {key: terms_of(told, key, pods) for key, pods in bound.items()}
+        return {key for key, least in terms.items() if least and least.met_by(Counter(map(role_of, bound[key])))}
 
     def decided(self, effects: Iterable[Effect]) -> None:
         """Check and record the machine's effects. A rollback evicts no pod that nothing would recreate (rule 13).

@@ -12,9 +12,11 @@ from msgspec.structs import replace
 
 from gangsched.core.objects.effects import BindPod, Effect, EvictPod
 from gangsched.core.objects.pod import Owner, Pod
+from gangsched.core.objects.podgroup import OnDegraded
 from gangsched.core.objects.results import BindRefused, Refused
 from tests.builders import group, node, pod, pods
 from tests.living import Living
+from tests.scenarios.test_rollback import never
 
 SET = Owner("StatefulSet", "a", "set-a", "apps")
 OWN = {
@@ -146,6 +148,33 @@ def test_a_quorum_under_way_that_a_rival_completes_is_none_of_the_raised_minimum
     assert harness.condition("default/a", "Degraded").message == (
         "minMember was raised from 1 to 3; 1 is bound; 2 more members are needed, or a lower minimum."
     )
+
+
+def of_one_that_a_rival_bound() -> Living:
+    """A group with a minimum of one: a rival has bound a member before the machine sees it. There is no more room."""
+    harness = Living()
+    harness.add(node("n1", cpu=1), group("a", min_member=1, on_degraded=OnDegraded.RESTART))
+    harness.settle(pod("a-0", owner=SET, node="n1"), pod("a-1"))
+    return harness
+
+
+def test_a_group_that_a_rival_has_bound_whole_before_the_machine_saw_it_may_be_restarted() -> None:
+    """A restart evicts also whom nothing would create again (rule 13)."""
+    harness = of_one_that_a_rival_bound()
+    harness.delete_node("n1")
+    harness.delete("default/a-0")
+    harness.wait(3)
+    assert "default/a-1" in harness.evicted
+
+
+def test_what_a_raised_minimum_adds_is_no_quorum_though_a_rival_has_bound_the_first_member() -> None:
+    """Rule 1 ends with the first Scheduled; a member that nothing would create again stays without being told."""
+    harness = of_one_that_a_rival_bound()
+    harness.refuse_bind = never("a-2")
+    harness.change_spec("default/a", min_member=3)
+    harness.add(node("n2", cpu=2), pod("a-2", owner=SET))
+    harness.wait(60)
+    assert harness.bound() == ["default/a-0", "default/a-1"]
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,16 @@ def test_of_a_group_partly_running_before_its_podgroup_only_what_a_rival_bound_i
     assert harness.evicted == ["default/a-1"]
 
 
+@pytest.mark.without("restarts", "standbys", why="a new leader that finds nobody bound begins another run")
+def test_a_group_whose_minimum_another_scheduler_had_bound_is_restarted_whole_once_it_loses_it():
+    """A pod of a group of one is bound before it is first seen, and deleted. The other, of no owner, fits nowhere."""
+    harness = Harness.of(node("n1", cpu=1), group("a", min_member=1, on_degraded=OnDegraded.RESTART))
+    harness.wait(2, pod("a-0", owner=SET, node="n1"), pod("a-1", cpu=2))
+    harness.delete("default/a-0")
+    harness.wait(3)
+    assert harness.evicted == ["default/a-1"]
+
+
 @pytest.mark.parametrize("policy", OnDegraded)
 def test_a_restart_of_the_operator_does_not_take_shifted_roles_for_a_loss(policy):
     """Two pods of each role run; the roles' minima change to three and one; the operator is restarted."""
