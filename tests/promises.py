@@ -174,6 +174,8 @@ class RuleOne:
     def decided(self, effects: Iterable[Effect]) -> None:
         """Check and record the machine's effects. A rollback evicts no pod that nothing would recreate (rule 13).
 
+        No eviction is sent before all bindings have their results, but for what a raised minimum adds to a group that
+        was whole: that is rolled back alone, while others of the group are bound.
         `tests.plan_judge` judges preemption.
         """
         told = self._ledger.told
@@ -183,10 +185,11 @@ class RuleOne:
                 key = key_of(pod)
                 there = (told.pods[uid] for uid in self._ledger.unanswered.keys() & told.pods.keys())
                 sent = [other for other in there if key_of(other) == key and not other.node]
-                assert not sent, f"{pod.name} is evicted while bindings are on their way"
+                whole = key in self.whole
+                alone = whole and effect.cause == "Rollback"
+                assert alone or not sent, f"{pod.name} is evicted while bindings are on their way"
                 group = told.groups.get(key)
                 restarts = group is not None and group.spec is not None and group.spec.on_degraded is OnDegraded.RESTART
-                whole = key in self.whole
                 assert (restarts and whole) or not self.spared(pod), f"{pod.name} is evicted and not made again"
             elif isinstance(effect, BindPod):
                 key = key_of(told.pods[effect.uid])

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from msgspec.structs import replace
 
+from gangsched.core.objects.declaration import Role
 from gangsched.core.objects.effects import BindPod, Effect, EvictPod
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import OnDegraded
@@ -175,6 +176,18 @@ def test_what_a_raised_minimum_adds_is_no_quorum_though_a_rival_has_bound_the_fi
     harness.add(node("n2", cpu=2), pod("a-2", owner=SET))
     harness.wait(60)
     assert harness.bound() == ["default/a-0", "default/a-1"]
+
+
+def test_what_a_raised_minimum_adds_is_rolled_back_though_a_member_above_it_is_being_bound() -> None:
+    """Of two roles that are added one member is bound and one refused; the binding of another one has no answer."""
+    harness = Living()
+    harness.settle(node("n1", cpu=5), group("a", min_member=2), *pods("a", 2, owner=SET))
+    harness.refuse_bind = never("a-s")
+    harness.withhold = lambda effect: effect.name == "a-z"
+    harness.change_spec("default/a", roles=(Role("r", 1), Role("s", 1)))
+    harness.settle(*(pod(f"a-{name}", role=role, owner=SET) for name, role in zip("rsz", "rsr", strict=True)))
+    harness.wait(21)
+    assert harness.evicted == ["default/a-r"]
 
 
 @pytest.mark.parametrize(
