@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from hypothesis import HealthCheck, settings
@@ -25,6 +26,14 @@ class Story(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.number = 0
+
+    def teardown(self) -> None:
+        # What a step leaves behind that has failed, with its decisions not carried out, says nothing.
+        if sys.exc_info()[0] is None:
+            self.end()
+
+    def end(self) -> None:
+        """Check how the story ends, once all steps have been taken."""
 
     def name(self) -> str:
         """A name that no object has had yet."""

@@ -129,15 +129,17 @@ class Contained(Faults):
         owner, name = step
         self.armed[f"{owner.__name__}.{name}"] = [calls, times, after]
 
+    def end(self) -> None:
+        self.armed.clear()
+        self.harness.crash_in = None
+        self.harness.calm()
+        self.harness.wait(2 * LONGEST_S)
+        told = [group.status.conditions for group in self.harness.groups.values()]
+        assert all(each.reason != "InternalError" for conditions in told for each in conditions)
+        super().end()
+
     def teardown(self) -> None:
         try:
-            self.armed.clear()
-            if hasattr(self, "harness"):
-                self.harness.crash_in = None
-                self.harness.calm()
-                self.harness.wait(2 * LONGEST_S)
-                told = [group.status.conditions for group in self.harness.groups.values()]
-                assert all(each.reason != "InternalError" for conditions in told for each in conditions)
             super().teardown()
         finally:
             self.patch.undo()

@@ -274,9 +274,7 @@ class Faults(Story):
             for ask in asks:
                 assert isinstance(place(Snapshot(cluster), ask), Refusal), f"{key} would fit"
 
-    def teardown(self) -> None:
-        if not hasattr(self, "harness"):
-            return
+    def end(self) -> None:
         harness = self.harness
         harness.crash_in = None
         harness.calm()

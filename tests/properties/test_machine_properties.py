@@ -223,9 +223,7 @@ class Cluster(Story):
                 assert assessment.due > self.harness.now
                 assert assessment.due < float("inf")
 
-    def teardown(self) -> None:
-        if not hasattr(self, "harness"):
-            return
+    def end(self) -> None:
         self.refusals = self.status_refusals = 0
         self.harness.wait(700.0)
         self.check_rest()

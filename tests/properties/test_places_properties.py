@@ -337,9 +337,7 @@ class Places(Story):
     def restart(self):
         self.harness.restart()
 
-    def teardown(self) -> None:
-        if not hasattr(self, "harness"):
-            return
+    def end(self) -> None:
         self.refusals = dict.fromkeys(self.refusals, 0)
         self.lost = 0
         harness = self.harness
