@@ -55,7 +55,7 @@ class Story(RuleBasedStateMachine):
         if GroupKey("default", name) in self.harness.groups:
             self.harness.change_spec(f"default/{name}", **spec)
         else:
-            self.harness.add(group(name, created=self.harness.now, uid=self.name(), **spec))
+            self.harness.add(group(name, created=self.harness.server_time, uid=self.name(), **spec))
 
     def drop_group(self, name: str) -> None:
         """Delete the PodGroup if it exists."""

@@ -104,7 +104,9 @@ class Contained(Faults):
         self.add_node(4)
         harness.add(JOB, group(JOBS, min_member=2, roles=(Role("w", 2, template=shape(1)),), uid=self.name()))
         for _ in range(2):
-            harness.add(pod(self.name(), group=JOBS, role="w", created=harness.now, owner=OWNER, workload=WORKLOAD))
+            harness.add(
+                pod(self.name(), group=JOBS, role="w", created=harness.server_time, owner=OWNER, workload=WORKLOAD)
+            )
         harness.wait(3.0)
         for found in [each for each in harness.pods.values() if each.workload == WORKLOAD and each.node][:lost]:
             harness.delete(f"default/{found.name}")

@@ -166,7 +166,9 @@ class Cluster(Story):
     def add_pods(self, group_name, cpus, role, gated):
         for cpu in cpus:
             name = self.name()
-            made = pod(name, cpu=cpu, group=group_name, role=role, gated=gated, created=self.harness.now, uid=name)
+            made = pod(
+                name, cpu=cpu, group=group_name, role=role, gated=gated, created=self.harness.server_time, uid=name
+            )
             self.harness.add(made)
 
     @rule(which=st.integers(0, 99))
