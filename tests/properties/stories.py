@@ -28,8 +28,9 @@ class Story(RuleBasedStateMachine):
         self.number = 0
 
     def teardown(self) -> None:
-        # What a step leaves behind that has failed, with its decisions not carried out, says nothing.
-        if sys.exc_info()[0] is None:
+        # A story may be without any step. And what a step leaves behind that has failed, with its decisions not carried
+        # out, says nothing.
+        if hasattr(self, "harness") and sys.exc_info()[0] is None:
             self.end()
 
     def end(self) -> None:
