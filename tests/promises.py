@@ -118,8 +118,9 @@ class RuleOne:
     def forget(self, ledger: Ledger) -> None:
         """A new leader knows only what it lists: without a PodGroup's status, only pods show that a quorum has begun.
 
-        They show it if a member that existed when the others were bound is still waiting. With a PodGroup, members that
-        were bound before it existed do not belong to its quorum.
+        They show it if a member that existed when the others were bound is still waiting; otherwise bound members look
+        like those of a group that was whole. With a PodGroup, members that were bound before it existed do not belong
+        to its quorum.
         """
         self._ledger = ledger
         self.excuse()
@@ -134,6 +135,8 @@ class RuleOne:
                 first = min((pod.bound_at for pod in live if pod.node), default=0.0)
                 if not quorum.declared or not any(not pod.node and pod.created <= first for pod in live):
                     del self.quorums[key]
+                    if quorum.declared and first:
+                        self.whole.add(key)
 
     def hear(self, events: Iterable[Event]) -> None:
         """Record events that the machine has received."""

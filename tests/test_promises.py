@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.objects.declaration import Role
+from gangsched.core.objects.declaration import Declaration, Role
 from gangsched.core.objects.effects import BindPod, Effect, EvictPod
 from gangsched.core.objects.pod import Owner, Pod
 from gangsched.core.objects.podgroup import OnDegraded
@@ -188,6 +188,19 @@ def test_what_a_raised_minimum_adds_is_rolled_back_though_a_member_above_it_is_b
     harness.settle(*(pod(f"a-{name}", role=role, owner=SET) for name, role in zip("rsz", "rsr", strict=True)))
     harness.wait(21)
     assert harness.evicted == ["default/a-r"]
+
+
+def test_a_group_without_a_podgroup_of_which_nobody_waits_looks_whole_to_a_new_leader() -> None:
+    """A rival binds two of a group of three, and the kubelet refuses one of them; its replacement is bound."""
+    harness = Living()
+    members = [pod(f"a-{at}", declaration=Declaration("a", min_member=3), owner=SET) for at in range(2)]
+    harness.settle(node("n1", cpu=1), *members)
+    for each in members:
+        harness.add(replace(each, node="n1", bound_at=harness.now))
+    harness.restart()
+    harness.wait(60, node("n2", cpu=1))
+    harness.rule_one.look()
+    assert harness.bound() == ["default/a-0", "default/a-1"]
 
 
 @pytest.mark.parametrize(
