@@ -104,6 +104,8 @@ class RuleOne:
         self.quorums: dict[GroupKey, Quorum] = {}
         self.whole: set[GroupKey] = set()
         self.longest = 0.0
+        # Groups that the machine saw whole when it was last told something.
+        self._shown: set[GroupKey] = set()
         # Quorums that were whole at the API server: a member may end before the machine learns of it.
         self._last: dict[GroupKey, Quorum] = {}
 
@@ -116,8 +118,9 @@ class RuleOne:
     def forget(self, ledger: Ledger) -> None:
         """A new leader knows only what it lists: without a PodGroup's status, only pods show that a quorum has begun.
 
-        They show it if a member that existed when the others were bound is still waiting. With a PodGroup, members that
-        were bound before it existed do not belong to its quorum, unless its status says that one was under way.
+        They show it if a member that existed when the others were bound is still waiting; otherwise bound members look
+        like those of a group that was whole. With a PodGroup, members that were bound before it existed do not belong
+        to its quorum, unless its status says that one was under way.
         """
         self._ledger = ledger
         self.excuse()
@@ -134,6 +137,8 @@ class RuleOne:
                 first = min((pod.bound_at for pod in live if pod.node), default=0.0)
                 if not quorum.declared or not any(not pod.node and pod.created <= first for pod in live):
                     del self.quorums[key]
+                    if quorum.declared and first:
+                        self.whole.add(key)
 
     def hear(self, events: Iterable[Event]) -> None:
         """Record events that the machine has received."""
@@ -153,14 +158,29 @@ class RuleOne:
                     quorum.excused = quorum.excused or event.why is not Spared.UNAVAILABLE
         if not self._harness.in_order:
             self.whole = {key for key in self.whole if members_of(self._ledger.told, key)}
+        shown = self._shown_whole()
+        self.whole |= shown - self._shown
+        self._shown = shown
         for key, quorum in list(self.quorums.items()):
-            if quorum.met_by(pod for pod in members_of(self._ledger.told, key) if pod.node):
+            if key in self.whole or quorum.met_by(pod for pod in members_of(self._ledger.told, key) if pod.node):
                 del self.quorums[key]
                 self.whole.add(key)
+
+    def _shown_whole(self) -> set[GroupKey]:
+        """The groups whose minimum is bound as the machine sees it, whoever bound it and whatever was begun."""
+        told = self._ledger.told
+        bound: dict[GroupKey, list[Pod]] = {}
+        for pod in told.pods.values():
+            if pod.node and pod.declaration is not None and is_live(pod):
+                bound.setdefault(key_of(pod), []).append(pod)
+        terms = {key: terms_of(told, key, pods) for key, pods in bound.items()}
+        return {key for key, least in terms.items() if least and least.met_by(Counter(map(role_of, bound[key])))}
 
     def decided(self, effects: Iterable[Effect]) -> None:
         """Check and record the machine's effects. A rollback evicts no pod that nothing would recreate (rule 13).
 
+        No eviction is sent before all bindings have their results, but for what a raised minimum adds to a group that
+        was whole: that is rolled back alone, while others of the group are bound.
         `tests.plan_judge` judges preemption.
         """
         told = self._ledger.told
@@ -170,10 +190,11 @@ class RuleOne:
                 key = key_of(pod)
                 there = (told.pods[uid] for uid in self._ledger.unanswered.keys() & told.pods.keys())
                 sent = [other for other in there if key_of(other) == key and not other.node]
-                assert not sent, f"{pod.name} is evicted while bindings are on their way"
+                whole = key in self.whole
+                alone = whole and effect.cause == "Rollback"
+                assert alone or not sent, f"{pod.name} is evicted while bindings are on their way"
                 group = told.groups.get(key)
                 restarts = group is not None and group.spec is not None and group.spec.on_degraded is OnDegraded.RESTART
-                whole = key in self.whole
                 assert (restarts and whole) or not self.spared(pod), f"{pod.name} is evicted and not made again"
             elif isinstance(effect, BindPod):
                 key = key_of(told.pods[effect.uid])

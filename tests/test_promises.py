@@ -10,11 +10,14 @@ from types import SimpleNamespace
 import pytest
 from msgspec.structs import replace
 
+from gangsched.core.objects.declaration import Declaration, Role
 from gangsched.core.objects.effects import BindPod, Effect, EvictPod
 from gangsched.core.objects.pod import Owner, Pod
+from gangsched.core.objects.podgroup import OnDegraded
 from gangsched.core.objects.results import BindRefused, Refused
 from tests.builders import group, node, pod, pods
 from tests.living import Living
+from tests.scenarios.test_rollback import never
 
 SET = Owner("StatefulSet", "a", "set-a", "apps")
 OWN = {
@@ -146,6 +149,58 @@ def test_a_quorum_under_way_that_a_rival_completes_is_none_of_the_raised_minimum
     assert harness.condition("default/a", "Degraded").message == (
         "minMember was raised from 1 to 3; 1 is bound; 2 more members are needed, or a lower minimum."
     )
+
+
+def of_one_that_a_rival_bound() -> Living:
+    """A group with a minimum of one: a rival has bound a member before the machine sees it. There is no more room."""
+    harness = Living()
+    harness.add(node("n1", cpu=1), group("a", min_member=1, on_degraded=OnDegraded.RESTART))
+    harness.settle(pod("a-0", owner=SET, node="n1"), pod("a-1"))
+    return harness
+
+
+def test_a_group_that_a_rival_has_bound_whole_before_the_machine_saw_it_may_be_restarted() -> None:
+    """A restart evicts also whom nothing would create again (rule 13)."""
+    harness = of_one_that_a_rival_bound()
+    harness.delete_node("n1")
+    harness.delete("default/a-0")
+    harness.wait(3)
+    assert "default/a-1" in harness.evicted
+
+
+def test_what_a_raised_minimum_adds_is_no_quorum_though_a_rival_has_bound_the_first_member() -> None:
+    """Rule 1 ends with the first Scheduled; a member that nothing would create again stays without being told."""
+    harness = of_one_that_a_rival_bound()
+    harness.refuse_bind = never("a-2")
+    harness.change_spec("default/a", min_member=3)
+    harness.add(node("n2", cpu=2), pod("a-2", owner=SET))
+    harness.wait(60)
+    assert harness.bound() == ["default/a-0", "default/a-1"]
+
+
+def test_what_a_raised_minimum_adds_is_rolled_back_though_a_member_above_it_is_being_bound() -> None:
+    """Of two roles that are added one member is bound and one refused; the binding of another one has no answer."""
+    harness = Living()
+    harness.settle(node("n1", cpu=5), group("a", min_member=2), *pods("a", 2, owner=SET))
+    harness.refuse_bind = never("a-s")
+    harness.withhold = lambda effect: effect.name == "a-z"
+    harness.change_spec("default/a", roles=(Role("r", 1), Role("s", 1)))
+    harness.settle(*(pod(f"a-{name}", role=role, owner=SET) for name, role in zip("rsz", "rsr", strict=True)))
+    harness.wait(21)
+    assert harness.evicted == ["default/a-r"]
+
+
+def test_a_group_without_a_podgroup_of_which_nobody_waits_looks_whole_to_a_new_leader() -> None:
+    """A rival binds two of a group of three, and the kubelet refuses one of them; its replacement is bound."""
+    harness = Living()
+    members = [pod(f"a-{at}", declaration=Declaration("a", min_member=3), owner=SET) for at in range(2)]
+    harness.settle(node("n1", cpu=1), *members)
+    for each in members:
+        harness.add(replace(each, node="n1", bound_at=harness.now))
+    harness.restart()
+    harness.wait(60, node("n2", cpu=1))
+    harness.rule_one.look()
+    assert harness.bound() == ["default/a-0", "default/a-1"]
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,9 @@ class Contained(Faults):
         self.add_node(4)
         harness.add(JOB, group(JOBS, min_member=2, roles=(Role("w", 2, template=shape(1)),), uid=self.name()))
         for _ in range(2):
-            harness.add(pod(self.name(), group=JOBS, role="w", created=harness.now, owner=OWNER, workload=WORKLOAD))
+            harness.add(
+                pod(self.name(), group=JOBS, role="w", created=harness.server_time, owner=OWNER, workload=WORKLOAD)
+            )
         harness.wait(3.0)
         for found in [each for each in harness.pods.values() if each.workload == WORKLOAD and each.node][:lost]:
             harness.delete(f"default/{found.name}")
@@ -129,15 +131,17 @@ class Contained(Faults):
         owner, name = step
         self.armed[f"{owner.__name__}.{name}"] = [calls, times, after]
 
+    def end(self) -> None:
+        self.armed.clear()
+        self.harness.crash_in = None
+        self.harness.calm()
+        self.harness.wait(2 * LONGEST_S)
+        told = [group.status.conditions for group in self.harness.groups.values()]
+        assert all(each.reason != "InternalError" for conditions in told for each in conditions)
+        super().end()
+
     def teardown(self) -> None:
         try:
-            self.armed.clear()
-            if hasattr(self, "harness"):
-                self.harness.crash_in = None
-                self.harness.calm()
-                self.harness.wait(2 * LONGEST_S)
-                told = [group.status.conditions for group in self.harness.groups.values()]
-                assert all(each.reason != "InternalError" for conditions in told for each in conditions)
             super().teardown()
         finally:
             self.patch.undo()

@@ -118,7 +118,7 @@ class Faults(Story):
     def add_members(self, name, size, roles, owner, minimum=None):
         for number in range(size):
             said = Declaration(name, role=roles[number % len(roles)], min_member=minimum)
-            self.harness.add(pod(self.name(), declaration=said, owner=OWNERS[owner], created=self.harness.now))
+            self.harness.add(pod(self.name(), declaration=said, owner=OWNERS[owner], created=self.harness.server_time))
 
     @rule(
         name=st.sampled_from(GROUPS),
@@ -162,7 +162,7 @@ class Faults(Story):
         found = self.some(which, bound=False)
         names = sorted(self.harness.nodes)
         if found is not None and names:
-            self.harness.add(replace(found, node=names[where % len(names)], bound_at=self.harness.now))
+            self.harness.add(replace(found, node=names[where % len(names)], bound_at=self.harness.server_time))
 
     @rule(which=st.integers(0, 9))
     def lose_node(self, which):
@@ -274,9 +274,7 @@ class Faults(Story):
             for ask in asks:
                 assert isinstance(place(Snapshot(cluster), ask), Refusal), f"{key} would fit"
 
-    def teardown(self) -> None:
-        if not hasattr(self, "harness"):
-            return
+    def end(self) -> None:
         harness = self.harness
         harness.crash_in = None
         harness.calm()

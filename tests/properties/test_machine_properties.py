@@ -166,7 +166,9 @@ class Cluster(Story):
     def add_pods(self, group_name, cpus, role, gated):
         for cpu in cpus:
             name = self.name()
-            made = pod(name, cpu=cpu, group=group_name, role=role, gated=gated, created=self.harness.now, uid=name)
+            made = pod(
+                name, cpu=cpu, group=group_name, role=role, gated=gated, created=self.harness.server_time, uid=name
+            )
             self.harness.add(made)
 
     @rule(which=st.integers(0, 99))
@@ -223,9 +225,7 @@ class Cluster(Story):
                 assert assessment.due > self.harness.now
                 assert assessment.due < float("inf")
 
-    def teardown(self) -> None:
-        if not hasattr(self, "harness"):
-            return
+    def end(self) -> None:
         self.refusals = self.status_refusals = 0
         self.harness.wait(700.0)
         self.check_rest()

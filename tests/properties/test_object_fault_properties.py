@@ -137,22 +137,24 @@ class ObjectFaults(Faults):
             assert not sound & set(machine.set_aside())
             assert "sound" not in str(machine.set_aside())
 
+    def end(self) -> None:
+        harness = self.harness
+        harness.crash_in = None
+        harness.calm()
+        for found in list(harness.nodes.values()):
+            if labels_of(found):
+                harness.add(replace(found, labels=()))
+        for each in list(harness.pods.values()):
+            if labels_of(each):
+                harness.add(replace(each, labels=()))
+        self.take_away("evil")
+        harness.wait(100.0)
+        assert harness.machine.set_aside() == []
+        assert harness.machine.cluster.nodes == harness.nodes
+        super().end()
+
     def teardown(self) -> None:
         try:
-            if hasattr(self, "harness"):
-                harness = self.harness
-                harness.crash_in = None
-                harness.calm()
-                for found in list(harness.nodes.values()):
-                    if labels_of(found):
-                        harness.add(replace(found, labels=()))
-                for each in list(harness.pods.values()):
-                    if labels_of(each):
-                        harness.add(replace(each, labels=()))
-                self.take_away("evil")
-                harness.wait(100.0)
-                assert harness.machine.set_aside() == []
-                assert harness.machine.cluster.nodes == harness.nodes
             super().teardown()
         finally:
             self.patch.undo()

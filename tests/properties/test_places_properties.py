@@ -248,12 +248,12 @@ class Places(Story):
             found = DEFAULT.declaration(labels, wants if role == "driver" else {})
             assert found is not None
             said = found
-        return pod(self.name(), declaration=said, cpu=cpu, gated=gated, owner=owner, created=self.harness.now)
+        return pod(self.name(), declaration=said, cpu=cpu, gated=gated, owner=owner, created=self.harness.server_time)
 
     @rule(count=st.integers(1, 4), priority=st.sampled_from((0, 100)))
     def add_plain(self, count, priority):
         for _ in range(count):
-            self.harness.add(pod(self.name(), group="", priority=priority, created=self.harness.now))
+            self.harness.add(pod(self.name(), group="", priority=priority, created=self.harness.server_time))
 
     @rule(
         which=st.integers(0, 99), name=st.sampled_from(GROUPS), role=st.sampled_from(("driver", "executor", "", "odd"))
@@ -337,9 +337,7 @@ class Places(Story):
     def restart(self):
         self.harness.restart()
 
-    def teardown(self) -> None:
-        if not hasattr(self, "harness"):
-            return
+    def end(self) -> None:
         self.refusals = dict.fromkeys(self.refusals, 0)
         self.lost = 0
         harness = self.harness

@@ -13,7 +13,7 @@ from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import ForeignGroup, GroupCondition, SeenCondition
 from gangsched.core.objects.policy import Policy
 from gangsched.core.objects.results import BindRefused, Refused
-from tests.builders import group, node, pods, shape
+from tests.builders import group, node, pod, pods, shape
 from tests.harness import Harness
 from tests.scenarios.test_conditions import condition, read
 from tests.scenarios.test_foreign import members
@@ -61,6 +61,19 @@ def test_of_a_minimum_raised_after_the_group_was_scheduled_the_difference_is_bou
     assert len(harness.bound()) == 5
     assert harness.status("default/a").minimum == 5
     assert harness.condition("default/a", "Degraded").reason == "Healthy"
+
+
+@pytest.mark.without("restarts", why="a new leader has the whole time to complete a part")
+def test_what_a_raised_minimum_adds_is_rolled_back_though_a_member_above_it_is_being_bound():
+    """Of two roles that are added one member is bound and one refused; the binding of another one has no answer."""
+    harness = Harness.waited(2, group("a", min_member=2), *pods("a", 2), node(cpu=5))
+    held_back(harness, "a-s")
+    harness.withhold = lambda effect: effect.name == "a-z"
+    harness.change_spec("default/a", roles=(Role("r", 1), Role("s", 1)))
+    owner = Owner("StatefulSet", "a", "set-a", "apps")
+    harness.settle(*(pod(f"a-{name}", role=role, owner=owner) for name, role in zip("rsz", "rsr", strict=True)))
+    harness.wait(21)
+    assert harness.evicted == ["default/a-r"]
 
 
 def test_members_above_a_reached_minimum_are_bound_one_by_one():

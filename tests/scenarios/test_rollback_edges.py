@@ -69,6 +69,29 @@ def test_of_a_group_partly_running_before_its_podgroup_only_what_a_rival_bound_i
     assert harness.evicted == ["default/a-1"]
 
 
+@pytest.mark.without("restarts", "standbys", why="a new leader has the whole time to complete a part")
+def test_a_quorum_that_began_in_the_second_in_which_its_podgroup_was_created_is_rolled_back_by_a_new_leader():
+    """Times are in whole seconds: a PodGroup is created, two of three are bound, and the operator is restarted."""
+    harness = Harness()
+    harness.refuse_bind = never("a-2")
+    harness.wait(0.5, node("n1", cpu=3))
+    made = harness.server_time
+    harness.settle(group("a", min_member=3, created=made), *pods("a", 3, owner=SET, created=made))
+    harness.restart()
+    harness.wait(21)
+    assert sorted(harness.evicted) == ["default/a-0", "default/a-1"]
+
+
+@pytest.mark.without("restarts", "standbys", why="a new leader that finds nobody bound begins another run")
+def test_a_group_whose_minimum_another_scheduler_had_bound_is_restarted_whole_once_it_loses_it():
+    """A pod of a group of one is bound before it is first seen, and deleted. The other, of no owner, fits nowhere."""
+    harness = Harness.of(node("n1", cpu=1), group("a", min_member=1, on_degraded=OnDegraded.RESTART))
+    harness.wait(2, pod("a-0", owner=SET, node="n1"), pod("a-1", cpu=2))
+    harness.delete("default/a-0")
+    harness.wait(3)
+    assert harness.evicted == ["default/a-1"]
+
+
 @pytest.mark.parametrize("policy", OnDegraded)
 def test_a_restart_of_the_operator_does_not_take_shifted_roles_for_a_loss(policy):
     """Two pods of each role run; the roles' minima change to three and one; the operator is restarted."""
