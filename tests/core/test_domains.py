@@ -6,10 +6,11 @@ import pytest
 
 from gangsched.core.objects.declaration import Level, Topology
 from gangsched.core.objects.shape import PodTerm, Requirement
+from gangsched.core.planning import budget as units
 from gangsched.core.planning import topology
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.further import place_each
-from gangsched.core.planning.placement import Ask, Placement, place
+from gangsched.core.planning.placement import Ask, Placement, Unfinished, place
 from gangsched.core.planning.strategies import STRATEGIES
 from gangsched.core.planning.topology import RecentRequests
 from tests.builders import node, pod
@@ -175,3 +176,15 @@ def test_a_level_confines_a_further_member_also_where_the_preferred_domain_is_fu
     )
     found = place_each(Snapshot(cluster), ask, RecentRequests())
     assert [where for _, where in found.places] == ["b1"] * elsewhere
+
+
+def test_domains_that_one_call_has_no_time_for_are_tried_in_the_next(cluster_of, monkeypatch):
+    """By sums the racks a and b take all three members, and a trial of each takes longer than a call has for it."""
+    monkeypatch.setattr(units, "DOMAINS", 3_000)
+    cluster, recent = cluster_of(*racks(4, 4, 4, a2=4, b2=4, c2=4, c3=4)), RecentRequests()
+    ask = Ask(members=gang(3, 3, 2), need=3, topology=REQUIRED)
+    first, second, third = (place(Snapshot(cluster), ask, recent) for _ in range(3))
+    assert isinstance(first, Unfinished)
+    assert isinstance(second, Unfinished)
+    assert isinstance(third, Placement)
+    assert {where[0] for _, where in third.assignments} == {"c"}

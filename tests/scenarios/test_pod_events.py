@@ -33,6 +33,15 @@ def test_a_member_that_has_waited_for_five_seconds_has_one_event_with_its_groups
     assert len(harness.emitted_on_pods) == 3
 
 
+@CALM
+def test_each_member_has_its_event_five_seconds_after_its_own_condition_though_nothing_else_happens():
+    harness = Harness.waited(2, group("a", min_member=3, max_schedule_time_s=3600.0), pod("a-0"))
+    harness.wait(3.5, pod("a-1"))
+    assert told(harness) == [("a-0", "GangIncomplete")]
+    harness.wait(2.5)
+    assert told(harness) == [("a-0", "GangIncomplete"), ("a-1", "GangIncomplete")]
+
+
 def test_members_that_are_bound_within_five_seconds_have_none():
     harness = Harness.waited(3, group("a", min_member=2), *pods("a", 2), node(cpu=1))
     harness.wait(60, node("n2", cpu=1))
