@@ -123,7 +123,8 @@ def test_what_is_reserved_beside_a_bound_quorum_is_given_up_with_the_group(*, at
     if lost:
         harness.delete("default/a-1")
     harness.disks.busy = True
-    add_with_volume(harness, pod("a-2", group="a"))
+    harness.wait(2)
+    add_with_volume(harness, pod("a-2", group="a", created=harness.now))
     harness.wait(3)
     make_again(harness, least=4, at_once=at_once)
     provision(harness)
