@@ -333,6 +333,43 @@ def test_what_was_whole_before_its_podgroup_was_made_anew_is_not_undone_with_a_p
     assert harness.evicted == ["default/a-2"]
 
 
+@pytest.mark.without("restarts", "standbys", "leaderless", why="the story has its own change of leader")
+def test_a_whole_group_whose_podgroup_is_made_anew_with_a_larger_minimum_keeps_what_runs():
+    """Regression: a member above the minimum had waited since before, so a new leader took the others for a part.
+
+    The former leader goes before it has written anything about the new PodGroup.
+    """
+    harness = Harness.waited(40, node("n1", cpu=3), group("a", min_member=3), *pods("a", 4, owner=SET))
+    assert len(harness.bound()) == 3
+    harness.delete_group("default/a")
+    harness.add(group("a", min_member=4, uid="again", created=harness.server_time))
+    harness.restart()
+    harness.wait(60)
+    assert harness.evicted == []
+
+
+@pytest.mark.without("restarts", "standbys", "leaderless", why="the story has its own change of leader")
+def test_what_ran_before_a_quorum_is_not_undone_with_it_if_the_podgroup_is_made_anew_while_its_bindings_are_sent():
+    """Regression: the waiting members were as old as those that ran, and counted as bound since then."""
+    harness = Harness.of(node("n1", cpu=2), group("a", min_member=2))
+    harness.wait(15, *pods("a", 4, owner=SET, created=START))
+    assert len(harness.bound()) == 2
+    harness.delete_group("default/a")
+    harness.wait(60, group("a", min_member=4, uid="again", created=harness.server_time))
+    harness.refuse_bind = never("a-3")
+    harness.withhold = lambda effect: effect.name == "a-2"
+    harness.wait(2, node("n2", cpu=2))
+    harness.delete_group("default/a")
+    harness.wait(2, group("a", min_member=4, uid="third", created=harness.server_time))
+    harness.withhold = lambda _: False
+    harness.send_withheld()
+    harness.wait(2)
+    assert len(harness.bound()) == 3
+    harness.restart()
+    harness.wait(25)
+    assert harness.evicted == ["default/a-2"]
+
+
 def running(on_degraded: OnDegraded = OnDegraded.RESTART) -> Harness:
     harness = Harness.of(node("n1", cpu=3), group("a", min_member=3, on_degraded=on_degraded))
     harness.settle(*pods("a", 3, owner=SET))

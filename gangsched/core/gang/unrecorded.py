@@ -16,7 +16,6 @@ from gangsched.core.gang import parts, recovery, rollback
 from gangsched.core.gang.gang import Gang
 from gangsched.core.gang.mail import Context
 from gangsched.core.gang.wants import placed_of
-from gangsched.core.gang.writes import BindState
 from gangsched.core.objects.declaration import NATIVE, GroupKey
 from gangsched.core.objects.pod import Pod, PodPhase, by_age, role_of
 from gangsched.core.objects.podgroup import GroupSpec, SeenCondition
@@ -59,10 +58,11 @@ def date_begun(gang: Gang) -> None:
 
     It was made anew meanwhile, or only then. Otherwise a new leader would count none of those.
     """
-    group, begun, bindings = gang.observed.group, gang.begun(), gang.operations.bindings
-    sent = {uid for uid, binding in bindings.items() if binding.state is not BindState.HELD}
-    members = (pod for pod in gang.live() if pod.uid in begun and (pod.node or pod.uid in sent))
-    first = min((pod.bound_at or pod.created for pod in members), default=float("inf"))
+    group, begun, live = gang.observed.group, gang.begun(), gang.live()
+    # A binding that is not shown yet is younger than those of other members, by the resolution of pod timestamps.
+    others = max((pod.bound_at + 1 for pod in live if pod.uid not in begun), default=1.0)
+    members = (pod for pod in live if pod.uid in begun and gang.node_of(pod))
+    first = min((pod.bound_at or max(pod.created, others) for pod in members), default=float("inf"))
     if group is not None and not group.made and first < group.created:
         gang.change(settled_at=first)
 
@@ -107,22 +107,23 @@ def _half_done(
 
     With a PodGroup, whose status would show that the group was scheduled, these are the members bound since it was
     created, or all bound members if it was created because some were bound. Without one, or with one that was made anew
-    and has no status yet, the timestamps decide: members that still wait already existed when the others were bound,
-    and that was not long ago, unless a native group shows whether it was scheduled since one of them existed.
-    Replacements of members that a scheduled group has lost are younger. If `roles` are given, only their members count:
-    those of a part that is bound together, which was whole once if the groups of all roles that are `lacking` members
-    were.
+    just after they were bound and has no status yet, the timestamps decide: members that still wait already existed
+    when the others were bound, and that was not long ago, unless a native group shows whether it was scheduled since
+    one of them existed. Replacements of members that a scheduled group has lost are younger. If `roles` are given, only
+    their members count: those of a part that is bound together, which was whole once if the groups of all roles that
+    are `lacking` members were.
     """
     ours = [pod for pod in gang.live() if roles is None or role_of(pod) in roles]
     bound, sure = {pod.uid: pod.bound_at for pod in ours if pod.node}, set[str]()
+    begun_at = min(bound.values(), default=0.0)
     if roles is None and gang.observed.group is not None and not _remembers_nothing(gang):
         created = 0.0 if gang.observed.group.made else gang.observed.group.created
         # Pod timestamps have a resolution of one second.
         since = int(gang.record.settled_at) or created
         sure = {uid for uid, at in bound.items() if at >= since}
-        if gang.observed.group.status.record is not None:
+        # A part is undone by the repair deadline, so what was bound longer before the PodGroup was created was whole.
+        if gang.observed.group.status.record is not None or begun_at + context.policy.repair_deadline_s < created:
             return sure
-    begun_at = min(bound.values(), default=0.0)
     # A member that is being evicted was also waiting when the others were bound.
     not_ours = gang.roster.past | gang.observed.ownership.former
     waited = (pod for pod in gang.observed.pods.values() if not (pod.node or pod.terminal or pod.uid in not_ours))
