@@ -109,10 +109,9 @@ def _half_done(
     created, or all bound members if it was created because some were bound. Without one, or with one that was made anew
     just after they were bound and has no status yet, the timestamps decide: members that still wait already existed
     when the others were bound, and that was not long ago, unless a native group shows whether it was scheduled since
-    one of them existed.
-    Replacements of members that a scheduled group has lost are younger. If `roles` are given, only their members count:
-    those of a part that is bound together, which was whole once if the groups of all roles that are `lacking` members
-    were.
+    one of them existed. Replacements of members that a scheduled group has lost are younger. If `roles` are given, only
+    their members count: those of a part that is bound together, which was whole once if the groups of all roles that
+    are `lacking` members were.
     """
     ours = [pod for pod in gang.live() if roles is None or role_of(pod) in roles]
     bound, sure = {pod.uid: pod.bound_at for pod in ours if pod.node}, set[str]()
