@@ -40,6 +40,9 @@ from gangsched.core.objects.shape import Soft
 from gangsched.core.objects.workload import GANG, Reference, WorkloadFacts
 from gangsched.core.planning.strategies import GPU_SUFFIX, PACK, named
 
+MOST_KEPT = 16
+"""What more different declarations of one gang say together is not kept: each member may have one of its own."""
+
 
 def resolve(
     key: GroupKey,
@@ -120,7 +123,7 @@ def _alone(members: Sequence[Pod], policy: Policy, volumes: Volumes, devices: De
 
 
 @lru_cache(maxsize=MOST_CACHED)
-def _declared(says: tuple[Declaration, ...]) -> Declared:
+def joined(says: tuple[Declaration, ...]) -> Declared:
     """What these declarations of members say together."""
     defaults = [say.default_time_s for say in says if say.default_time_s is not None]
     return Declared(
@@ -133,6 +136,11 @@ def _declared(says: tuple[Declaration, ...]) -> Declared:
         default_s=max(defaults, default=None),
         jitter_s=max([say.jitter_s for say in says], default=0.0),
     )
+
+
+def _declared(says: tuple[Declaration, ...]) -> Declared:
+    """The same; for many that differ it is not kept."""
+    return joined(says) if len(says) <= MOST_KEPT else joined.__wrapped__(says)
 
 
 def declared_spec(key: GroupKey, group: Group | None, members: Sequence[Pod], foreign: Foreign) -> GroupSpec | None:
