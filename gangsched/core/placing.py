@@ -41,6 +41,7 @@ class Placing:
         self._assessments = state.assessments
         self._budget = budget
         self._now = now
+        self._avoided_by_all = state.avoidance.by_all()
         self._snapshot_now: Snapshot | None = None
         self._changes = -1
         # By what was asked for, since something was last placed.
@@ -49,15 +50,12 @@ class Placing:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The cluster as it is now; a new one if a claim has changed by anything else than what was placed on it.
-
-        No node changes in the middle of a call.
-        """
-        if self._snapshot_now is None or self._changes != self._cluster.ledger.touched.changes:
+        """The cluster as it is now; a new one if it has changed by anything else than what was placed on it."""
+        if self._snapshot_now is None or self._changes != self._cluster.changes:
             if self._snapshot_now is not None:
                 self._budget.charge(units.GANG + len(self._cluster.nodes))
             self._snapshot_now = Snapshot(self._cluster, budget=self._budget)
-            self._changes = self._cluster.ledger.touched.changes
+            self._changes = self._cluster.changes
             self._refused.clear()
         return self._snapshot_now
 
@@ -238,7 +236,7 @@ class Placing:
 
     def _avoiding(self, gang: Gang, ask: Ask, pause: Pause) -> Ask:
         """The ask, avoiding the nodes that the gang avoids for now."""
-        return ask.avoiding(self._state.avoidance.by_all(), self._state.avoidance.by_gang(gang.key), pause)
+        return ask.avoiding(self._avoided_by_all, self._state.avoidance.by_gang(gang.key), pause)
 
     def _allowed(self, gang: Gang, members: Sequence[Pod]) -> list[Pod]:
         """These members, without the placeholders that exceed the namespace's limit."""
@@ -256,7 +254,7 @@ class Placing:
         self._singles(gang, [pod])
         if pod.uid in gang.operations.bindings:
             bindings.release(gang, self._cluster, place.pod.uid)
-            self._changes = self._cluster.ledger.touched.changes
+            self._changes = self._cluster.changes
             self.snapshot.settle()
             placeholders.settled(gang, pod)
         else:
@@ -270,7 +268,7 @@ class Placing:
         self._outcome.decide(bindings.begin(gang, self._cluster, places, above=above, prebindings=asked))
         if self._state.plans.holders:
             self._state.reserving.join(gang, places, self._now)
-        self._changes = self._cluster.ledger.touched.changes
+        self._changes = self._cluster.changes
         assessment = self._assessments[gang.key]
         if places and (assessment.terms.spec.topology is not None or assessment.terms.spec.levels):
             domains = [*divided(self.snapshot, together(gang, assessment.terms, []))]

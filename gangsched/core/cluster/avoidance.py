@@ -230,7 +230,7 @@ class Avoidance:
         )
 
     def _active(self, notes: dict[str, _Note]) -> frozenset[str]:
-        return frozenset(node for node, note in notes.items() if note.until > self._now) if notes else frozenset()
+        return frozenset(node for node, note in notes.items() if note.until > self._now)
 
     def _remembered(self, notes: dict[str, _Note]) -> dict[str, _Note]:
         return {node: note for node, note in notes.items() if note.until + LONGEST_S > self._now}

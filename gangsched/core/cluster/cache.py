@@ -222,9 +222,10 @@ class Cluster:
 
     def note_terminating(self, name: str, *, terminating: bool) -> bool:
         """Note whether the namespace is being deleted. Returns whether that has changed."""
-        changed = terminating is not (name in self.terminating)
-        self.terminating ^= {name} if changed else set()
-        return changed
+        if terminating is (name in self.terminating):
+            return False
+        self.terminating ^= {name}
+        return True
 
     def remove_namespace(self, name: str) -> None:
         """Remove a namespace."""

@@ -3,6 +3,9 @@
 A `Constraint` holds its state of the cluster: nodes and the pods that count on them. A `Plan` is its state on one
 snapshot, where members are placed and taken back; so member k of a gang is judged with members 1 … k-1 placed. Every
 method evaluates many rows (nodes) at once, as arrays. A `NodeConstraint` is its own plan.
+
+This module is long because it describes each question of the interface; those that raise NotImplementedError have no
+default.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def is_covered(cluster: Cluster, plan: Plan, leaving: Collection[str] | None = N
 
 def note_cover(plan: Plan, cluster: Cluster, tightened: set[str]) -> None:
     """Note whether the plan is still covered; only on these nodes there may be less room since."""
-    if not plan.covered or not tightened.isdisjoint(node for _, node in plan.places):
+    if not plan.covered or not tightened.isdisjoint(plan.nodes):
         plan.covered = is_covered(cluster, plan)
 
 

@@ -142,7 +142,7 @@ class Plans:
         filling = {key for key, room in self._cluster.ledger.reserved.items() if room.fills_up}
         touched = self._cluster.ledger.touched.take("Filling") if filling else set[str]()
         for key, plan in self.opened().items() if touched else ():
-            if key in filling and not touched.isdisjoint(node for _, node in plan.places):
+            if key in filling and not touched.isdisjoint(plan.nodes):
                 self._cluster.ledger.reserved[key].lack(missing(self._cluster, plan))
 
     def give_up(self, gang: Gang, ending: endings.Ending, now: float) -> None:

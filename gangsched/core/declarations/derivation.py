@@ -29,7 +29,7 @@ def derived(spec: GroupSpec, members: Sequence[Pod]) -> GroupSpec:
 
     A pod that the API server has admitted has defaults that its controller's template leaves out.
     """
-    if not spec.roles or not any(role.derived for role in spec.roles):
+    if not any(role.derived for role in spec.roles):
         return spec
     first: dict[str, Pod] = {}
     for pod in sorted(members, key=by_age):

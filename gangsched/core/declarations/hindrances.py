@@ -201,7 +201,7 @@ def refused_fields(spec: GroupSpec, policy: Policy, priority_classes: PriorityCl
             f"The placement strategy {spec.strategy} is not installed: install the plug-in that provides it, or use "
             f"one of {', '.join(known)}.",
         )
-    if spec.roles and spec.minimum > MOST_PLACES and any(role.template for role in spec.roles):
+    if spec.minimum > MOST_PLACES and any(role.template for role in spec.roles):
         yield Hindrance(
             Reason.NOT_SUPPORTED,
             f"The group has templates and a minimum of {spec.minimum} members, but at most {MOST_PLACES} "

@@ -81,7 +81,7 @@ def missing_of(least: Minima, placed: Counter[str]) -> Need:
 
     Members of other parts than these must not be among those counted.
     """
-    roles = {role: max(0, number - placed[role]) for role, number in least.roles} if least.roles else {}
+    roles = {role: max(0, number - placed[role]) for role, number in least.roles}
     choices = tuple(_remaining(least.choices, placed)) if least.choices else ()
     return Need(max(0, least.total - placed.total()), roles, choices)
 

@@ -64,8 +64,7 @@ def resolve(
         terms = _alone(members, policy, volumes, devices)
         return replace(terms, hindrance=next(hindrances.terminating(key.namespace, terminating), terms.hindrance))
     oldest = min([pod.created for pod in members], default=0.0)
-    # Most members share one identical declaration, so the list is short.
-    says = tuple(dict.fromkeys([pod.declaration for pod in members if pod.declaration is not None]))
+    says = _all_different(members)
     declared = _declared(says)
     objects = _objects(key, declared, foreign)
     specs = _specs(group, declared, objects)
@@ -122,6 +121,11 @@ def _alone(members: Sequence[Pod], policy: Policy, volumes: Volumes, devices: De
     )
 
 
+def _all_different(members: Sequence[Pod]) -> tuple[Declaration, ...]:
+    """The members' declarations; most members share one that is identical, so these are few."""
+    return tuple(dict.fromkeys([pod.declaration for pod in members if pod.declaration is not None]))
+
+
 @lru_cache(maxsize=MOST_CACHED)
 def joined(says: tuple[Declaration, ...]) -> Declared:
     """What these declarations of members say together."""
@@ -150,7 +154,7 @@ def declared_spec(key: GroupKey, group: Group | None, members: Sequence[Pod], fo
     """
     if group is not None and not group.made:
         return group.spec
-    says = tuple(dict.fromkeys([pod.declaration for pod in members if pod.declaration is not None]))
+    says = _all_different(members)
     spec = next((other.spec for other in _objects(key, _declared(says), foreign)), None)
     if spec is not None:
         return completed(derived(spec, members), key, says, foreign)
@@ -280,7 +284,7 @@ def _sequential_note(spec: GroupSpec, members: Sequence[Pod], foreign: Foreign, 
     `declared`: a PodGroup of gangsched's API declares the group.
     """
     first = next(iter(members), None)
-    if first is None or (spec.roles and any(role.template for role in spec.roles)):
+    if first is None or any(role.template for role in spec.roles):
         return ""
     # The kinds of workloads are named as in Kubernetes, in lower case.
     owner, work = first.owner, first.workload

@@ -40,9 +40,9 @@ def wanted(gang: Gang, terms: Terms) -> bool:
     return held and bool(gang.bound())
 
 
-def ask(gang: Gang, terms: Terms, now: float, *, wanted: bool) -> list[Effect]:
-    """Request the PodGroup that is `wanted`, and repeat the request if it has not been seen for a while."""
-    if not wanted or gang.deserted():
+def ask(gang: Gang, terms: Terms, now: float, *, needed: bool) -> list[Effect]:
+    """Request the PodGroup that is `needed`, and repeat the request if it has not been seen for a while."""
+    if not needed or gang.deserted():
         gang.operations.made_at = 0.0
         if gang.observed.group is None:
             # Members have taken the reservations that were to be written to it, so nothing waits for that write now.

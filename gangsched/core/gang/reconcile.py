@@ -148,7 +148,7 @@ def conclude(
     needs_group = making.wanted(gang, assessment.terms)
     if not gang.durability.asked_at and (needs_group or _must_be_durable(gang, assessment.census)):
         gang.durability.ask(now)
-    effects += making.ask(gang, assessment.terms, now, wanted=needs_group)
+    effects += making.ask(gang, assessment.terms, now, needed=needs_group)
     evicts = gang.operations.rollback is not None and not rollback.may_plan(gang, now)
     effects += rollback.go_on(gang, now) or _withdraw_hopeless(gang, assessment)
     resent, retry_at = bindings.resend_due(gang, now)
@@ -238,8 +238,7 @@ def _due(gang: Gang, assessment: Assessment, facts: Facts, policy: Policy, now: 
     if record.capped is not None and record.capped.until:
         due.append(record.capped.until)
     # Members stay barred beyond the run in which they were refused, for example if the PodGroup was replaced.
-    if gang.operations.barred:
-        due += [barred.until for barred in gang.operations.barred.values() if barred.until]
+    due += [barred.until for barred in gang.operations.barred.values() if barred.until]
     if record.scheduled_at:
         if gang.operations.short_since and not facts.degraded:
             due.append(gang.operations.short_since + policy.degraded_after_s)

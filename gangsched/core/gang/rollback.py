@@ -282,8 +282,7 @@ def can_do_no_more(gang: Gang, doing: Rollback, now: float) -> bool:
 
 def go_on(gang: Gang, now: float) -> list[Effect]:
     """The effects that rollbacks or a restart send now."""
-    doing = gang.operations.rollbacks()
-    return [effect for each in doing for effect in _go_on(gang, each, now)] if doing else []
+    return [effect for doing in gang.operations.rollbacks() for effect in _go_on(gang, doing, now)]
 
 
 def _go_on(gang: Gang, doing: Rollback, now: float) -> list[Effect]:

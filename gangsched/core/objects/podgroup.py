@@ -72,7 +72,7 @@ class GroupSpec(Struct, frozen=True, gc=False, cache_hash=True):
         """The least number of members that must be bound together: max(minMember, sum of the roles' minima)."""
         if self.tree is not None:
             return self.tree.total
-        return max(self.min_member, sum(role.min_member for role in self.roles)) if self.roles else self.min_member
+        return max(self.min_member, sum(role.min_member for role in self.roles))
 
 
 class Group(Struct, frozen=True, gc=False):

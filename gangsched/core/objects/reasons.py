@@ -1,4 +1,7 @@
-"""Reasons, used unchanged in PodGroup status, pod conditions, Events, metrics, the command line and docs."""
+"""Reasons, used unchanged in PodGroup status, pod conditions, Events, metrics, the command line and docs.
+
+This module is long because each reason has its meaning and its remedy here, from which docs/reasons.md is made.
+"""
 
 from __future__ import annotations
 

@@ -44,6 +44,10 @@ class Lines:
         """The gang's rank; None if it is in no list."""
         return self._filed[key][0] if key in self._filed else None
 
+    def names_of(self, key: GroupKey) -> Sequence[Name]:
+        """The names of the lists that the gang is in."""
+        return self._filed[key][1] if key in self._filed else ()
+
     def file(self, key: GroupKey, rank: Rank, names: Sequence[Name]) -> None:
         """Put the gang into these lists with this rank, and remove it from all others."""
         before = self._filed.get(key)
@@ -97,8 +101,8 @@ class Lanes(Lines):
         self, key: GroupKey, gangs: Mapping[GroupKey, Gang], assessments: Mapping[GroupKey, Assessment], now: float
     ) -> GroupKey | None:
         """The first gang before this one in its lane that may not be overtaken; None if there is none."""
-        rank, lanes = self._filed.get(key, (None, ()))
-        for lane in lanes:
+        rank = self.rank(key)
+        for lane in self.names_of(key):
             for before, other in self.lists[lane]:
                 if before == rank:
                     break

@@ -138,9 +138,8 @@ class Queue:
         """Activate gangs that waited for an earlier one of their instance group and are no longer held up."""
         if _HELD_UP not in self._lines.lists:
             return
-        held_up = {key for _, key in self._lines.lists[_HELD_UP]}
         for key in self.lanes.first(gangs, assessments, now):
-            if key in held_up:
+            if _HELD_UP in self._lines.names_of(key):
                 gangs[key].wait.try_again()
                 gangs[key].wait.stand_behind(None)
                 self.file(gangs[key], assessments[key])
