@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 from gangsched.core.planning import search
+from gangsched.core.planning.backtracking import Backtracking
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.classes import MemberClass
 from gangsched.core.planning.filling import classify
@@ -39,6 +40,14 @@ def find(cluster, *wanted, steps=None):
 def test_a_packing_that_only_one_distribution_allows_is_found(cluster_of):
     cluster = cluster_of(node("n1", cpu=5), node("n2", cpu=5), node("n3", cpu=4))
     assert find(cluster, (A, 2), (B, 4)) == [("n1", 1), ("n1", 1), ("n2", 1), ("n2", 1), ("n3", 2)]
+
+
+def test_members_that_depend_on_each_other_are_not_placed_again_where_the_rest_found_no_room(cluster_of):
+    """7 members on 6 places: they fill them in 6!/(2!)^3 = 90 orders, which meet in 27 ways to fill them in part."""
+    snapshot, steps = Snapshot(cluster_of(*(node(name, cpu=2) for name in ("n1", "n2", "n3")))), Steps()
+    begun = steps.left
+    assert Backtracking(snapshot, [C], steps).find({(C, ""): 7}) is None
+    assert (steps.ended, begun - steps.left) == (False, 27 * 2)
 
 
 def test_classes_of_which_none_is_wanted_take_no_part(cluster_of):

@@ -123,6 +123,8 @@ def test_a_fault_holds_nothing_and_concerns_no_other_gang(monkeypatch: pytest.Mo
     race.lose(1)
     race.harness.wait(1)
     assert race.rival
+    (found,) = race.harness.machine.take_faults()
+    assert (found.gang, type(found.error)) == ("default/t", KeyError)
 
 
 def taken(race: Race) -> None:

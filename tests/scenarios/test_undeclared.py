@@ -361,6 +361,16 @@ def test_a_pod_that_is_seen_again_as_it_was_is_nothing_new(auto):
     assert not members.is_known(of_job(0, node="n1"))
 
 
+@pytest.mark.parametrize(
+    "uid", ["uid-ghost", "uid-default/plain", "uid-default/train-0"], ids=["gone", "of no workload", "of another one"]
+)
+@pytest.mark.without("all", why="it asks the machine itself")
+def test_a_pod_remembered_as_one_of_a_workload_whose_it_is_not_is_a_contradiction(auto, uid):
+    auto.settle(node(), job(), *pods_of_job(2), pod("default/plain", group=""))
+    auto.machine._state.members.undeclared._pods.put(uid, ("default", "job", "other"))  # noqa: SLF001 - no defect is known
+    assert [said.partition(":")[0] for said in auto.machine.validate()] == [uid]
+
+
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tells anew or not at all")
 def test_fields_of_a_workload_that_are_not_honoured_are_told_once_on_its_gang():
     """A queue in the schedulingPolicy would hold the job back in Volcano; gangsched has no queues."""
