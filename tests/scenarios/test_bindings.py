@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from gangsched.core.objects.effects import BindPod, PatchStatus
+from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.results import BindRefused, Refused, StatusRefused, StatusWritten
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
@@ -357,3 +358,33 @@ def test_a_member_that_moves_while_its_place_is_written_is_not_tried_again_befor
     harness.wait(25)
     since = harness.story[harness.story.index("late") :]
     assert [each for each in since if each.endswith("new")] == ["bind to new", "write new", "bind to new"]
+
+
+def beside_one_that_is_refused(**node_has) -> Harness:
+    """A group of one runs, and the binding of a second member is refused for good."""
+    harness = Harness()
+    harness.refuse_bind = refusing(Refused.FORBIDDEN, "a-1", times=99)
+    harness.wait(3, node("n1", **node_has), group("a", min_member=1), *pods("a", 2))
+    return harness
+
+
+@pytest.mark.parametrize("later_s", [0, 300])
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader does not know of the refusal")
+def test_a_member_whose_binding_was_refused_says_that_its_podgroup_is_gone(later_s):
+    """Regression: it said for ever that the binding is retried later, which it is not."""
+    harness = beside_one_that_is_refused()
+    harness.wait(later_s)
+    assert harness.pod("default/a-1").condition_reason == Reason.BINDING_REFUSED
+    harness.delete_group("default/a")
+    harness.wait(3)
+    assert harness.pod("default/a-1").condition_reason == Reason.POD_GROUP_NOT_FOUND
+
+
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader does not know of the refusal")
+def test_a_member_whose_binding_was_refused_waits_for_room_like_others_under_another_podgroup():
+    """Regression: it said for ever that its binding was refused, on which no autoscaler acts."""
+    harness = beside_one_that_is_refused(cpu=2)
+    harness.delete_group("default/a")
+    full = pod("other", group="", node="n1", scheduler="other")
+    harness.wait(300, full, group("a", uid="another", min_member=2))
+    assert harness.pod("default/a-1").condition_reason == Reason.UNSCHEDULABLE

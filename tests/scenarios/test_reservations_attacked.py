@@ -96,6 +96,17 @@ def test_a_quorum_that_loses_a_node_while_it_is_bound_reserves_places_for_all():
     assert (start(harness, "g"), places(harness, "g")) == (90, ["n1"] * 4)
 
 
+def test_a_group_starves_for_a_resource_that_no_node_has_yet():
+    """Regression: the search for its start failed. A node that is not ready may have the resource."""
+    ill = node("ill", taints=["node.kubernetes.io/not-ready:NoSchedule"])
+    harness = cluster(ill, runs("other", 0, 900), nodes=1)
+    starve(harness, *gang("g", 1, pods_with={"gpu": 1}))
+    assert harness.condition("default/g").reason == "Unschedulable"
+    assert start(harness, "g") is None
+    harness.wait(40, node("ill", gpu=1))
+    assert is_whole(harness, "g", 1)
+
+
 def test_a_group_whose_places_one_before_it_has_reserved_is_told_so():
     """Regression: where the nodes that accept both are all, its places stayed reserved, with a start that was wrong."""
     harness = cluster(*FULL[:2], nodes=2, preempts=False)

@@ -8,6 +8,7 @@ import pytest
 
 from gangsched.core.objects.declaration import Preference, Topology
 from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.shape import NodeTerm, Requirement
 from tests.builders import group, node, pod, pods
 from tests.harness import Harness
@@ -37,6 +38,16 @@ def test_a_gang_goes_where_its_strategy_says(strategy, chosen):
     harness = tight_and_busy()
     harness.settle(group("a", min_member=1, strategy=strategy), *pods("a", 1, gpu=1))
     assert harness.pod("default/a-0").node == chosen
+
+
+@pytest.mark.parametrize("strategy", ["BestFit", "MostUsed"])
+def test_a_gang_waits_for_gpus_that_no_node_lists_any_more_though_one_may_again(strategy):
+    """Regression: the gang was set aside, because the GPUs have no amounts on any node."""
+    harness = Harness.of(node("n1", taints=["node.kubernetes.io/not-ready:NoSchedule"]))
+    harness.wait(3, group("a", min_member=1, strategy=strategy), *pods("a", 1, gpu=1))
+    assert harness.condition("default/a").reason == Reason.UNSCHEDULABLE
+    harness.wait(60, node("n1", gpu=1))
+    assert harness.bound() == ["default/a-0"]
 
 
 def test_quorum_further_members_and_a_replacement_all_go_to_preferred_nodes():

@@ -232,10 +232,11 @@ class Snapshot:
         columns, amounts = vector.columns, vector.amounts
         if len(columns) > 1:
             columns, amounts = columns[:-1], amounts[:-1]
-        gpus = [at for at, (resource, _) in enumerate(member.shape.requests) if resource.endswith(GPU_SUFFIX)]
-        if gpus:
-            column = columns[gpus[0]]
-        else:
+        # A request for which devices stand, or that no node lists yet, is not among the columns.
+        known, listed = self.cluster.capacity.columns, set(columns.tolist())
+        gpus = [known.get(resource) for resource, _ in member.shape.requests if resource.endswith(GPU_SUFFIX)]
+        column = next((each for each in gpus if each in listed), None)
+        if column is None:
             # Floats, because a sum of absurd amounts would overflow.
             free = np.maximum(self.free[self.accepts(member)][:, columns], 0).astype(np.float64)
             column = columns[np.argmin(free.sum(axis=0) / amounts)]

@@ -148,9 +148,12 @@ class Counted:
     def without(self, away: Mask) -> IntArray:
         """What is left on each row once these units have left."""
         pairs = np.flatnonzero(away[self.removable.owners])
-        rows, freed = self.removable.rows[pairs], self.freed.take(pairs, axis=0)
-        more = [np.bincount(rows, column, minlength=len(self.free)).astype(np.int64) for column in freed.T]
-        return self.left_with(np.array(more).reshape(len(more), -1).T)
+        return self.left_after(self.removable.rows[pairs], self.freed.take(pairs, axis=0))
+
+    def left_after(self, rows: IntArray, freed: IntArray) -> IntArray:
+        """What is left on each row once these amounts are free on these rows; a row may occur several times."""
+        more = [np.bincount(rows, column, minlength=len(self.free)) for column in freed.T]
+        return self.left_with(np.array(more, dtype=np.int64).reshape(len(more), len(self.free)).T)
 
     def placed(self, rooms: Sequence[IntArray]) -> IntArray:
         """How many members each domain takes at most, if each class has these rooms by row."""

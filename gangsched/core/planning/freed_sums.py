@@ -21,19 +21,12 @@ class FreedSums:
     def __init__(self, snapshot: Snapshot, ask: Ask, claims: Sequence[Claim]) -> None:
         cluster = snapshot.cluster
         self._counted = counted = Counted(snapshot, ask, Removable.of(cluster, ()), 0.0)
-        self._size = snapshot.size
         self._rows, self._amounts = claimed(claims, cluster.capacity.rows, counted.resources)
 
     def could(self, number: int) -> bool:
         """Whether the sums do not exclude that the ask is placed once the first so many have left."""
         known = np.flatnonzero(self._rows[:number] >= 0)
-        rows, amounts = self._rows[known], self._amounts[known]
-        more = [
-            np.bincount(rows, amounts[:, column], minlength=self._size).astype(np.int64)
-            for column in range(amounts.shape[1])
-        ]
-        left = self._counted.left_with(np.array(more).reshape(len(more), -1).T)
-        return self._counted.could_with(left)
+        return self._counted.could_with(self._counted.left_after(self._rows[known], self._amounts[known]))
 
 
 def claimed(claims: Sequence[Claim], known: Mapping[str, int], resources: Sequence[str]) -> tuple[IntArray, IntArray]:

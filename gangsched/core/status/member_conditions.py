@@ -111,7 +111,8 @@ def conditions(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, Reason
     spec = assessment.terms.spec
     in_parts = bool(gang.record.scheduled_at) and spec.tree is not None
     parts = _incomplete_parts(gang, assessment.census, spec) if in_parts else {}
-    given_up, plan = _given_up(gang), gang.operations.plan
+    plan, tried = gang.operations.plan, assessment.terms.hindrance is None
+    given_up = _given_up(gang) if tried else {}
     for uid in sorted(gang.observed.ownership.former & gang.observed.pods.keys()):
         yield gang.observed.pods[uid], Reason.SEVERAL_OWNERS
     for pod in assessment.census.waiting:
@@ -121,7 +122,7 @@ def conditions(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, Reason
             yield pod, Reason.WAITS_FOR_VICTIMS
         elif pod.uid in gang.wait.refused_members:
             yield pod, refused_reason(gang.wait.refused_members[pod.uid])
-        elif pod.uid in gang.operations.barred:
+        elif tried and not gang.operations.may_try(pod):
             yield pod, Reason.BINDING_REFUSED
         elif role_of(pod) in given_up:
             yield pod, Reason.BINDING_UNDONE
@@ -146,7 +147,7 @@ def message(gang: Gang, assessment: Assessment, pod: Pod, reason: Reason, group_
         text = waits_for_victims(gang)
     elif pod.uid in gang.wait.refused_members:
         text = explanation.refused(gang.wait.refused_members[pod.uid])
-    elif pod.uid in gang.operations.barred:
+    elif reason is Reason.BINDING_REFUSED and pod.uid in gang.operations.barred:
         text = gang.operations.barred[pod.uid].message
     elif reason is Reason.BINDING_UNDONE and role_of(pod) in (given_up := _given_up(gang)):
         text = _why_given_up(gang, given_up[role_of(pod)])
