@@ -40,7 +40,7 @@ from gangsched.core.objects.events import (
     ForeignGroupSeen,
     GroupSeen,
     GroupsReplaced,
-    NamespaceSeen,
+    NamespacesReplaced,
     NodesReplaced,
     PodGone,
     PodSeen,
@@ -135,7 +135,7 @@ class _Simulation:
         self._follows = world.follows
         self._labels = {node.name: dict(node.labels) for node in world.nodes}
         self._inbox: list[Event] = [
-            *(NamespaceSeen(*named) for named in world.namespaces.items()),
+            NamespacesReplaced(tuple(world.namespaces.values())),
             PriorityClassesReplaced(tuple(world.priority_classes.items())),
             BudgetsHidden(world.budgets_hidden)
             if world.budgets_hidden

@@ -21,7 +21,6 @@ from gangsched.core.objects.events import (
     Event,
     GroupGone,
     GroupSeen,
-    NamespaceSeen,
     NamespacesReplaced,
     NodesReplaced,
     PodGone,
@@ -42,6 +41,7 @@ from gangsched.core.status.usage import reserved_idle
 from gangsched.whatif.eviction_api import Evictions
 from gangsched.whatif.played import Change, Idle, Played, Replay, Told
 from gangsched.whatif.traces.trace_values import Gang, Trace
+from gangsched.whatif.world.contents import namespace
 
 START = 946684800.0
 """The start of the simulated clock, 2000-01-01, in epoch seconds."""
@@ -101,9 +101,7 @@ class _Player:
         namespaces = {played.gang.namespace for played in self._played}
         self._decide(
             [
-                NamespacesReplaced(
-                    tuple(NamespaceSeen(name, (("kubernetes.io/metadata.name", name),)) for name in namespaces)
-                ),
+                NamespacesReplaced(tuple(map(namespace, namespaces))),
                 PriorityClassesReplaced(tuple(sorted(classes.items()))),
                 NodesReplaced(tuple(self._nodes)),
                 PodsReplaced(()),

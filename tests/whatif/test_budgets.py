@@ -6,12 +6,9 @@ from typing import Any
 
 import pytest
 
-from gangsched.core.machine import Machine
 from gangsched.core.objects.disruption_budget import DisruptionBudget
-from gangsched.core.objects.events import BudgetsHidden, BudgetsReplaced
-from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.events import BudgetsReplaced
 from gangsched.core.objects.shape import Requirement
-from gangsched.whatif import simulation
 from gangsched.whatif.world.manifests import ManifestError
 from gangsched.whatif.world.observed_world import applied, observed
 from tests.whatif.test_expanded import Json, world
@@ -53,18 +50,3 @@ def test_a_budget_that_is_applied_replaces_the_one_that_is_there():
     before = observed([BudgetsReplaced((OLD, KEPT))], 1.0)
     after = applied(world(manifest(status={"disruptionsAllowed": 2}, spec={"selector": {}})), before)
     assert after.budgets == {"default/b": NEW, "default/c": KEPT}
-
-
-@pytest.mark.parametrize("event", [BudgetsReplaced((OLD, KEPT)), BudgetsHidden("may not be read")])
-def test_a_simulation_knows_of_budgets_what_the_observed_cluster_says(monkeypatch, event):
-    made = []
-
-    class Kept(Machine):
-        def __init__(self, *args: Any, **fields: Any) -> None:
-            super().__init__(*args, **fields)
-            made.append(self)
-
-    monkeypatch.setattr(simulation, "Machine", Kept)
-    simulation.simulate(applied(world(), observed([event], 1.0)), Policy())
-    [machine] = made
-    assert event in machine.facts()

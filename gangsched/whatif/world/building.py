@@ -21,7 +21,6 @@ from gangsched.api.times import format_time, parse_time
 from gangsched.config.settings import Settings
 from gangsched.core.objects.declaration import COMPOSITE, NATIVE
 from gangsched.core.objects.priority_class import PriorityClasses
-from gangsched.core.objects.shape import Labels
 from gangsched.kube import wire
 from gangsched.kube.dialects import dialect_table
 from gangsched.kube.reading.disruption_values import disruption_budget
@@ -29,7 +28,7 @@ from gangsched.kube.reading.node_values import node_value
 from gangsched.kube.wire import disruption_objects as disruption_wire
 from gangsched.kube.workloads.workload_table import Workloads, chosen
 from gangsched.whatif.world import group_templates, offered, pod_admission, stored, trainer
-from gangsched.whatif.world.contents import EPOCH, World
+from gangsched.whatif.world.contents import EPOCH, World, namespace
 from gangsched.whatif.world.defaults import admitted_node
 from gangsched.whatif.world.doubts import doubts, unused
 from gangsched.whatif.world.expanding import MAKERS, POD, Expansion, creates
@@ -68,7 +67,6 @@ _CLUSTER_WIDE = (
     *stored.CLUSTER_WIDE,
 )
 _STEP_S = 1e-6
-_NAME_LABEL = "kubernetes.io/metadata.name"
 
 _MALFORMED = (AttributeError, KeyError, TypeError, ValueError, msgspec.MsgspecError)
 """What reading raises where a part of an object is of another type than the API allows."""
@@ -153,7 +151,7 @@ class _Builder:
         self._stored.bind()
         self._world.priority_classes = self._admission.priorities.classes
         for pod in self._world.pods:
-            self._world.namespaces.setdefault(pod.namespace, _namespace_labels(pod.namespace, {}))
+            self._world.namespaces.setdefault(pod.namespace, namespace(pod.namespace))
         self._world.foreign += self._objects.all()
         for pods in (self._world.pods, *self._world.successors.values()):
             pods[:] = self._objects.known(pods, self._world.namespaces)
@@ -244,7 +242,8 @@ class _Builder:
     # One object
 
     def _add_namespace(self, manifest: Manifest) -> None:
-        self._world.namespaces[manifest.name] = _namespace_labels(manifest.name, manifest.labels)
+        terminating = manifest.metadata.get("deletionTimestamp") is not None
+        self._world.namespaces[manifest.name] = namespace(manifest.name, manifest.labels, terminating=terminating)
 
     def _add_node(self, manifest: Manifest) -> None:
         self._world.nodes.append(node_value(decoded(_NODE.decode, admitted_node(manifest), manifest)))
@@ -317,8 +316,3 @@ def _ignored_kind(manifest: Manifest) -> str:
     """The kind, with its apiVersion if that kind is supported in another one."""
     supported = any(kind == manifest.kind for _, kind in READ)
     return f"{manifest.kind} of {manifest.api_version}" if supported else manifest.kind
-
-
-def _namespace_labels(name: str, labels: Mapping[str, Any]) -> Labels:
-    """The labels, with the one that the API server adds to every namespace."""
-    return tuple(sorted({**{str(key): str(value) for key, value in labels.items()}, _NAME_LABEL: name}.items()))

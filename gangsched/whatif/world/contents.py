@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
 
 from gangsched.api.times import parse_time
 from gangsched.core.objects.devices import DeviceKind, DeviceObject
 from gangsched.core.objects.disruption_budget import DisruptionBudget
+from gangsched.core.objects.events import NamespaceSeen
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.offered_devices import ObjectKey
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup, Group
 from gangsched.core.objects.priority_class import PriorityClass
-from gangsched.core.objects.shape import Labels
 from gangsched.core.objects.volumes import StorageKey, StorageKind, StorageObject
 
 EPOCH = parse_time("2000-01-01T00:00:00Z")
 """When a world starts whose objects name no later time."""
+
+NAME_LABEL = "kubernetes.io/metadata.name"
+"""The label that the API server adds to every namespace: its name."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,7 +44,7 @@ class World:
     pods: list[Pod] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
     foreign: list[ForeignGroup] = field(default_factory=list)
-    namespaces: dict[str, Labels] = field(default_factory=dict)
+    namespaces: dict[str, NamespaceSeen] = field(default_factory=dict)
     priority_classes: dict[str, PriorityClass] = field(default_factory=dict)
     budgets: dict[str, DisruptionBudget] = field(default_factory=dict)
     budgets_hidden: str = ""
@@ -51,3 +57,11 @@ class World:
     idle: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
+
+
+def namespace(
+    name: str, labels: Mapping[str, Any] = MappingProxyType({}), *, terminating: bool = False
+) -> NamespaceSeen:
+    """The namespace as the API server shows it: with the label that it adds."""
+    shown = {**{str(key): str(value) for key, value in labels.items()}, NAME_LABEL: name}
+    return NamespaceSeen(name, tuple(sorted(shown.items())), terminating)

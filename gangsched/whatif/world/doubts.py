@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from gangsched.core.objects.pod import Pod
-from gangsched.whatif.world.contents import World
+from gangsched.whatif.world.contents import NAME_LABEL, World
 from gangsched.whatif.world.manifests import Manifest, group_of, mapping, mappings
 from gangsched.whatif.world.quotas import unapplied
 
@@ -26,7 +26,6 @@ _RAY = "ray.io"
 _RAY_LABELS = ("ray.io/gang-scheduling-enabled", "ray.io/scheduler-name", "ray.io/priority-class-name")
 _JOB_SET = ("jobset.x-k8s.io", "JobSet")
 _MINIMUM = "scheduling.volcano.sh/group-min-member"
-_NAME = "kubernetes.io/metadata.name"
 _DEEPEST = 12
 
 
@@ -140,4 +139,4 @@ def _of_selectors(world: World, spaces: Collection[str]) -> Iterator[str]:
 
 def _asks_for_labels(pod: Pod) -> bool:
     terms = (*pod.shape.affinity, *pod.shape.anti_affinity)
-    return any(requirement.key != _NAME for term in terms for requirement in term.namespace_selector or ())
+    return any(requirement.key != NAME_LABEL for term in terms for requirement in term.namespace_selector or ())

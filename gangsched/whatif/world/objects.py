@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from gangsched.core.declarations.top_owners import with_minimum
 from gangsched.core.objects.declaration import GroupKey
+from gangsched.core.objects.events import NamespaceSeen
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.podgroup import ForeignGroup
-from gangsched.core.objects.shape import Labels
 from gangsched.core.objects.workload import AUTO, GANG
 from gangsched.kube.workloads.template_admission import Reader
 from gangsched.kube.workloads.workload_kind import Kind
@@ -76,10 +76,10 @@ class Objects:
         """The kinds of the object, with the version of the API in which it is written."""
         return self._kinds.get(manifest.gvk, ())
 
-    def known(self, pods: Iterable[Pod], namespaces: Mapping[str, Labels]) -> Iterator[Pod]:
+    def known(self, pods: Iterable[Pod], namespaces: Mapping[str, NamespaceSeen]) -> Iterator[Pod]:
         """The pods. A pod loses its workload if that is not in the files and its namespace lacks the label."""
         for pod in pods:
             workload = pod.workload
             present = workload is not None and (workload.kind, GroupKey(pod.namespace, workload.name)) in self._objects
-            labelled = dict(namespaces.get(pod.namespace, ())).get(GANG) == AUTO
+            labelled = pod.namespace in namespaces and (GANG, AUTO) in namespaces[pod.namespace].labels
             yield pod if present or labelled or workload is None else replace(pod, workload=None)

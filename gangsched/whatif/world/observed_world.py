@@ -33,7 +33,7 @@ def observed(events: Iterable[Event], now: float) -> World:
     nodes: dict[str, str] = {}
     for event in events:
         if isinstance(event, NamespacesReplaced):
-            world.namespaces = {namespace.name: namespace.labels for namespace in event.namespaces}
+            world.namespaces = {namespace.name: namespace for namespace in event.namespaces}
         elif isinstance(event, PriorityClassesReplaced):
             world.priority_classes = dict(event.classes)
         elif isinstance(event, BudgetsReplaced):
