@@ -179,22 +179,23 @@ class Standby:
 class Harness:
     """A cluster in memory. `pods`, `nodes` and `groups` are the API server's objects; `emitted` is every Event so far.
 
-    `inbox` holds the events that have not reached the machine yet. `refuse_bind` and `refuse_status` may refuse a
-    write; an eviction takes effect after `eviction_takes_s`, and the watch shows it `eviction_is_shown_after_s` after
-    the answer. If `lose_answer` is true for a binding, it is made but reported as failed; if `withhold` is true, it is
-    not sent until `send_withheld`. `jobs` maps the UIDs of Jobs to the results of their look-ups, None for no result.
-    `foreign` holds other systems' objects and workloads; listing a `hidden` dialect fails, as its event says.
-    `namespaces` holds the namespaces whose labels matter, `budgets` the PodDisruptionBudgets by namespace and name,
-    which cannot be read while `budgets_hidden` says why. `storage` holds claims, volumes and other storage objects by
-    kind; `disks` binds and provisions them. `refuse_prebinding` may refuse a pre-binding. If `lose_prebinding` is true
-    for one, it is neither written nor answered; if `lose_unanswered` is true for a write without an answer, it is not
-    made. `demands` holds our Demand objects, None while the API server does not serve them. `history` is everything
-    that the machine received and decided since the last restart. Actions planned with `after` run while a test lets
-    time pass with `wait`.
+    `shrunk` names nodes whose pods may hold more than they have by now. `inbox` holds the events that have not reached
+    the machine yet. `refuse_bind` and `refuse_status` may refuse a write; an eviction takes effect after
+    `eviction_takes_s`, and the watch shows it `eviction_is_shown_after_s` after the answer. If `lose_answer` is true
+    for a binding, it is made but reported as failed; if `withhold` is true, it is not sent until `send_withheld`.
+    `jobs` maps the UIDs of Jobs to the results of their look-ups, None for no result. `foreign` holds other systems'
+    objects and workloads; listing a `hidden` dialect fails, as its event says. `namespaces` holds the namespaces whose
+    labels matter, `budgets` the PodDisruptionBudgets by namespace and name, which cannot be read while `budgets_hidden`
+    says why. `storage` holds claims, volumes and other storage objects by kind; `disks` binds and provisions them.
+    `refuse_prebinding` may refuse a pre-binding. If `lose_prebinding` is true for one, it is neither written nor
+    answered; if `lose_unanswered` is true for a write without an answer, it is not made. `demands` holds our Demand
+    objects, None while the API server does not serve them. `history` is everything that the machine received and
+    decided since the last restart. Actions planned with `after` run while a test lets time pass with `wait`.
     """
 
     course: ClassVar[Course] = Course.PLAIN
     course_seed: ClassVar[int] = 0
+    shrunk: frozenset[str] = frozenset()
 
     def __init__(self, policy: Policy | None = None, *, seed: int | None = None) -> None:
         self.policy = policy or Policy()
@@ -638,7 +639,7 @@ class Harness:
         return [event for event in self.emitted if event.reason == reason]
 
     def check_capacity(self) -> None:
-        """Assert that no node holds more than its allocatable resources."""
+        """Assert that no node holds more than its allocatable resources, except those that have shrunk."""
         there: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for pod in self.pods.values():
             if pod.node and not pod.terminal:
@@ -647,7 +648,7 @@ class Harness:
                     there[pod.node][resource] += amount
         delegated = self.machine.cluster.capacity.delegated()
         for name, taken in there.items():
-            if name in self.nodes:
+            if name in self.nodes and name not in self.shrunk:
                 given = dict(self.nodes[name].allocatable)
                 for resource, amount in taken.items():
                     if resource not in delegated:

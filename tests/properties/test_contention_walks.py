@@ -22,8 +22,9 @@ from gangsched.core.objects.record import Phase
 from gangsched.core.objects.results import EvictionRefused, Spared, StatusRefused
 from gangsched.core.objects.shape import Requirement
 from gangsched.core.planning import leavers
+from gangsched.core.planning.strategies import STRATEGIES
 from gangsched.core.queueing.order import order_key
-from tests.builders import group, node, pod
+from tests.builders import GPU, group, node, pod
 from tests.effort import seeded
 from tests.plan_judge import Promise, Seen, fits
 from tests.preempting import SET, record
@@ -63,6 +64,8 @@ class ContentionWalk(Walk):
         self.promises = draw.choice(([None, None, 60.0, 300.0], [60.0, 300.0]))
         self.native_share, self.ready_share = draw.choice((0.0, 0.0, 0.3, 0.8)), draw.choice((0.0, 0.5, 1.0))
         self.allowed = draw.choice(((0, 1, 4), (1, 2), (0,)))
+        self.gpu_share = draw.choice((0.0, 0.0, 0.0, 0.4))
+        self.strategies = draw.choice((["Pack"], sorted(STRATEGIES)))
         self.native: set[str] = set()
         self.like: dict[str, dict[str, Any]] = {}
         self.marks: dict[tuple[object, ...], int] = {}
@@ -130,7 +133,8 @@ class ContentionWalk(Walk):
         # Only what is under a budget is ready.
         ready = draw.random() < self.ready_share
         labels, ports = {"app": "p"} if ready else {}, draw.choice(([], [], [], [80]))
-        self.like[name] = {"ready": ready, "labels": labels, "host_ports": ports}
+        gpu = draw.random() < self.gpu_share
+        self.like[name] = {"ready": ready, "labels": labels, "host_ports": ports, "gpu": int(gpu)}
         if draw.random() < self.native_share:
             self.native.add(name)
             self.harness.add(leaf(name, least=self.least[name], priorityClassName=draw.choice(self.classes) or "mid"))
@@ -146,6 +150,7 @@ class ContentionWalk(Walk):
                 timeout_policy=draw.choice((TimeoutPolicy.RETRY, TimeoutPolicy.RETRY, TimeoutPolicy.FAIL)),
                 on_degraded=draw.choice([*OnDegraded]),
                 expected_s=draw.choice(self.promises),
+                strategy=draw.choice(self.strategies),
             )
         )
         self.control()
@@ -244,6 +249,14 @@ class ContentionWalk(Walk):
         found = self.random.choice([*self.harness.nodes.values()])
         self.harness.add(replace(found, taints=() if found.taints else (NOT_READY,)))
 
+    def list_gpus(self) -> None:
+        """The plugin of a node lists GPUs, enough for all that fit, or none any more."""
+        found = self.random.choice([*self.harness.nodes.values()])
+        others = tuple(each for each in found.allocatable if each[0] != GPU)
+        listed = others if len(others) < len(found.allocatable) else tuple(sorted((*others, (GPU, 9))))
+        self.harness.shrunk |= {found.name}
+        self.harness.add(replace(found, allocatable=listed))
+
     def happens(self) -> tuple[Happens, ...]:
         harness = self.harness
         changes = (
@@ -252,6 +265,7 @@ class ContentionWalk(Walk):
             (6, self.change_budget),
             (4, self.cordon),
             (4, self.fall_ill),
+            (4, self.list_gpus) if self.gpu_share else (0, self.fall_ill),
         )
         losses = ((5, self.lose), (5, self.refuse_some), (8, self.rival), (6, self.leave), (3, self.arrive_alone))
         declarations = ((3, self.undeclare), (5, self.declare_again), (4, self.contradict))
