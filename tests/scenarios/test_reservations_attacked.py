@@ -72,6 +72,25 @@ def test_a_holder_whose_own_evictions_are_refused_keeps_its_places():
 
 
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader has the whole time to complete a part")
+def test_a_new_leader_reserves_for_nobody_beside_a_holder_whose_members_are_left_in_place():
+    """Regression: the holder was not in the line, so that another group reserved nodes that they have in common.
+
+    Two of three are bound when another pod takes the third node; nothing would create them again.
+    """
+    harness = cluster(nodes=3)
+    harness.refuse_bind = lambda effect: (
+        BindRefused(effect.uid, effect.node, Refused.FORBIDDEN, "no") if effect.name == "g-2" else None
+    )
+    harness.wait(5, *gang("g", 3))
+    harness.wait(2, runs("other", 2), *gang("behind", 1))
+    harness.wait(100)
+    assert (places(harness, "g"), places(harness, "behind")) == (["n2"], [])
+    harness.restart()
+    harness.wait(300)
+    assert (places(harness, "g"), places(harness, "behind")) == (["n2"], [])
+
+
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader has the whole time to complete a part")
 def test_a_holder_does_not_wait_for_its_own_members_to_end():
     """Regression: once its own promise was over, its reservation expired and was made again every 90 seconds."""
     harness = cluster(DisruptionBudget("default", "all", (), allowed=0), nodes=3)

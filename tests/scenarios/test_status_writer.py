@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from gangsched.core.objects.effects import BindPod, PatchPodCondition, PatchStatus
-from gangsched.core.objects.policy import Policy
+from gangsched.core.objects.policy import Policy, Reservations
 from gangsched.core.objects.results import BindRefused, Refused, StatusRefused
 from gangsched.core.objects.status import MOST_FITTING, Fitting
 from tests.builders import group, node, pod, pods
-from tests.harness import Harness
+from tests.harness import START, Harness
 
 
 def statuses(harness: Harness, name: str = "a") -> list[PatchStatus]:
@@ -364,3 +364,16 @@ def test_where_members_fit_causes_no_write_of_its_own():
     harness.delete("others/busy")
     harness.wait(120)
     assert len(statuses(harness)) == before
+
+
+def test_who_is_named_as_stuck_is_named_no_more_once_it_has_gone_and_another_has_its_room():
+    """Regression: the group said for ever what to remove of a pod that was gone, if nothing else happened to it."""
+    harness = Harness(Policy(reservations=Reservations(starvation_age_s=0.0), forecasts=False))
+    harness.add(node("n1", cpu=1), pod("stuck", group="", node="n1", terminating=True, gone_by=START - 500))
+    waits = group("b", min_member=1, max_schedule_time_s=9999.0)
+    harness.wait(40, pod("x", group="", priority=9), waits, *pods("b", 1))
+    assert "default/stuck" in harness.condition("default/b").message
+    harness.delete("default/stuck")
+    harness.wait(200)
+    assert harness.bound() == ["default/x"]
+    assert "default/stuck" not in harness.condition("default/b").message

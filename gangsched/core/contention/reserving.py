@@ -123,9 +123,9 @@ class Reserving:
 
     def note(self, gang: Gang, assessment: Assessment) -> None:
         """Note whether the group, which was just brought up to date or tried, may reserve places."""
-        plan = gang.operations.plan
+        plan, is_filed = gang.operations.plan, gang.key in self._line
         leaves = plan is not None and rollback.under_way(gang) is not None
-        if leaves or not (gang.wait.parked or gang.key in self._line) or not (self._age_s or plan is not None):
+        if (leaves and is_filed) or not (gang.wait.parked or is_filed) or not (self._age_s or plan is not None):
             return
         refusal = gang.wait.refusal if gang.wait.parked and assessment.want.quorum is not None else None
         waits = refusal is not None and not (refusal.never or refusal.paused or refusal.start)

@@ -73,8 +73,8 @@ class Held(Struct):
     """How much of a resource each group holds, how much terminating pods will free, and what is held otherwise.
 
     `stuck` are terminating pods that should long be gone, `nominated` the pods that another scheduler has nominated to
-    one of the nodes, the most urgent first. `until`: the time at which a pod that is coming free would be called stuck.
-    At `outdated` it is looked for again.
+    one of the nodes, the most urgent first. `until`: the time at which a pod that is coming free would be called stuck,
+    or at which those that are stuck may have gone. At `outdated` it is looked for again.
     """
 
     by: Counter[GroupKey] = field(default_factory=Counter)
@@ -177,6 +177,7 @@ class Holders:
                 continue
             if stuck_since(pod, self._now) is not None:
                 taken.stuck.append((pod, amount))
+                taken.until = min(taken.until, self._now + STUCK_S)
             elif pod.terminating:
                 taken.coming_free += amount
                 taken.until = min(taken.until, pod.gone_by + STUCK_S) if pod.gone_by else taken.until
