@@ -219,6 +219,12 @@ def test_a_search_that_takes_too_long_ends():
     assert found(*what, offers=on_node(*devices)) is None
 
 
+def test_the_only_pair_of_a_numa_node_is_found_wherever_the_first_short_search_ends():
+    for number in range(2, 34):
+        devices = [gpu(f"{at}", numa=min(at, number - 2)) for at in range(number)]
+        assert found(wishes(asks(2), same="numa"), offers=on_node(*devices)) == [f"{number - 2} {number - 1}"]
+
+
 def test_where_devices_can_be_used():
     [everywhere] = allocated(wishes(asks()), offers=on_node(A, node=""), selected=[0]) or ()
     assert everywhere.node_affinity is None

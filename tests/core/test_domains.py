@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gangsched.core.objects.declaration import Level, Topology
+from gangsched.core.objects.record import Choice, Minima
 from gangsched.core.objects.shape import PodTerm, Requirement
 from gangsched.core.planning import budget as units
 from gangsched.core.planning import topology
@@ -176,6 +177,18 @@ def test_a_level_confines_a_further_member_also_where_the_preferred_domain_is_fu
     )
     found = place_each(Snapshot(cluster), ask, RecentRequests())
     assert [where for _, where in found.places] == ["b1"] * elsewhere
+
+
+def test_a_part_that_fits_nowhere_does_not_stand_for_one_with_other_roles_in_one_domain(cluster_of):
+    """Both have a role of 3 CPUs twice and one of 1 CPU twice; only of the second a rack takes what it must."""
+    sizes = dict.fromkeys(("a1", "a2", "b1", "b2"), 3) | dict.fromkeys(("a3", "a4", "b3", "b4"), 1)
+    parts = tuple(Minima(4, tuple((f"{name}{at}", 1) for at in (1, 2, 3, 4))) for name in "ab")
+    levels = [Level("rack", roles) for roles in (("a1", "a2"), ("a3", "a4"), ("b1", "b3"), ("b2", "b4"))]
+    members = [pod(role, cpu=size, role=role) for role, size in sizes.items()]
+    ask = Ask(members=members, need=4, choices=(Choice(1, parts),), levels=tuple(levels))
+    found = place(Snapshot(cluster_of(*racks(4, 4))), ask)
+    assert isinstance(found, Placement)
+    assert {member.name for member, _ in found.assignments} == {"b1", "b2", "b3", "b4"}
 
 
 def test_domains_that_one_call_has_no_time_for_are_tried_in_the_next(cluster_of, monkeypatch):

@@ -13,7 +13,7 @@ from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.node import Node
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import PodTerm, Requirement
-from gangsched.core.planning import leaving
+from gangsched.core.planning import leaving, victim_sets
 from gangsched.core.planning.after import After, NoWay
 from gangsched.core.planning.ask import Ask
 from gangsched.core.planning.budget import Budget
@@ -265,6 +265,16 @@ def test_those_leave_who_must(name: str) -> None:
     found = find()
     assert isinstance(found, After)
     assert {unit.name for unit in found.leaving} == names
+
+
+def test_the_least_work_is_lost_in_a_large_cluster_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There fewer ways of choosing are compared, and little is improved afterwards."""
+    monkeypatch.setattr(victim_sets, "_SMALL", 0)
+    monkeypatch.setattr(leaving, "_IMPROVING", 0)
+    units = {name: plain(f"n{at}", lost_s=90.0 - at) for at, name in enumerate("abc")}
+    found = search(nodes(2, 2, 2), units, members(1))
+    assert isinstance(found, After)
+    assert [unit.name for unit in found.leaving] == ["c"]
 
 
 def test_the_level_is_that_of_the_most_important_unit_that_leaves() -> None:

@@ -12,6 +12,7 @@ from gangsched.core.objects.offered_devices import Device
 from gangsched.core.objects.reasons import Reason
 from gangsched.core.objects.shape import NodeTerm, PodTerm, Requirement, Spread
 from gangsched.core.objects.volumes import StorageClass
+from gangsched.core.planning import budget as units
 from gangsched.core.planning.capacity_snapshot import Snapshot
 from gangsched.core.planning.placement import Ask, place
 from gangsched.core.planning.refusal import Refusal
@@ -65,6 +66,14 @@ def test_a_taint_that_is_lifted_by_whoever_set_it_proves_nothing(cluster_of, tex
 def test_a_taint_that_stays_proves_that_the_node_takes_nobody_without_a_toleration(cluster_of, text):
     assert reason(cluster_of(node("n1", taints=[text])), [pod("a-0")]) is Reason.NEVER_FITS
     assert reason(cluster_of(node("n1", taints=[text, NOT_READY])), [pod("a-0")]) is Reason.NEVER_FITS
+
+
+def test_a_proof_is_found_however_much_the_call_has_done_before(cluster_of):
+    snapshot = Snapshot(cluster_of(node("n1", cpu=4)))
+    snapshot.budget.charge(units.DIAGNOSIS)
+    found = place(snapshot, Ask(members=[pod("a-0", cpu=5)], need=1))
+    assert isinstance(found, Refusal)
+    assert found.never
 
 
 def test_a_cordon_proves_nothing_and_a_cordoned_node_is_no_larger_for_it(cluster_of):

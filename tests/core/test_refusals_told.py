@@ -22,6 +22,7 @@ from gangsched.core.status.explanation import REASONS, refused
 from tests.builders import claim, node, pod, volume
 from tests.clusters import cluster_of
 from tests.gadgets import GPUS, asks, device_claim, gpu, gpus, wishes
+from tests.naive_devices import MEMORY, pool
 from tests.verdicts import class_of, verdicts
 
 ZONE = "topology.kubernetes.io/zone"
@@ -295,6 +296,18 @@ TOLD = [
         ],
         "",
         id="devices of a pool that is incomplete",
+    ),
+    pytest.param(
+        [
+            node("n0"),
+            GPUS,
+            *pool("n0", [gpu(name, counters=((MEMORY, 4),)) for name in "ab"]),
+            device_claim("c0", wishes(asks(2, name="r"))),
+        ],
+        each_with("device_claims", 1),
+        [(1, NodeReason.DEVICES, "2 of DeviceClass gpu for request r (at most 2 left on a node)")],
+        "",
+        id="devices each of which draws all that is left of a counter",
     ),
     pytest.param(
         [node("n0"), GPUS, gpus("n0", 1), device_claim("c0", wishes((asks(3, name="r/a"), asks(2, name="r/b"))))],

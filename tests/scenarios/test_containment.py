@@ -251,10 +251,10 @@ def test_gangs_that_fail_while_they_are_placed_do_not_end_the_cycle_of_those_beh
 # Partly bound
 
 
-def partly_bound() -> Harness:
+def partly_bound(*, owner: Owner | None = SET) -> Harness:
     """Two members of group a are bound and the third is refused for now; b arrives later."""
     harness = Harness()
-    owned = pods("a", 3, owner=SET)
+    owned = pods("a", 3, owner=owner)
     harness.add(node("n1", cpu=8), group("a", min_member=3), *owned)
     refused = Refused.UNAVAILABLE
     harness.refuse_bind = lambda effect: (
@@ -285,6 +285,18 @@ def test_a_group_that_fails_while_a_part_of_it_is_bound_is_rolled_back_without_a
     assert harness.bound() == [f"default/b-{n}" for n in range(6)]
     assert harness.status("default/a").phase == "Pending"
     assert injector.times == 1
+
+
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
+def test_a_member_that_is_left_in_place_and_goes_while_its_group_is_parked_is_forgotten(injector):
+    harness = partly_bound(owner=None)
+    in_reconcile(injector)
+    harness.change("default/a-0", labels=(("x", "y"),))
+    harness.wait(2)
+    harness.delete("default/a-0")
+    harness.wait(2)
+    assert (harness.bound(), harness.evicted) == (["default/a-1"], [])
+    assert harness.machine.validate() == []
 
 
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")

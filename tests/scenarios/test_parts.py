@@ -561,6 +561,18 @@ class TestWhatPeopleAreTold:
         message = "The minimum was raised from 2 to 4; 2 are bound; missing: 1 member of the group b."
         assert told(harness, "b-0") == ("GangIncomplete", f"CompositePodGroup root: {message}")
 
+    @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader does not know what was begun together")
+    def test_how_many_more_could_not_be_bound_follows_a_minimum_that_is_lowered_meanwhile(self):
+        harness = Harness.waited(5, group("a", min_member=3), node(cpu=9), *pods("a", 3, owner=OWNER))
+        harness.refuse_bind = refusing("a-4", "a-5", "a-6", why=Refused.UNAVAILABLE)
+        harness.change_spec("default/a", min_member=6)
+        harness.wait(5, *pods("a", 3, first=3, owner=OWNER))
+        harness.delete("default/a-4", "default/a-5")
+        harness.change_spec("default/a", min_member=5)
+        harness.wait(25, pod("a-6", owner=OWNER))
+        assert harness.evicted == ["default/a-3"]
+        assert "1 member was bound, and 1 more could not be bound" in told(harness, "a-6")[1]
+
     def test_how_many_are_left_of_a_part_is_of_what_that_part_had(self):
         """Regression: the number needed was that of another part, of which nothing was bound."""
         harness = Harness.of(node(cpu=9), inner("root", least=1), leaf("b", "root", age=5, least=1), leaf("a", "root"))

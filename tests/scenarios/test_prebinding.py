@@ -8,10 +8,10 @@ from msgspec.structs import replace
 from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.effects import Prebind
 from gangsched.core.objects.policy import Policy
-from gangsched.core.objects.results import PrebindRefused
+from gangsched.core.objects.results import BindRefused, PrebindRefused, Refused
 from gangsched.core.objects.shape import NodeTerm, Requirement
 from gangsched.core.objects.volumes import CsiDriver, StorageCapacity, StorageClass
-from tests.builders import claim, group, node, pod, volume
+from tests.builders import claim, group, node, pod, pods, volume
 from tests.harness import Course, Harness
 
 FAST = StorageClass("fast", "csi", waits=True, provisions=True)
@@ -352,6 +352,23 @@ def test_a_zone_that_had_too_little_is_tried_again_once_it_has_more(harness: Har
     harness.wait(3, more)
     assert len(harness.bound()) == 3
     assert zones_of(harness) == {"b"}
+
+
+@pytest.mark.without(
+    "restarts", "leaderless", why="a new leader does not know which reservations are above the minimum"
+)
+def test_a_refused_member_of_a_quorum_does_not_wait_for_the_volume_of_one_above_it(harness: Harness) -> None:
+    harness.add(node("n0", cpu="3"), group(min_member=2))
+    harness.add(FAST, waiting(3)[-1])
+    harness.disks.busy = True
+    harness.refuse_bind = lambda effect: (
+        BindRefused(effect.uid, effect.node, Refused.UNAVAILABLE, "not now") if effect.name == "a-1" else None
+    )
+    harness.wait(3, *pods("a", 2), members(3)[-1])
+    assert harness.bound() == ["default/a-0"]
+    harness.refuse_bind = lambda _: None
+    harness.wait(10)
+    assert harness.bound() == ["default/a-0", "default/a-1"]
 
 
 def test_a_later_member_whose_volume_is_late_says_so_and_is_tried_again(harness: Harness) -> None:

@@ -10,6 +10,7 @@ import pytest
 from gangsched.core.membership import restarts
 from gangsched.core.membership.restarts import HOUR_S, MOST_S
 from gangsched.core.objects.declaration import Declaration
+from gangsched.core.objects.faults import Fault
 from gangsched.core.objects.pod import Owner, Pod, PodPhase
 from gangsched.core.objects.policy import NamespaceLimits, Policy
 from gangsched.core.objects.workload import Workload
@@ -124,6 +125,7 @@ def test_a_fault_holds_nothing_and_concerns_no_other_gang(monkeypatch: pytest.Mo
     race.harness.wait(1)
     assert race.rival
     (found,) = race.harness.machine.take_faults()
+    assert isinstance(found, Fault)
     assert (found.gang, type(found.error)) == ("default/t", KeyError)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from gangsched.core.cluster.cache import Cluster
 from gangsched.core.constraints.dynamic_resources import DynamicResources
 from gangsched.core.constraints.inter_pod_affinity import InterPodAffinity
 from gangsched.core.constraints.node_resources import NodeResources
@@ -237,6 +238,15 @@ def test_a_pod_over_which_a_constraint_fails_still_takes_what_it_requests(inject
     harness.delete("default/x")
     harness.wait(2)
     assert len(harness.bound("default/a")) == 2
+
+
+def test_a_pod_that_fails_even_by_its_requests_alone_counts_as_not_there(injector):
+    injector.into(Cluster, "set_pod", when=lambda _cluster, pod: pod.name == "x")
+    there = pod("x", group="", scheduler="default-scheduler", node="n1")
+    harness = Harness.waited(2, node(cpu=4), there, group("a", min_member=2), *pods("a", 2))
+    assert len(harness.bound("default/a")) == 2
+    assert there.uid not in harness.machine.cluster.pods
+    assert harness.machine.set_aside() == ["Pod default/x (EvilError)"]
 
 
 def test_a_pod_that_is_sound_again_and_is_now_what_counted_instead_of_it_is_set_aside_no_longer(injector):

@@ -173,7 +173,6 @@ class Forecast:
             rows = np.concatenate([rows for rows, _ in placed])
             doubt, last = int(self._doubt[rows].max(initial=0)), int(self._last[rows].max(initial=-1))
             self.starts[group.name] = Start(moment, doubt, int(self._order[last]) if last >= 0 else -1)
-            self._held.pop(group.name, None)
             for held in self._held.values():
                 if self._keeps_off(held, end):
                     take_away(held.spare, placed)
