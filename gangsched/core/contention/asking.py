@@ -74,6 +74,13 @@ class Asking:
         self._mark = 0
         self._shares = Shares(cluster, assessments, policy, members.foreign)
 
+    @property
+    def state(self) -> State:
+        """Another value once anything has changed by which it is decided who may leave, or when others will end."""
+        cluster, members = self._cluster, self._members
+        changes = cluster.changes + cluster.relief.changes
+        return changes, cluster.budgets.changes, members.declared + members.foreign.jobs
+
     def of(self, gang: Gang, assessment: Assessment) -> Ask | None:
         """What others may leave for; None if there is nothing, or the group's pods fail wherever they are."""
         pause = self._avoidance.failures.closed(gang.key, gang.live)
