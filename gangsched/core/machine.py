@@ -14,6 +14,7 @@ from functools import partial
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.composition import Composition
 from gangsched.core.contention.forecasting import Forecasting
+from gangsched.core.contention.proofs import Proofs
 from gangsched.core.contention.prospects import Prospect, Prospects
 from gangsched.core.cycle import Cycle
 from gangsched.core.gang.gang import Gang
@@ -159,9 +160,9 @@ class Machine:
 
     def _go_on_with_plans(self, effects: list[Effect], budget: Budget, contain: Contain, now: float) -> None:
         """Take what is due in open plans, and tell those who leave and those who lost a plan."""
-        state, known = self._state, self.assessments
-        proves, seeks = partial(state.asking.proves, budget=budget, now=now), partial(state.reserving.seeks, now=now)
-        effects += state.plans.go_on(now, proves, seeks, contain)
+        state, known, asking = self._state, self.assessments, self._state.asking
+        proofs = Proofs(*(partial(ask, budget=budget, now=now) for ask in (asking.proves, asking.suffices)))
+        effects += state.plans.go_on(now, proofs, partial(state.reserving.seeks, now=now), contain)
         told = state.plans.news.take_told()
         effects += [gang_events.on_preempted(pod, holder, overdue=overdue) for pod, holder, overdue in told]
         for key, why in state.plans.news.take_lost():
