@@ -145,8 +145,9 @@ class Reserving:
 
     def next_due(self, now: float) -> float:
         """When a search is due without an event, in epoch seconds; infinity if none is."""
-        has_changed = self._asking.state != self._passed_in
-        return (min(self._due, now + LOOKED_AT_S) if has_changed else self._due) if self._line else NEVER
+        if not self._line:
+            return NEVER
+        return self._due if self._asking.state == self._passed_in else min(self._due, now + LOOKED_AT_S)
 
     # Searching
 
