@@ -14,6 +14,7 @@ from functools import partial
 from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.composition import Composition
 from gangsched.core.contention.forecasting import Forecasting
+from gangsched.core.contention.proofs import Proofs
 from gangsched.core.contention.prospects import Prospect, Prospects
 from gangsched.core.cycle import Cycle
 from gangsched.core.gang.gang import Gang
@@ -74,6 +75,7 @@ class Machine:
         """
         self._touched = {}
         if self._is_nothing_new(events, now):
+            self._due = min(self._due, self._state.reserving.next_due(now))
             return []
         self._passed(None)
         self._avoidance.note_time(now)
@@ -138,11 +140,11 @@ class Machine:
         searches = state.searching.unfinished or (reserves and state.reserving.unfinished)
         waiting = (state.dirty, state.queue.waits, state.unserved.waits, searches, state.forecasting.unfinished)
         unfinished = any(waiting) or state.cluster.relief or state.cluster.worsened
-        self._due = now if unfinished else max(now, self._next_due())
+        self._due = now if unfinished else max(now, self._next_due(now))
         self._spent = budget.spent
         self._passed(Stage.STATUS)
 
-    def _next_due(self) -> float:
+    def _next_due(self, now: float) -> float:
         """When something is due even without an event, in epoch seconds; infinity if nothing is."""
         state = self._state
         return min(
@@ -152,20 +154,19 @@ class Machine:
             state.restarts.next_end(),
             state.plans.next_due(),
             state.searching.next_due(),
-            state.reserving.next_due(),
+            state.reserving.next_due(now),
             state.forecasting.next_due() if state.forecasting.waiting else float("inf"),
         )
 
     def _go_on_with_plans(self, effects: list[Effect], budget: Budget, contain: Contain, now: float) -> None:
         """Take what is due in open plans, and tell those who leave and those who lost a plan."""
-        state = self._state
-        proves, seeks = partial(state.asking.proves, budget=budget, now=now), partial(state.reserving.seeks, now=now)
-        effects += state.plans.go_on(now, proves, seeks, contain)
+        state, known, asking = self._state, self.assessments, self._state.asking
+        proofs = Proofs(*(partial(ask, budget=budget, now=now) for ask in (asking.proves, asking.suffices)))
+        effects += state.plans.go_on(now, proofs, partial(state.reserving.seeks, now=now), contain)
         told = state.plans.news.take_told()
         effects += [gang_events.on_preempted(pod, holder, overdue=overdue) for pod, holder, overdue in told]
         for key, why in state.plans.news.take_lost():
-            if key in self.assessments:
-                effects += gang_events.on_plan_lost(self.gangs[key], self.assessments[key], why)
+            effects += gang_events.on_plan_lost(self.gangs[key], known[key], why) if key in known else ()
 
     def _tell_of_reservations(self, effects: list[Effect]) -> None:
         """Tell groups whose reservations were moved, and those that use reserved nodes until then."""
@@ -175,8 +176,7 @@ class Machine:
             self._upkeep.try_again(state.queue.seeing(key))
             effects += gang_events.on_moved(self.gangs[key], known[key], ending) if key in known else ()
         for key in state.reserving.take_backfilled():
-            if key in known:
-                effects += gang_events.on_backfilled(self.gangs[key], known[key])
+            effects += gang_events.on_backfilled(self.gangs[key], known[key]) if key in known else ()
 
     def _write(self, effects: list[Effect], unwritten: Sequence[GroupKey], budget: Budget, now: float) -> None:
         """Write what people and autoscalers are told about the gangs touched in this call, and about these."""

@@ -366,9 +366,17 @@ class ContentionWalk(Walk):
         for each in [*harness.budgets.values()]:
             harness.add(replace(each, allowed=9))
         harness.wait(400)
-        before = self.who()
+        for name in self.ours():
+            # Only what some declare is new.
+            harness.change_spec(f"default/{name}", expected_s=self.random.choice(self.promises))
+        harness.wait(400)
+        before, starts = self.who(), self.starts()
         harness.settle(node("tiny", cpu=0))
-        assert self.who() == before, "nobody had noticed that it can"
+        assert (self.who(), self.starts()) == (before, starts), "nobody had noticed that it can"
+
+    def starts(self) -> dict[GroupKey, float | None]:
+        """The starts of the open plans."""
+        return {key: plan.start for key, plan in self.harness.machine.plans.items()}
 
     def who(self) -> tuple[list[str], list[str]]:
         """Who was evicted so far, and who is bound."""

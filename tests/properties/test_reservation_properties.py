@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from unittest import mock
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from gangsched.core.contention.overdue import needed
 from gangsched.core.planning import budget
 from tests.effort import seeded
 from tests.streams import LASTS_S, PROMISES, longest_left_s, played, stream
@@ -57,3 +61,27 @@ def test_what_is_decided_does_not_depend_on_where_calls_end(seed):
             large, gangs = played(trace)
             found.append((large.reserved_s, [(each.bound_s, each.nodes) for each in gangs]))
     assert found[0] == found[1] == found[2]
+
+
+@given(st.lists(st.sets(st.integers(0, 7), min_size=1), min_size=1, max_size=3), st.integers(8, 12))
+def test_of_those_who_overstay_nobody_leaves_who_could_stay(ways, number):
+    """Any of the `ways`, each of which needs some of the units, suffices."""
+    units = [frozenset((str(at),)) for at in range(number)]
+
+    def suffices(uids: Collection[str]) -> bool:
+        return any({str(at) for at in way} <= {*uids} for way in ways)
+
+    found = needed(units, frozenset(), suffices)
+    assert suffices(frozenset().union(*found))
+    assert not any(suffices(frozenset().union(*(other for other in found if other != each))) for each in found)
+
+
+def test_few_who_are_needed_of_many_are_found_with_few_questions():
+    asked = []
+
+    def suffices(uids: Collection[str]) -> bool:
+        asked.append(uids)
+        return "700" in uids
+
+    assert needed([frozenset((str(at),)) for at in range(1000)], frozenset(), suffices) == (frozenset(("700",)),)
+    assert len(asked) < 25

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from gangsched.core.contention.units import UNDECLARED_S
 from gangsched.core.objects.declaration import Declaration, GroupKey, Role, Topology
+from gangsched.core.objects.devices import AllocatedDevice, Allocation
 from gangsched.core.objects.pod import Owner
 from gangsched.core.objects.podgroup import ForeignGroup
 from gangsched.core.objects.policy import Policy
@@ -16,7 +17,7 @@ from gangsched.core.objects.results import BindRefused, EvictionRefused, Refused
 from gangsched.core.objects.volumes import CsiNode
 from gangsched.core.objects.workload import SERIES_OF, WorkloadFacts
 from tests.builders import claim, group, node, pod, pods, shape, volume
-from tests.gadgets import GPUS, device_claim, gpus
+from tests.gadgets import DRIVER, GPUS, device_claim, gpus
 from tests.harness import Harness
 from tests.preempting import SET, alone, cluster, end, evicted, gang, holder, is_whole, names, record, victims
 from tests.scenarios.test_while_provisioning import add_waiting
@@ -47,6 +48,16 @@ def test_surplus_of_a_group_leaves_before_the_group_itself():
     assert is_whole(harness, "low", 3)
     assert record(harness, "low").preemptions == 0
     assert victims(harness, *holder(1, name="next")) == ["low-0", "low-1", "low-2"]
+
+
+def test_others_leave_once_a_device_is_free_though_nothing_else_happens():
+    """Regression: it was known that nobody could help, and the end of a claim was no reason to search again."""
+    orphan = device_claim("orphan", allocation=Allocation((AllocatedDevice("gpu", (DRIVER, "n1", "gpu-0")),)))
+    harness = cluster(node("n1", cpu=1), GPUS, gpus("n1"), *gang("low", 1), orphan, device_claim("high-0"))
+    assert victims(harness, *holder(1, pods_with={"device_claims": ["high-0"]})) == []
+    harness.retract(orphan)
+    harness.wait(5)
+    assert evicted(harness) == ["low-0"]
 
 
 def test_a_role_keeps_its_minimum():

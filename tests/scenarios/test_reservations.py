@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from msgspec.structs import replace
 
-from gangsched.core.objects.declaration import Topology
+from gangsched.core.contention import departing
+from gangsched.core.objects.declaration import GroupKey, Topology
+from gangsched.core.objects.devices import AllocatedDevice, Allocation
 from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.effects import EvictPod
-from gangsched.core.objects.pod import Owner
-from gangsched.core.objects.podgroup import TimeoutPolicy
+from gangsched.core.objects.pod import Lifetime, Owner
+from gangsched.core.objects.podgroup import ForeignGroup, TimeoutPolicy
 from gangsched.core.objects.record import Outcome
 from gangsched.core.objects.shape import HostPort, Requirement
-from tests.builders import node, pod, pods
+from gangsched.core.objects.workload import SERIES_OF, WorkloadFacts
+from gangsched.core.planning import budget as units
+from tests.builders import group, node, pod, pods
+from tests.gadgets import DRIVER, GPUS, device_claim, gpus
 from tests.harness import START, Course, Harness
 from tests.preempting import SET, holder, is_whole, record
 from tests.reserving import AGE_S, GRACE_S, cluster, finish, gang, places, runs, start, starve
@@ -505,3 +512,67 @@ def test_who_was_incomplete_waits_as_long_as_others_before_it_reserves_again():
     assert start(harness, "g") is None
     harness.wait(20)
     assert start(harness, "g") == 200
+
+
+WORKS = Owner("Job", "work", "uid-work", "batch")
+
+
+def job(ends_by: float) -> ForeignGroup:
+    """The Job that owns pods of WORKS, which its limit ends then."""
+    facts = WorkloadFacts("Job", ends_by=ends_by)
+    return ForeignGroup(SERIES_OF, GroupKey("default", WORKS.name), WORKS.uid, 0.0, None, workload=facts)
+
+
+TOLD_LATE: dict[str, Callable[[Harness], None]] = {
+    "by its PodGroup": lambda harness: harness.change_spec("default/word", expected_s=1000.0),
+    "by a PodGroup that is new": lambda harness: harness.add(group("new", min_member=1, expected_s=1000.0)),
+    "by the pod": lambda harness: harness.change("default/alone", lifetime=Lifetime(expected_s=1000.0)),
+    "by its Job": lambda harness: harness.add(job(START + 1000)),
+}
+
+
+@pytest.mark.parametrize("tell", TOLD_LATE.values(), ids=TOLD_LATE)
+def test_an_end_that_is_declared_later_moves_a_start_though_nothing_else_happens(tell):
+    """Regression: nothing that counts on a node had changed, so that nobody looked again."""
+    harness = cluster(nodes=4)
+    harness.settle(*gang("word", 1), job(0.0))
+    harness.add(pod("new-0", group="new", node="n1", bound_at=START))
+    harness.add(pod("alone", group="", node="n2", bound_at=START))
+    harness.add(pod("of-job", group="", node="n3", bound_at=START, owner=WORKS))
+    starve(harness, *gang("g", 1))
+    harness.wait(200)
+    assert start(harness, "g") == float("inf")
+    tell(harness)
+    harness.wait(61)
+    assert start(harness, "g") not in (None, float("inf"))
+
+
+def test_an_end_that_is_declared_while_a_search_goes_on_moves_the_start(monkeypatch):
+    """Regression: the search had passed that pod, and what it came to counted as found when it ended."""
+    harness = cluster(nodes=0)
+    # The search looks at the pods in this order, in several calls.
+    harness.settle(*(node(f"n{at:02}", cpu=1) for at in range(40)), *gang("word", 1))
+    harness.settle(*(pod(f"p{at}", group="", node=f"n{at:02}", bound_at=START) for at in range(1, 40)))
+    harness.wait(AGE_S - 1, *gang("g", 1))
+    monkeypatch.setattr(departing, "_AT_ONCE", 1)
+    monkeypatch.setattr(units, "CALL", 4_000)
+    harness.now += 2
+    harness.step()
+    harness.change_spec("default/word", expected_s=1000.0)
+    harness.settle(rounds=500)
+    assert start(harness, "g") == float("inf")
+    harness.wait(61)
+    assert start(harness, "g") == 1000 + GRACE_S
+
+
+def test_a_device_that_nobody_uses_any_more_gives_a_start_though_nothing_else_happens():
+    """Steps: a claim that no pod uses has the only device, so that no end of a pod helps. Then it is deleted."""
+    harness = cluster(runs("p", 0, 900), nodes=1)
+    orphan = device_claim("orphan", allocation=Allocation((AllocatedDevice("gpu", (DRIVER, "n0", "gpu-0")),)))
+    harness.settle(GPUS, gpus("n0"), orphan, device_claim("g-0"))
+    starve(harness, group("g", min_member=1, max_schedule_time_s=9999.0), pod("g-0", group="g", device_claims=["g-0"]))
+    harness.wait(200)
+    assert start(harness, "g") is None
+    harness.retract(orphan)
+    harness.wait(61)
+    assert start(harness, "g") == 900

@@ -18,7 +18,7 @@ class Relief(Struct):
     `asked` are the questions about pods whose answers have changed; `all_asked`: any answer may have changed.
     `everywhere`: any node may now accept pods that it refused. `domains`: a node has moved to another topology domain,
     which may help gangs that must stay in one. `doubts`: a node has come or changed, so that what was proven without
-    it may not hold any more, though it has no room or is shut for now.
+    it may not hold any more, though it has no room or is shut for now. `changes` counts improvements and only grows.
     """
 
     rows: set[int] = field(default_factory=set)
@@ -27,6 +27,7 @@ class Relief(Struct):
     everywhere: bool = False
     domains: bool = False
     doubts: bool = False
+    changes: int = 0
 
     def __bool__(self) -> bool:
         return bool(self.rows) or bool(self.asked) or self.all_asked or self.everywhere
@@ -54,6 +55,7 @@ class Relief(Struct):
         self.everywhere |= everywhere
         self.domains |= domains
         self.doubts |= doubts
+        self.changes += row is not None or all_asked or everywhere or domains or doubts
 
     def no_node(self, row: int) -> None:
         """The row no longer has a node."""

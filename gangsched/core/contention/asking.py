@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from msgspec.structs import replace
 
@@ -10,7 +10,7 @@ from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Claim, Viewer
 from gangsched.core.contention.batches import drawn_by
-from gangsched.core.contention.covering import enough
+from gangsched.core.contention.covering import enough, is_covered
 from gangsched.core.contention.gathering import Gathering
 from gangsched.core.contention.plans import Plans
 from gangsched.core.contention.pool import Pool
@@ -73,6 +73,13 @@ class Asking:
         self._gone: Mapping[str, Claim] = {}
         self._mark = 0
         self._shares = Shares(cluster, assessments, policy, members.foreign)
+
+    @property
+    def state(self) -> State:
+        """Another value once anything has changed by which it is decided who may leave, or when others will end."""
+        cluster, members = self._cluster, self._members
+        changes = cluster.changes + cluster.relief.changes
+        return changes, cluster.budgets.changes, members.declared + members.foreign.jobs
 
     def of(self, gang: Gang, assessment: Assessment) -> Ask | None:
         """What others may leave for; None if there is nothing, or the group's pods fail wherever they are."""
@@ -210,6 +217,13 @@ class Asking:
             return False
         return fits(self.snapshot(gang, leaving, budget, now), ask)
 
+    def suffices(self, gang: Gang, plan: Plan, leaving: Collection[str], budget: Budget, now: float) -> bool:
+        """Whether the group has the plan's places, and fits, once these pods (by UID) have left."""
+        ask = self.of(gang, self._assessments[gang.key])
+        if ask is None or not is_covered(self._cluster, plan, leaving):
+            return False
+        return fits(self.snapshot(gang, self._counting(leaving), budget, now), ask)
+
     def is_enough(self, gang: Gang, plan: Plan, ask: Ask, budget: Budget, now: float) -> bool:
         """Whether those for whom the plan has places are all that the group asks for, and fit once others have left."""
         planned = plan.members
@@ -218,8 +232,12 @@ class Asking:
 
     def _leaving_for(self, plan: Plan) -> dict[str, Claim]:
         """The claims, by UID, of those that leave for the plan and are still there."""
+        return self._counting(plan.leaving)
+
+    def _counting(self, uids: Collection[str]) -> dict[str, Claim]:
+        """The claims of these pods, by UID, that count on their nodes."""
         claims = self._cluster.ledger.claims
-        return {uid: claims[uid] for uid in sorted(plan.leaving & claims.keys()) if claims[uid].counts}
+        return {uid: claims[uid] for uid in sorted(uids) if uid in claims and claims[uid].counts}
 
     def _levels(self, plan: Plan, now: float) -> dict[str, int]:
         """The levels of the units, by name, that may leave for the plan, whether or not they are told so already."""

@@ -18,6 +18,7 @@ from gangsched.core.contention.ends import DECLARED, UNKNOWN, end_of, expected_e
 from gangsched.core.contention.former_runs import FormerRuns
 from gangsched.core.contention.outlook import MOST_IN_LINE, Outlook
 from gangsched.core.contention.pool import OVERDUE_S
+from gangsched.core.contention.search_results import State
 from gangsched.core.contention.told_starts import ToldStarts
 from gangsched.core.contention.waiting_group import WaitingGroup, as_it_waits
 from gangsched.core.gang import rollback, wants
@@ -78,7 +79,7 @@ class Forecasting:
         self.waiting: set[GroupKey] = set()
         self._due = NEVER
         self._not_before = 0.0
-        self._changes = -1
+        self._seen: State = ()
         self._budget = Budget()
         self._spent = 0
         self._running: _Walk | None = None
@@ -115,11 +116,11 @@ class Forecasting:
         """Go on while the budget lasts. Returns the groups whose start has moved."""
         self.unfinished = False
         if self._running is None:
-            if self.told_starts.last and self._changes != self._cluster.changes:
+            if self.told_starts.last and self._seen != self._asking.state:
                 self._due = min(self._due, self._not_before)
             if now < self._due:
                 return []
-            self._due, self._spent, self._changes = NEVER, 0, self._cluster.changes
+            self._due, self._spent, self._seen = NEVER, 0, self._asking.state
             self._running = self._walk(now)
         walk, self._running = self._running, None
         self._budget, before = budget, budget.spent

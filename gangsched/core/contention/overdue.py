@@ -7,13 +7,14 @@ Nobody is who could stay, because the room of others is enough.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.contention.batches import drawn_by
-from gangsched.core.contention.covering import is_covered
 from gangsched.core.contention.pool import OVERDUE_S
+from gangsched.core.contention.proofs import Suffices
 from gangsched.core.contention.surplus import is_in_flight, is_leaving
 from gangsched.core.contention.units import name_of
 from gangsched.core.gang.clock import NEVER
@@ -48,7 +49,9 @@ class Overdue:
 
     def due(self, holder: Gang, plan: Plan) -> float:
         """When somebody is to be called in, in epoch seconds; infinity if that is not known, or nobody may be."""
-        staying = self._staying(plan)
+        return self._due(holder, plan, self._staying(plan))
+
+    def _due(self, holder: Gang, plan: Plan, staying: Sequence[Pod]) -> float:
         if not any(self._may_be_called_in(holder, plan, pod) for pod in staying):
             return NEVER
         return max(self._promised(plan, pod) for pod in staying)
@@ -64,14 +67,14 @@ class Overdue:
         is_new = any(member.uid not in plan.victims for member in gang.bound())
         return is_new and gang is not holder and gang.lives(pod) and not is_in_flight(gang)
 
-    def called_in(self, holder: Gang, plan: Plan, allowed: Allowed, now: float) -> CalledIn | None:
+    def called_in(self, holder: Gang, plan: Plan, allowed: Allowed, suffices: Suffices, now: float) -> CalledIn | None:
         """Who is evicted for the plan from now on, once nobody else is to end; None before.
 
-        They are as many as make up for what is missing, first those whose evictions budgets have `allowed`. A gang that
+        None of them could stay beside the others, first those whose evictions budgets have not `allowed`. A gang that
         is being bound, or leaves already, is waited for.
         """
         staying = self._staying(plan)
-        if self.due(holder, plan) > now:
+        if self._due(holder, plan, staying) > now:
             return None
         whole: dict[GroupKey, frozenset[str]] = {}
         loose: dict[str, frozenset[str]] = {}
@@ -81,8 +84,8 @@ class Overdue:
                 loose[name_of(pod)] = frozenset((pod.uid,))
             elif self._may_be_called_in(holder, plan, pod):
                 whole[gang.key] = frozenset(member.uid for member in gang.bound())
-        every = [*whole.values(), *loose.values()]
-        spared = frozenset[str]().union(*self._spared(plan, every, allowed())) if plan.spares else frozenset[str]()
+        order = self._in_order([*whole.values(), *loose.values()], allowed())
+        spared = self._spared(plan, order, partial(suffices, holder, plan))
         return CalledIn(
             {key: uids for key, uids in whole.items() if spared.isdisjoint(uids)},
             {name: uids for name, uids in loose.items() if spared.isdisjoint(uids)},
@@ -90,13 +93,8 @@ class Overdue:
             spared,
         )
 
-    def _spared(
-        self, plan: Plan, every: Sequence[frozenset[str]], allowed: Mapping[str, int]
-    ) -> Sequence[frozenset[str]]:
-        """Those of the units that may stay, because the others are enough by what they use; none if all are not."""
-        claims, gang_of = self._cluster.ledger.claims, self._members.gang_of
-        leaving = {uid for uid in plan.leaving if uid in claims and is_leaving(claims[uid], gang_of(uid))}
-        leaving |= plan.victims
+    def _in_order(self, every: Sequence[frozenset[str]], allowed: Mapping[str, int]) -> list[frozenset[str]]:
+        """These units, those first whose evictions are allowed beside the ones before them."""
         within, beyond, drawn = list[frozenset[str]](), list[frozenset[str]](), Counter[str]()
         for uids in every:
             more = drawn + drawn_by(self._cluster, uids)
@@ -105,13 +103,17 @@ class Overdue:
             else:
                 within.append(uids)
                 drawn = more
-        order = [*within, *beyond]
-        # If there is room though nobody leaves, something else is missing.
-        for at, uids in enumerate(order if not is_covered(self._cluster, plan, ()) else ()):
-            if is_covered(self._cluster, plan, leaving):
-                return order[at:]
-            leaving |= uids
-        return ()
+        return [*within, *beyond]
+
+    def _spared(
+        self, plan: Plan, order: Sequence[frozenset[str]], suffices: Callable[[Collection[str]], bool]
+    ) -> frozenset[str]:
+        """The pods of units that may stay, the last ones first; none if it does not suffice that all leave."""
+        claims, gang_of, every = self._cluster.ledger.claims, self._members.gang_of, frozenset[str]().union(*order)
+        leaving = plan.victims | {
+            uid for uid in plan.leaving if uid in claims and is_leaving(claims[uid], gang_of(uid))
+        }
+        return every.difference(*needed(order, leaving, suffices)) if suffices(leaving | every) else frozenset()
 
     def _staying(self, plan: Plan) -> list[Pod]:
         """Those who are still to end, and are not told to leave yet, nor spared; nobody if nobody knows the start."""
@@ -125,3 +127,19 @@ class Overdue:
         """When the pod will be overdue. One that a limit ends is waited for."""
         at = plan.ends[pod.uid] - pod.lifetime.grace_s
         return at if pod.uid in plan.promises else NEVER
+
+
+def needed(
+    order: Sequence[frozenset[str]], leaving: frozenset[str], suffices: Callable[[Collection[str]], bool]
+) -> Sequence[frozenset[str]]:
+    """Those of the units, which suffice beside those `leaving`, that must leave once every other has been spared.
+
+    Where few of many are needed that takes far fewer questions than there are units.
+    """
+    if suffices(leaving):
+        return ()
+    if len(order) == 1:
+        return order
+    first, last = order[: len(order) // 2], order[len(order) // 2 :]
+    of_last = needed(last, leaving.union(*first), suffices)
+    return *needed(first, leaving.union(*of_last), suffices), *of_last

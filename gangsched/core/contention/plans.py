@@ -24,6 +24,7 @@ from gangsched.core.contention.overdue import CalledIn, Overdue
 from gangsched.core.contention.pace import KEPT_S, Pace
 from gangsched.core.contention.plan_news import PlanNews
 from gangsched.core.contention.pool import OVERDUE_S
+from gangsched.core.contention.proofs import Proofs
 from gangsched.core.contention.refusals import REFUSED_S, Refusals, failed
 from gangsched.core.contention.singles import Singles
 from gangsched.core.contention.surplus import is_leaving
@@ -46,9 +47,6 @@ class Ended(NamedTuple):
 
     how: str
     at: float
-
-
-Proves = Callable[[Gang, Plan], bool]
 
 
 class Plans:
@@ -155,12 +153,12 @@ class Plans:
         if gang.operations.plan is not None:
             self.holders[gang.key] = clock.NEVER
 
-    def go_on(self, now: float, proves: Proves, seeks: Callable[[Gang], bool], contain: Contain) -> list[Effect]:
+    def go_on(self, now: float, proofs: Proofs, seeks: Callable[[Gang], bool], contain: Contain) -> list[Effect]:
         """Take what is due in each plan. Returns evictions of pods without a group.
 
-        `proves` tells whether a plan of a group is right still, which it must be before anybody is evicted. `seeks`
-        tells whether another one is looked for: so long what the last one has reserved is kept, but not for longer than
-        KEPT_S. `contain` is called with each group whose logic fails.
+        By the `proofs` a plan must be right still before anybody is evicted. `seeks` tells whether another one is
+        looked for: so long what the last one has reserved is kept, but not for longer than KEPT_S. `contain` is called
+        with each group whose logic fails.
         """
         # Without a plan nobody would take what is noted later.
         noted = self._cluster.ledger.journal.take(_FOLLOWER) if self.holders else None
@@ -170,7 +168,7 @@ class Plans:
             gang = self._members.gangs.get(key)
             try:
                 if gang is not None and gang.operations.plan is not None:
-                    self._go_on(gang, gang.operations.plan, now, proves, changed, tightened)
+                    self._go_on(gang, gang.operations.plan, now, proofs, changed, tightened)
                 else:
                     self.holders[key] = min(self.holders[key], now + KEPT_S)
                     if gang is None or now >= self.holders[key] or not seeks(gang):
@@ -183,7 +181,7 @@ class Plans:
         return self._loose.go_on({uid for plan in plans for uid in plan.loose}, now)
 
     def _go_on(
-        self, gang: Gang, plan: Plan, now: float, proves: Proves, changed: frozenset[str] | None, tightened: set[str]
+        self, gang: Gang, plan: Plan, now: float, proofs: Proofs, changed: frozenset[str] | None, tightened: set[str]
     ) -> None:
         key, claims, gang_of = gang.key, self._cluster.ledger.claims, self._members.gang_of
         stay = any(uid in claims and not is_leaving(claims[uid], gang_of(uid)) for uid in plan.anyway)
@@ -203,19 +201,15 @@ class Plans:
         if plan.former:
             return
         self._note_leaving(gang, plan, look, changed)
-        if (called := self._overdue.called_in(gang, plan, self.allowed, now)) is not None:
+        if (called := self._overdue.called_in(gang, plan, self.allowed, proofs.suffices, now)) is not None:
             self._call_in(gang, plan, called)
         batch = next_batch(plan, self._cluster)
         if not batch or not gang.has_told_places() or self._marks.are_on_their_way(plan):
             return
         # A new leader evicts whoever is marked, so the plan must be right before that, and once more after it.
-        if proves(gang, plan):
+        if proofs.proves(gang, plan):
             if self._marks.hold(gang, plan, now):
                 self._tell(gang, plan, batch, now)
-        elif plan.spared:
-            # Room alone is not enough.
-            plan.spared, plan.spares = frozenset(), False
-            self.leave_for(gang, plan)
         elif plan.start is not None:
             self._end(gang, plan, endings.UNKEPT, plan.units, now)
         else:

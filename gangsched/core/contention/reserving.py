@@ -25,6 +25,7 @@ from gangsched.core.contention.ends import UNKNOWN, End
 from gangsched.core.contention.line import Line
 from gangsched.core.contention.plans import Ended, Plans
 from gangsched.core.contention.reach import Reach, depending
+from gangsched.core.contention.search_results import State
 from gangsched.core.contention.searching import REPEATED_S, Searching
 from gangsched.core.contention.trusted_ends import TrustedEnds
 from gangsched.core.gang import rollback
@@ -53,15 +54,15 @@ _EARLIER_S = 1.0
 
 
 class _Looked(NamedTuple):
-    """What was found `at` this time in this `state` for what the group had `asked`; `could`: it has a start.
+    """What was found `at` this time for what the group had `asked`; `could`: it has a start.
 
-    The search began after so many changes (`since`). It holds `until` somebody is taken at his word again who could not
-    be evicted. `lost` is the last loss of a reservation before that, if any. A later one is another value, even an
-    equal one.
+    The search began in this `state`, after so many changes of claims (`since`). It holds `until` somebody is taken at
+    his word again who could not be evicted. `lost` is the last loss of a reservation before that, if any. A later one
+    is another value, even an equal one.
     """
 
     at: float
-    state: tuple[int, int]
+    state: State
     since: int
     until: float
     asked: tuple[object, ...]
@@ -72,11 +73,12 @@ class _Looked(NamedTuple):
 class _Running(Struct):
     """A search that goes on, for what the group had `asked`, on nodes that have changed so often since the start.
 
-    It began after so many changes in all (`since`).
+    It began in this `state`, after so many changes of claims (`since`).
     """
 
     asked: tuple[object, ...]
     nodes: int
+    state: State
     since: int
     departing: Departing
     search: Earliest | None = None
@@ -111,7 +113,7 @@ class Reserving:
         self._reach = Reach(cluster, asking)
         self._running: dict[GroupKey, _Running] = {}
         self._backfilled: dict[GroupKey, None] = {}
-        self._passed_in = (-1, -1)
+        self._passed_in: State = ()
         self._has_news = False
         self._due = NEVER
 
@@ -141,15 +143,17 @@ class Reserving:
         for known in (self._looked, self._running):
             known.pop(key, None)
 
-    def next_due(self) -> float:
+    def next_due(self, now: float) -> float:
         """When a search is due without an event, in epoch seconds; infinity if none is."""
-        return self._due if self._line else NEVER
+        if not self._line:
+            return NEVER
+        return self._due if self._asking.state == self._passed_in else min(self._due, now + LOOKED_AT_S)
 
     # Searching
 
     def go_on(self, budget: Budget, now: float, contain: Callable[[GroupKey, Exception], object]) -> None:
         """Look at the groups that may reserve, while the budget lasts."""
-        has_news = self._has_news or self.unfinished or self._state != self._passed_in
+        has_news = self._has_news or self.unfinished or self._asking.state != self._passed_in
         self.unfinished = self._has_news = False
         if has_news or now >= self._due:
             self._due = NEVER
@@ -157,7 +161,7 @@ class Reserving:
                 self._go_on(budget, now, contain)
             finally:
                 self._asking.rest()
-        self._passed_in = self._state
+        self._passed_in = self._asking.state
 
     def _go_on(self, budget: Budget, now: float, contain: Callable[[GroupKey, Exception], object]) -> None:
         taken: Mask = ~self._cluster.nodes_by_row.among_first(len(self._cluster.capacity.names))
@@ -214,10 +218,6 @@ class Reserving:
     def _await(self, at: float) -> None:
         self._due = min(self._due, at)
 
-    @property
-    def _state(self) -> tuple[int, int]:
-        return self._cluster.changes, self._cluster.budgets.changes
-
     def _has_lost(self, gang: Gang) -> bool:
         """Whether it has lost its places since it was looked at: others must not take them before it has others."""
         lost = self._plans.lost(gang)
@@ -228,8 +228,8 @@ class Reserving:
         if looked is None or looked.asked is not gang.wait.asked or (plan and plan.former) or self._has_lost(gang):
             return True
         wait_s, touched = NEVER, self._cluster.ledger.touched
-        if looked.state != self._state:
-            is_alike = looked.state[1] == self._state[1] and touched.last(depending(ask, pool)) <= looked.since
+        if looked.state != self._asking.state:
+            is_alike = looked.state[1] == self._asking.state[1] and touched.last(depending(ask, pool)) <= looked.since
             wait_s = SELDOM_S if is_alike else LOOKED_AT_S
         at = max(looked.at + LOOKED_AT_S, min(looked.until, looked.at + wait_s))
         if now < at:
@@ -302,8 +302,9 @@ class Reserving:
         if result.placement is not None:
             self._use(gang, result.placement, leaving, result.start, now)
         could, lost, until = result.placement is not None, self._plans.lost(gang), self._plans.pace.passed_until()
-        self._await(until)
-        self._looked[gang.key] = _Looked(now, self._state, running.since, until, gang.wait.asked, could, lost)
+        # What has changed meanwhile, if only by what was just reserved, is looked at as soon as anything later is.
+        self._await(until if running.state == self._asking.state else min(until, now + LOOKED_AT_S))
+        self._looked[gang.key] = _Looked(now, running.state, running.since, until, gang.wait.asked, could, lost)
 
     def _begun(self, gang: Gang, ask: Ask, pool: Mask, now: float) -> _Running:
         """A search among all whose end may help, in the order in which they are waited for."""
@@ -317,7 +318,8 @@ class Reserving:
             if uid not in promised
         )
         departing = Departing(claims, partial(self._ends.of, now=now, passed=self._plans.pace.passed(now)))
-        return _Running(gang.wait.asked, self._cluster.node_changes, self._cluster.ledger.touched.changes, departing)
+        nodes, since = self._cluster.node_changes, self._cluster.ledger.touched.changes
+        return _Running(gang.wait.asked, nodes, self._asking.state, since, departing)
 
     def _use(self, gang: Gang, placed: Placement, leaving: Mapping[str, End], at: float, now: float) -> None:
         """Reserve what was found, unless the group fits already, or starts no later with what it has."""

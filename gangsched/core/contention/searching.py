@@ -199,7 +199,7 @@ class Searching:
     def _state(self) -> State:
         gathering = self._gathering
         kept = (gathering.version, gathering.is_stale) if gathering is not None else ()
-        return self._cluster.changes, self._cluster.budgets.changes, *kept
+        return *self._asking.state, *kept
 
     def _search(self, gang: Gang, budget: Budget, now: float) -> None:
         if not self._plans.pace.tokens:

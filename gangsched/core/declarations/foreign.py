@@ -26,7 +26,7 @@ Place = tuple[str, GroupKey]
 class Foreign:
     """The groups by dialect and key, and for each object's place the objects that depend on it.
 
-    `jobs` grows whenever another Job is patient, or one is not any more.
+    `jobs` grows whenever it is another Job that is patient, or another time at which a limit ends one.
     """
 
     def __init__(self) -> None:
@@ -137,7 +137,7 @@ class Foreign:
 
     def keep(self, group: ForeignGroup) -> None:
         """Store what an object declares now."""
-        self.jobs += _patience(self.stored(group.dialect, group.key)) != _patience(group)
+        self.jobs += _job(self.stored(group.dialect, group.key)) != _job(group)
         self._unlink(group.dialect, group.key)
         self._groups.setdefault(group.dialect, {})[group.key] = group
         for place in _depends_on(group):
@@ -145,7 +145,7 @@ class Foreign:
 
     def drop(self, dialect: str, key: GroupKey) -> None:
         """Forget an object."""
-        self.jobs += bool(_patience(self.stored(dialect, key)))
+        self.jobs += _job(self.stored(dialect, key)) != _job(None)
         self._unlink(dialect, key)
         self._groups.get(dialect, {}).pop(key, None)
 
@@ -167,9 +167,10 @@ class Foreign:
         return self._hidden.pop(dialect, None) is not None
 
 
-def _patience(group: ForeignGroup | None) -> str:
-    """The UID of a patient Job, empty for anything else."""
-    return group.uid if group is not None and group.workload is not None and group.workload.patient else ""
+def _job(group: ForeignGroup | None) -> tuple[str, float]:
+    """The UID of a patient Job, empty for anything else, and when a limit ends a Job."""
+    facts = group.workload if group is not None else None
+    return (group.uid if facts.patient else "", facts.ends_by) if group is not None and facts is not None else ("", 0.0)
 
 
 def _top_of(group: ForeignGroup | None) -> TopOwner | None:

@@ -43,8 +43,6 @@ class Plan:
     """Of those the ones, by UID, that nothing ends but their word."""
     spared: frozenset[str] = frozenset()
     """Of those that would be called in the ones, by UID, that stay because the others are enough."""
-    spares: bool = True
-    """Whether some may be spared: not once it has turned out that the others are not enough."""
     leaving: frozenset[str] = field(init=False)
     """The UIDs of all pods that leave, and of reservations that are given up."""
     victims: frozenset[str] = field(init=False)

@@ -45,6 +45,7 @@ class Members:
     It stores what was observed and puts what that means for a gang into the gang's inbox (`core.gang.mail`), from when
     gangs are `entered` on; those `entering` have still to start from their records. `foreign` holds what other systems'
     objects and workloads declare, `undeclared` which pods follow a workload, `installations` which groups are not ours.
+    `declared` counts what PodGroups have said that they had not said before.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Members:
         self._avoidance = avoidance
         self.failures = avoidance.failures
         self.entered = False
+        self.declared = 0
         self.entering: dict[GroupKey, None] = {}
         self._rivals: list[Pod] = []
         self._given_up: list[tuple[GroupKey, list[WithdrawBinding]]] = []
@@ -67,6 +69,7 @@ class Members:
 
     def tell(self, gang: Gang, news: News) -> None:
         """Put the news into the gang's inbox, and mark the gang dirty."""
+        self.declared += isinstance(news, Declared)
         if self.entered:
             gang.inbox.put(news)
             if isinstance(news, Entered):
