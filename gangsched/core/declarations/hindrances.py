@@ -63,9 +63,9 @@ def unreadable(
     group: Group | None, says: Sequence[Declaration], objects: Sequence[ForeignGroup], members: Sequence[Pod]
 ) -> Iterator[Hindrance]:
     """Objects and pods that cannot be parsed, and pods that contradict themselves."""
-    for error in (group.error if group is not None else "", *(other.error for other in objects)):
-        if error:
-            yield Hindrance(Reason.INVALID_DECLARATION, error)
+    for declaring in (group, *objects):
+        if declaring is not None and declaring.error:
+            yield Hindrance(Reason.INVALID_DECLARATION, declaring.error)
     for say in says:
         if say.error:
             yield Hindrance(Reason.INVALID_DECLARATION, f"Pod {_first_with(say, members)}: {say.error}")

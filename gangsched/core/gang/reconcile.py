@@ -144,7 +144,9 @@ def conclude(
         # A group that may not be tried does not time out.
         gang.change(clock_start=0.0)
     facts = _facts(gang, assessment.census, complete=assessment.complete, now=now, policy=policy)
-    _enter(gang, settle(gang.record.phase, facts), now)
+    phase = settle(gang.record.phase, facts)
+    if phase is not gang.record.phase:
+        gang.change(phase=phase, running_at=gang.record.running_at or (now if phase is Phase.RUNNING else 0.0))
     needs_group = making.wanted(gang, assessment.terms)
     if not gang.durability.asked_at and (needs_group or _must_be_durable(gang, assessment.census)):
         gang.durability.ask(now)
@@ -157,12 +159,6 @@ def conclude(
     # Once all that is left is spared, the gang is planned again.
     due = now if evicts and rollback.may_plan(gang, now) else _due(gang, assessment, facts, policy, now, retry_at)
     return replace(assessment, facts=facts, minimum=minimum, due=due), effects
-
-
-def _enter(gang: Gang, phase: Phase, now: float) -> None:
-    if gang.record.phase is not phase:
-        runs_since = gang.record.running_at or (now if phase is Phase.RUNNING else 0.0)
-        gang.change(phase=phase, running_at=runs_since)
 
 
 def _withdraw_hopeless(gang: Gang, assessment: Assessment) -> list[Effect]:
