@@ -13,6 +13,7 @@ from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.automatic import idle_of, recreates_all
 from gangsched.core.declarations.foreign import Foreign
+from gangsched.core.declarations.minima import minima
 from gangsched.core.declarations.resolution import resolve
 from gangsched.core.declarations.terms import Terms
 from gangsched.core.declarations.waves import lowered_to, wave_of
@@ -155,7 +156,7 @@ def conclude(
     effects += rollback.go_on(gang, now) or _withdraw_hopeless(gang, assessment)
     resent, retry_at = bindings.resend_due(gang, now)
     effects += resent
-    minimum = gang.record.minimum if gang.record.scheduled_at else assessment.terms.spec.minimum
+    minimum = gang.record.minimum if gang.record.scheduled_at else minima(assessment.terms.spec).total
     # Once all that is left is spared, the gang is planned again.
     due = now if evicts and rollback.may_plan(gang, now) else _due(gang, assessment, facts, policy, now, retry_at)
     return replace(assessment, facts=facts, minimum=minimum, due=due), effects
