@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable
 
 from msgspec import Struct, field
@@ -13,14 +12,14 @@ from gangsched.core.objects.effects import BindPod, Effect
 class Outcome(Struct):
     """The `effects` of a gang, which are sent only if nothing of its logic fails in this call.
 
-    `reconciled`: it was brought up to date. `tried`: a place was looked for, which was refused so often for each of the
-    reasons in `refusals`.
+    `reconciled`: it was brought up to date. `tried`: places were looked for, and `refusals` has the reason of each
+    that was refused.
     """
 
     effects: list[Effect] = field(default_factory=list)
     reconciled: bool = False
     tried: bool = False
-    refusals: Counter[str] = field(default_factory=Counter)
+    refusals: list[str] = field(default_factory=list)
 
     def decide(self, effects: Iterable[Effect]) -> None:
         """These effects follow from what was decided about the gang."""
@@ -28,7 +27,7 @@ class Outcome(Struct):
 
     def refuse(self, reason: str, times: int = 1) -> None:
         """A place was looked for so often and refused for this reason."""
-        self.refusals[reason] += times
+        self.refusals += [reason] * times
 
 
 def joined(outcomes: Collection[Outcome]) -> list[Effect]:

@@ -109,12 +109,13 @@ class Placing:
             return False
         start = self._state.starts.start_of(ask.start.asked) if ask.start is not None else None
         ask = self._avoiding(gang, replace(ask, start=start), pause)
-        mark = self.snapshot.mark()
-        result = self._place(ask)
+        snapshot = self.snapshot
+        mark = snapshot.mark()
+        result = self._place(snapshot, ask)
         if isinstance(result, Unfinished):
             return False
         if gang.operations.attempt.replanned and isinstance(result, Placement) and result.touches(ask.refused):
-            self.snapshot.undo(mark)
+            snapshot.undo(mark)
             gang.operations.attempt.exhaust()
             gang.wait.park()
             return False
@@ -123,7 +124,7 @@ class Placing:
             self._refuse(gang, ask, result, pause)
             return False
         if self._stopped(gang, ask.members):
-            self.snapshot.undo(mark)
+            snapshot.undo(mark)
             return False
         self._begin(gang, ask, result)
         return True
@@ -200,7 +201,7 @@ class Placing:
             gang.wait.refuse(None, pause)
         if pause.everywhere or len(members) < len(ask.members):
             return True
-        result = self._place(self._avoiding(gang, replace(ask, members=members), pause))
+        result = self._place(self.snapshot, self._avoiding(gang, replace(ask, members=members), pause))
         if isinstance(result, Placement):
             if joint:
                 parts.begin(gang, [pod for pod, _ in result.assignments])
@@ -274,9 +275,8 @@ class Placing:
             domains = [*divided(self.snapshot, together(gang, assessment.terms, []))]
             self._outcome.decide([*gang_events.on_divided(gang, assessment, domains)])
 
-    def _place(self, ask: Ask) -> Placement | Refusal | Unfinished:
+    def _place(self, snapshot: Snapshot, ask: Ask) -> Placement | Refusal | Unfinished:
         """Place, or return the refusal of an equal ask if nothing was placed in this cycle since."""
-        snapshot = self.snapshot
         kind = self._kind(ask) if self._refused else None
         if kind in self._refused:
             return self._refused[kind]

@@ -30,7 +30,7 @@ class Relief(Struct):
     changes: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self.rows) or bool(self.asked) or self.all_asked or self.everywhere
+        return bool(self.rows or self.asked or self.all_asked or self.everywhere)
 
     @property
     def beyond_rows(self) -> bool:

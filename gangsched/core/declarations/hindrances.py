@@ -11,6 +11,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from gangsched.core.declarations.foreign import Foreign
+from gangsched.core.declarations.minima import minima
 from gangsched.core.declarations.terms import Hindrance
 from gangsched.core.declarations.trees import KINDS, TREE_KINDS
 from gangsched.core.objects.declaration import COMPOSITE, NATIVE, OWN_KEYS, Declaration, GroupKey, Keys, Role
@@ -63,9 +64,9 @@ def unreadable(
     group: Group | None, says: Sequence[Declaration], objects: Sequence[ForeignGroup], members: Sequence[Pod]
 ) -> Iterator[Hindrance]:
     """Objects and pods that cannot be parsed, and pods that contradict themselves."""
-    for error in (group.error if group is not None else "", *(other.error for other in objects)):
-        if error:
-            yield Hindrance(Reason.INVALID_DECLARATION, error)
+    for declaring in (group, *objects):
+        if declaring is not None and declaring.error:
+            yield Hindrance(Reason.INVALID_DECLARATION, declaring.error)
     for say in says:
         if say.error:
             yield Hindrance(Reason.INVALID_DECLARATION, f"Pod {_first_with(say, members)}: {say.error}")
@@ -201,10 +202,10 @@ def refused_fields(spec: GroupSpec, policy: Policy, priority_classes: PriorityCl
             f"The placement strategy {spec.strategy} is not installed: install the plug-in that provides it, or use "
             f"one of {', '.join(known)}.",
         )
-    if spec.minimum > MOST_PLACES and any(role.template for role in spec.roles):
+    if minima(spec).total > MOST_PLACES and any(role.template for role in spec.roles):
         yield Hindrance(
             Reason.NOT_SUPPORTED,
-            f"The group has templates and a minimum of {spec.minimum} members, but at most {MOST_PLACES} "
+            f"The group has templates and a minimum of {minima(spec).total} members, but at most {MOST_PLACES} "
             "members can have reservations before they exist: lower the minimum, or remove the templates.",
         )
 

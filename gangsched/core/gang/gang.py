@@ -257,7 +257,7 @@ def take_census(gang: Gang, live: Sequence[Pod]) -> Census:
         waiting=waiting,
         begun=gang.operations.unconfirmed(),
         held=gang.operations.placeholders(),
-        running=sum(pod.phase is PodPhase.RUNNING for pod in bound),
+        running=sum([pod.phase is PodPhase.RUNNING for pod in bound]),
         bound_roles=Counter(map(role_of, bound)),
         done_roles=Counter(dict(gang.record.succeeded) if gang.observed.wave is None else {}),
     )

@@ -63,7 +63,7 @@ TABLE = (
         (
             Row("the restarted members have left", rollback.is_restarted, rollback.end_restart),
             Row("the next run begins", runs.is_followed, runs.follow),
-            Row("the first member lives", runs.is_to_begin, runs.begin),
+            Row("the first member lives", runs.is_to_begin, runs.begin, changes=NOTHING),
             Row("members have ended", runs.have_ended, runs.note_all_ended),
             Row("others came after the last had gone", runs.is_emptied, runs.end_emptied),
             Row("all members are made again", runs.is_made_again, runs.end),
@@ -73,7 +73,7 @@ TABLE = (
         "What is bound",
         runs.goes_on,
         (
-            Row("the quorum is bound", runs.is_quorum_bound, runs.schedule, WAITING),
+            Row("the quorum is bound", runs.is_quorum_bound, runs.schedule, WAITING, changes=PLANS),
             Row("other parts are enough", runs.are_others_enough, runs.schedule_by_others, WAITING),
             Row("nothing of the quorum is left", runs.is_quorum_gone, runs.drop_quorum, WAITING),
             Row("other minima are satisfied", runs.satisfies_others, runs.note_satisfied, SCHEDULED),

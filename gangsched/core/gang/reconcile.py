@@ -13,6 +13,7 @@ from gangsched.core.cluster.avoidance import Avoidance
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.declarations.automatic import idle_of, recreates_all
 from gangsched.core.declarations.foreign import Foreign
+from gangsched.core.declarations.minima import minima
 from gangsched.core.declarations.resolution import resolve
 from gangsched.core.declarations.terms import Terms
 from gangsched.core.declarations.waves import lowered_to, wave_of
@@ -144,7 +145,9 @@ def conclude(
         # A group that may not be tried does not time out.
         gang.change(clock_start=0.0)
     facts = _facts(gang, assessment.census, complete=assessment.complete, now=now, policy=policy)
-    _enter(gang, settle(gang.record.phase, facts), now)
+    phase = settle(gang.record.phase, facts)
+    if phase is not gang.record.phase:
+        gang.change(phase=phase, running_at=gang.record.running_at or (now if phase is Phase.RUNNING else 0.0))
     needs_group = making.wanted(gang, assessment.terms)
     if not gang.durability.asked_at and (needs_group or _must_be_durable(gang, assessment.census)):
         gang.durability.ask(now)
@@ -153,16 +156,10 @@ def conclude(
     effects += rollback.go_on(gang, now) or _withdraw_hopeless(gang, assessment)
     resent, retry_at = bindings.resend_due(gang, now)
     effects += resent
-    minimum = gang.record.minimum if gang.record.scheduled_at else assessment.terms.spec.minimum
+    minimum = gang.record.minimum if gang.record.scheduled_at else minima(assessment.terms.spec).total
     # Once all that is left is spared, the gang is planned again.
     due = now if evicts and rollback.may_plan(gang, now) else _due(gang, assessment, facts, policy, now, retry_at)
     return replace(assessment, facts=facts, minimum=minimum, due=due), effects
-
-
-def _enter(gang: Gang, phase: Phase, now: float) -> None:
-    if gang.record.phase is not phase:
-        runs_since = gang.record.running_at or (now if phase is Phase.RUNNING else 0.0)
-        gang.change(phase=phase, running_at=runs_since)
 
 
 def _withdraw_hopeless(gang: Gang, assessment: Assessment) -> list[Effect]:

@@ -170,8 +170,7 @@ def begin_restart(turn: Turn) -> None:
 
 def holds_beside(turn: Turn) -> bool:
     """Whether the gang has reservations while members of it are evicted."""
-    doing = under_way(turn.gang) is not None
-    return doing and any(binding.state is BindState.HELD for binding in turn.census.begun)
+    return under_way(turn.gang) is not None and any(binding.state is BindState.HELD for binding in turn.census.begun)
 
 
 def release_held(turn: Turn) -> None:
@@ -247,6 +246,12 @@ def go_on_with(gang: Gang, rollback: Rollback | None) -> None:
 def end(gang: Gang) -> None:
     """End the rollback or restart."""
     go_on_with(gang, None)
+
+
+def end_whole(gang: Gang) -> None:
+    """All of the quorum is bound."""
+    gang.operations.partial_since = 0.0
+    end(gang)
 
 
 def forget_pod(gang: Gang, uid: str) -> None:

@@ -224,7 +224,7 @@ def _schedule(turn: Turn, satisfied: Minima) -> None:
     gang.drop_quorum()
     gang.wait.forget_refusal()
     gang.operations.attempt.succeed()
-    rollback.end(gang)
+    rollback.end_whole(gang)
 
 
 def are_others_enough(turn: Turn) -> bool:

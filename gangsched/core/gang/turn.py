@@ -109,7 +109,9 @@ def _progress(turn: Turn) -> Progress:
     gang, census, need, terms = turn.gang, turn.census, turn.need, turn.terms
     waiting, surplus = wants.within_maximum(gang, census, terms)
     eligible: Sequence[Pod] = bindings.may_be_tried(gang, waiting)
-    if _finishes(turn):
+    # If the PodGroup is gone while the quorum is partly bound, the quorum must still be finished (rule 10).
+    finishes = bool(gang.operations.partial_since) and terms.undeclared
+    if finishes:
         eligible = wants.first(eligible, need)
     members = [binding.pod for binding in census.begun]
     members += eligible
@@ -127,13 +129,8 @@ def _progress(turn: Turn) -> Progress:
     members += to_come
     scheduled = bool(gang.record.scheduled_at) and not gang.record.ended
     enough = scheduled or (need.met_by(members) and bool(members or need))
-    complete = enough and (terms.hindrance is None or _finishes(turn))
+    complete = enough and (terms.hindrance is None or finishes)
     return Progress(eligible, surplus, to_come, complete, complete and gang.record.outcome is not Outcome.OUT_OF_TIME)
-
-
-def _finishes(turn: Turn) -> bool:
-    """Whether the PodGroup is gone while the quorum is partly bound; such a quorum must still be finished (rule 10)."""
-    return bool(turn.gang.operations.partial_since) and turn.terms.undeclared
 
 
 def clock_runs(turn: Turn) -> bool:

@@ -59,16 +59,13 @@ def fill_class(
     The class's own preferences come before `prefer` and those of its pods after it; if `prefer` is None, none count.
     """
     shares: list[Share] = []
-    left = count
-    while left:
-        # Asked again after each placement, because placing a member may change the result.
-        at_once = 1 if _singly(snapshot, member, prefer) else left
-        placed = _fill(snapshot, member, at_once, prefer, strategy.distribute)
+    # Asked again after each placement, because placing a member may change the result.
+    while (left := count - len(shares)) and _singly(snapshot, member, prefer):
+        placed = _fill(snapshot, member, 1, prefer, strategy.distribute)
+        if not placed:
+            return shares
         shares += placed
-        left -= sum(number for _, _, number in placed)
-        if at_once > 1 or not placed:
-            break
-    return shares
+    return shares + _fill(snapshot, member, left, prefer, strategy.distribute) if left else shares
 
 
 def fill_singly(

@@ -217,10 +217,11 @@ class Quorum:
         orders = [scarcest] if largest == scarcest else [scarcest, largest]
         same = self._preferring is self._classes
         split = counts if same else Counter(self._preferring[pod.uid] for pod in chosen)
-        for order, way in ((order, way) for way in self._ways() for order in orders):
-            shares = self._fill_in(order, split, way)
-            if shares is not None:
-                return hand_out(self._snapshot, chosen, self._preferring, shares)
+        for way in self._ways():
+            for order in orders:
+                shares = self._fill_in(order, split, way)
+                if shares is not None:
+                    return hand_out(self._snapshot, chosen, self._preferring, shares)
         return None
 
     def _fill_in(self, order: Sequence[MemberClass], counts: Counts, way: _Way) -> list[Share] | None:

@@ -63,8 +63,7 @@ class StatusWriter:
         written = gang.written
         reason = gang.reason
         old = written.status or GroupStatus()
-        new = self._build(gang, assessment, reason)
-        changed = _settled(old) != _settled(new)
+        changed = _settled(old) != self._build(gang, assessment)
         decided = gang.record.phase in AT_ONCE and old.phase != gang.record.phase
         newly_scheduled = bool(gang.record.scheduled_at) and not gang.record.late and not old.scheduled_time
         if written.awaited is not None:
@@ -114,7 +113,7 @@ class StatusWriter:
                     awaited = frozenset()
                 written.wrote(status, gang.observed.resource_version, awaited)
         else:
-            written.stands(self._build(gang, assessment, reason))
+            written.stands(self._complete(gang, assessment))
         written.told(reason, message, self._basis(gang, assessment), until=self._until(gang))
         written.write_at = float("inf")
         effects += events_of(gang, assessment, reason, message, scheduler=self._policy.scheduler_names[0])
@@ -167,7 +166,7 @@ class StatusWriter:
         write of their own.
         """
         written = gang.written
-        status = self._build(gang, assessment, reason)
+        status = self._complete(gang, assessment)
         last = written.status or GroupStatus()
         old = {condition.type: condition for condition in last.conditions}
         due = now >= written.message_at + self._policy.message_interval_s
@@ -201,13 +200,18 @@ class StatusWriter:
             return status
         return replace(status, fitting=fitting(self._cluster.nodes, refusal), helps=remedies.helps(refusal, assessment))
 
-    def _build(self, gang: Gang, assessment: Assessment, reason: Reason) -> GroupStatus:
-        """The status without messages and transition times, which decides whether something has changed."""
+    def _complete(self, gang: Gang, assessment: Assessment) -> GroupStatus:
+        """The status without messages and transition times."""
+        demand, expected = demand_of(gang, gang.reason), self._expected(gang, assessment)
+        return replace(self._build(gang, assessment), demand=demand, expected=expected)
+
+    def _build(self, gang: Gang, assessment: Assessment) -> GroupStatus:
+        """The status without the parts that `_settled` leaves out, which decides whether something has changed."""
         record, census = gang.record, assessment.census
         scheduled = bool(record.scheduled_at)
         good = scheduled and not record.late and record.outcome not in (Outcome.FAILED, Outcome.UNDECIDED)
         generation = gang.observed.generation
-        conditions = [Condition("Scheduled", good, reason, "", 0.0, generation)]
+        conditions = [Condition("Scheduled", good, gang.reason, "", 0.0, generation)]
         why = degraded_reason(gang, assessment)
         if why is not None:
             conditions.append(Condition("Degraded", gang.record.phase is Phase.DEGRADED, why, "", 0.0, generation))
@@ -222,8 +226,6 @@ class StatusWriter:
             reservation=_reservation(gang, assessment.terms, self._policy) if gang.durability.asked_at else None,
             attempts=record.timeouts + (1 if trying or scheduled else 0),
             source=assessment.terms.source,
-            demand=demand_of(gang, reason),
-            expected=self._expected(gang, assessment),
             scheduler=self._policy.kept_as,
         )
 
@@ -237,7 +239,7 @@ def _settled(status: GroupStatus) -> GroupStatus:
         helps=(),
         expected=None,
         finished_at=0.0,
-        conditions=tuple(replace(condition, message="", since=0.0) for condition in status.conditions),
+        conditions=tuple([replace(condition, message="", since=0.0) for condition in status.conditions]),
     )
 
 
