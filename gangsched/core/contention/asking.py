@@ -205,10 +205,12 @@ class Asking:
             and any(left[name] < 0 for name in drawn_by(self._cluster, plan.victims))
         ):
             return False
-        if fits(self.snapshot(gang, on_their_way, budget, now), ask):
+        snapshot = self.snapshot(gang, on_their_way, budget, now)
+        if fits(snapshot, ask):
             # Nobody more has to leave.
             return False
-        return fits(self.snapshot(gang, leaving, budget, now), ask)
+        snapshot.leave([leaving[uid] for uid in leaving if uid in staying])
+        return fits(snapshot, ask)
 
     def is_enough(self, gang: Gang, plan: Plan, ask: Ask, budget: Budget, now: float) -> bool:
         """Whether those for whom the plan has places are all that the group asks for, and fit once others have left."""
