@@ -47,13 +47,11 @@ class World(Struct, frozen=True):
 
 
 class Alike(Struct, frozen=True):
-    """Pods of one shape that the cluster counts, and the row of each; and each row once, with their `numbers` there."""
+    """Pods of one shape that the cluster counts, and the row of each."""
 
     shape: Shape
     pods: Sequence[Pod]
     rows: IntArray
-    places: IntArray
-    numbers: IntArray
 
 
 class Leavers(Struct, frozen=True):

@@ -174,7 +174,7 @@ class ResourcesPlan(Plan):
 
     def _count(self, resource: str, alike: Alike, freed: int) -> None:
         """Free so much on the row of each of the pods."""
-        rows, numbers, column = alike.places, alike.numbers, self._stock.columns.get(resource)
+        rows, column = alike.rows, self._stock.columns.get(resource)
         if column is None or column >= self.free.shape[1]:
             self._note_gone(resource, alike, freed)
             return
@@ -182,11 +182,11 @@ class ResourcesPlan(Plan):
         # No row can have had more freed than all together.
         largest = max(self._left[resource], abs(freed) * len(alike.pods), int(np.abs(known).max(initial=0)))
         if largest < _SAFE and not self._clipped:
-            self.free[rows, column] += freed * numbers
+            np.add.at(self.free[:, column], rows, freed)
             self._note_gone(resource, alike, freed)
             return
         gone = self._exactly_gone().get(resource, {})
-        for row, number in zip(rows.tolist(), numbers.tolist(), strict=True):
+        for row, number in Counter(rows.tolist()).items():
             # The capacity clips absurd sums, so a difference of exact sums is added, and what is clipped here kept.
             free, at, was = self._stock.free_of(row, resource), (row, column), gone.get(row, 0)
             more = clip(free + was + number * freed) - clip(free + was)
@@ -206,8 +206,8 @@ class ResourcesPlan(Plan):
         """The sums of all that have left, which are seldom needed."""
         for resource, alike, freed in self._unsummed:
             gone = self._gone.setdefault(resource, {})
-            for row, number in zip(alike.places.tolist(), alike.numbers.tolist(), strict=True):
-                gone[row] = gone.get(row, 0) + freed * number
+            for row in alike.rows.tolist():
+                gone[row] = gone.get(row, 0) + freed
         self._unsummed.clear()
         return self._gone
 

@@ -212,10 +212,12 @@ class Asking:
             and any(left[name] < 0 for name in drawn_by(self._cluster, plan.victims))
         ):
             return False
-        if fits(self.snapshot(gang, on_their_way, budget, now), ask):
+        snapshot = self.snapshot(gang, on_their_way, budget, now)
+        if fits(snapshot, ask):
             # Nobody more has to leave.
             return False
-        return fits(self.snapshot(gang, leaving, budget, now), ask)
+        snapshot.leave([leaving[uid] for uid in leaving if uid in staying])
+        return fits(snapshot, ask)
 
     def suffices(self, gang: Gang, plan: Plan, leaving: Collection[str], budget: Budget, now: float) -> bool:
         """Whether the group has the plan's places, and fits, once these pods (by UID) have left."""

@@ -176,9 +176,9 @@ class Plans:
             except Exception as error:  # noqa: BLE001 - a defect may raise anything
                 contain(key, error)
         plans = self.opened().values()
-        self._marks.keep({key for plan in plans for key in plan.whole})
+        self._marks.keep(set[GroupKey]().union(*(plan.whole for plan in plans)))
         self._keep_singles()
-        return self._loose.go_on({uid for plan in plans for uid in plan.loose}, now)
+        return self._loose.go_on(set[str]().union(*(plan.loose for plan in plans)), now)
 
     def _go_on(
         self, gang: Gang, plan: Plan, now: float, proofs: Proofs, changed: frozenset[str] | None, tightened: set[str]
@@ -309,7 +309,8 @@ class Plans:
 
     def _keep_singles(self) -> None:
         """Let members stay that no open plan wants to leave."""
-        self._singles.keep({uid for plan in self.opened().values() for uids in plan.single.values() for uid in uids})
+        plans = self.opened().values()
+        self._singles.keep(set[str]().union(*(uids for plan in plans for uids in plan.single.values())))
 
     # Results and times
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Reserved, Viewer, Withheld
-from gangsched.core.constraints.constraint import Plan
+from gangsched.core.constraints.constraint import Plan, concerned
 from gangsched.core.constraints.node_resources import MOST_WITHHELD, ResourcesPlan
 from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.declaration import GroupKey
@@ -65,7 +65,8 @@ class Guests:
         for uid in wanted.keys() - self._nominated.keys():
             row = rows.get(wanted[uid].node)
             if row is not None:
-                self._nominated[uid] = self._taken(wanted[uid].pod, np.array([row]), self._bounded(wanted[uid].pod))
+                member = self._class_of(wanted[uid].pod, self._bounded(wanted[uid].pod))
+                self._nominated[uid] = _taken(member, np.array([row]))
                 self._change(self._nominated[uid], 1, self._plans)
         reserved = ledger.reserved.items()
         holders = set() if viewer is None else {key for key, room in reserved if viewer.sees(key, room.start)}
@@ -89,8 +90,9 @@ class Guests:
         for kind, pod, rows in (member for room in rooms for member in room.members):
             alike.setdefault(kind, (pod, []))[1].append(rows)
         for pod, those in alike.values():
-            taken = self._taken(pod, np.concatenate(those), replace(pod.shape, requests=()))
-            self._change(taken, sign, self._others)
+            member = self._class_of(pod, replace(pod.shape, requests=()))
+            if concerned(self._others, member):
+                self._change(_taken(member, np.concatenate(those)), sign, self._others)
         by_resources: dict[tuple[str, ...], list[Withheld]] = {}
         for room in rooms:
             by_resources.setdefault(room.resources, []).append(room)
@@ -99,13 +101,10 @@ class Guests:
             self._resources.withhold(places, resources, np.concatenate([room.amounts for room in kept]), sign)
             self._changed.append(places)
 
-    def _taken(self, pod: Pod, rows: IntArray, shape: Shape) -> Taken:
-        """Pods like this one with this shape on the rows, of a class with every property that could matter to others
-        later.
-        """
+    def _class_of(self, pod: Pod, shape: Shape) -> MemberClass:
+        """The class of pods like this one with this shape, with every property that could matter to others later."""
         seen = tuple(sight for plan in self._plans if (sight := plan.sees_nominated(pod)) is not None)
-        distinct, counts = np.unique(rows, return_counts=True)
-        return Taken(MemberClass(shape, seen), distinct, counts, of_gang=False)
+        return MemberClass(shape, seen)
 
     def _bounded(self, pod: Pod) -> Shape:
         """The shape of a nominated pod, with requests only for resources that some node has.
@@ -119,6 +118,11 @@ class Guests:
             if self._resources.column(resource) is not None
         )
         return replace(pod.shape, requests=requests)
+
+
+def _taken(member: MemberClass, rows: IntArray) -> Taken:
+    """One of the class for each of the rows."""
+    return Taken(member, *np.unique(rows, return_counts=True), of_gang=False)
 
 
 def withheld(cluster: Cluster, reserved: Reserved, gone: Collection[str]) -> Withheld:

@@ -12,7 +12,6 @@ import numpy as np
 
 from gangsched.core.cluster.claims import Claim
 from gangsched.core.constraints.constraint import Alike, Leavers
-from gangsched.core.objects.arrays import IntArray
 from gangsched.core.objects.pod import Pod
 from gangsched.core.objects.shape import Shape
 
@@ -42,12 +41,8 @@ def prepared(pods: Sequence[tuple[Pod, int]], preparing: frozenset[str], *, keep
         same, places = by_shape.get(pod.shape) or by_shape.setdefault(pod.shape, ([], []))
         same.append(pod)
         places.append(row)
-    alike = [_alike(shape, same, np.array(places, dtype=np.int64)) for shape, (same, places) in by_shape.items()]
+    alike = [Alike(shape, same, np.array(places, dtype=np.int64)) for shape, (same, places) in by_shape.items()]
     return Leavers(pods, alike, frozenset(uids), choosy, preparing, keep_devices)
-
-
-def _alike(shape: Shape, pods: Sequence[Pod], rows: IntArray) -> Alike:
-    return Alike(shape, pods, rows, *np.unique(rows, return_counts=True))
 
 
 def _joined(leavers: Leavers, more: Leavers) -> Leavers:
@@ -59,7 +54,7 @@ def _joined(leavers: Leavers, more: Leavers) -> Leavers:
             by_shape[alike.shape] = alike
         else:
             rows = np.concatenate([before.rows, alike.rows])
-            by_shape[alike.shape] = _alike(alike.shape, [*before.pods, *alike.pods], rows)
+            by_shape[alike.shape] = Alike(alike.shape, [*before.pods, *alike.pods], rows)
     choosy, preparing = [*leavers.choosy, *more.choosy], leavers.preparing | more.preparing
     return Leavers([*leavers.pods, *more.pods], [*by_shape.values()], leavers.uids | more.uids, choosy, preparing)
 
@@ -72,7 +67,7 @@ def _without(leavers: Leavers, gone: AbstractSet[str]) -> Leavers:
         if all(stays):
             rest.append(alike)
         elif any(stays):
-            rest.append(_alike(alike.shape, [*compress(alike.pods, stays)], alike.rows[stays]))
+            rest.append(Alike(alike.shape, [*compress(alike.pods, stays)], alike.rows[stays]))
     pods, choosy = ([pair for pair in pairs if pair[0].uid not in gone] for pairs in (leavers.pods, leavers.choosy))
     return Leavers(pods, rest, leavers.uids - gone, choosy, leavers.preparing - gone)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Generator, Sequence
 from operator import lt
 
@@ -49,24 +50,51 @@ class Sums:
         enough = np.flatnonzero(counted.placed(rooms) >= self._number).tolist()
         totals = [np.bincount(counted.domains + 1, room) for room in rooms]
         self._totals = {at: [int(total[at + 1]) for total in totals] for at in enough}
-        rows: list[int] = occupied.tolist()
-        domains = counted.domains.take(occupied).tolist()
-        self._domain = {row: at for row, at in zip(rows, domains, strict=True) if at in self._totals}
-        self._pairs: dict[int, list[tuple[int, list[int], list[int]]]] = {}
-        facts = (counted.removable.owners, counted.removable.rows, counted.freed, counted.users)
-        for at, row, freed, used in zip(*(fact.take(pairs, axis=0).tolist() for fact in facts), strict=True):
-            if row in self._domain:
-                self._pairs.setdefault(at, []).append((row, freed, used))
-        offered = counted.most.take(occupied, axis=0).tolist()
-        self._left = dict(zip(rows, zip(exact.tolist(), offered, strict=True), strict=True))
-        shape = len(counted.kinds), len(rows)
-        self._rooms = dict(zip(rows, np.reshape([room[occupied] for room in rooms], shape).T.tolist(), strict=True))
-        self._most = dict(zip(rows, np.reshape([limit[occupied] for limit in most], shape).T.tolist(), strict=True))
-        self._users = {row: [0] * len(counted.kinds) for row in rows}
+        domains = counted.domains.take(occupied)
+        inside = np.flatnonzero(np.isin(domains, enough).take(where))
+        pairs, where = pairs.take(inside), where.take(inside)
+        owners = counted.removable.owners.take(pairs)
+        self._sizes = Counter(owners.tolist())
+        self.cost = units.CLASS + len(counted.free) + _PAIR * len(pairs)
+        self._needed = set[int]()
         self._mixed = len(counted.kinds) > 1
         if self._mixed:
             self._sum_up(counted, occupied, exact, rooms)
-        self.cost = units.CLASS + len(counted.free) + _PAIR * sum(map(len, self._pairs.values()))
+        elif counted.kinds:
+            left = exact.take(where, axis=0) - counted.freed.take(pairs, axis=0)
+            self._needed = self._needed_alone(counted, pairs, left, rooms[0], most[0])
+            asked = np.flatnonzero(~np.isin(owners, [*self._needed]))
+            pairs, where = pairs.take(asked), where.take(asked)
+        self._pairs: dict[int, list[tuple[int, list[int], list[int]]]] = {}
+        facts = (counted.removable.owners, counted.removable.rows, counted.freed, counted.users)
+        for at, row, freed, used in zip(*(fact.take(pairs, axis=0).tolist() for fact in facts), strict=True):
+            self._pairs.setdefault(at, []).append((row, freed, used))
+        places = np.unique(where)
+        at_rows = occupied.take(places)
+        rows: list[int] = at_rows.tolist()
+        self._domain = dict(zip(rows, domains.take(places).tolist(), strict=True))
+        offered = counted.most.take(at_rows, axis=0).tolist()
+        self._left = dict(zip(rows, zip(exact.take(places, axis=0).tolist(), offered, strict=True), strict=True))
+        shape = len(counted.kinds), len(rows)
+        self._rooms = dict(zip(rows, np.reshape([room[at_rows] for room in rooms], shape).T.tolist(), strict=True))
+        self._most = dict(zip(rows, np.reshape([limit[at_rows] for limit in most], shape).T.tolist(), strict=True))
+        self._users = {row: [0] * len(counted.kinds) for row in rows}
+
+    def _needed_alone(
+        self, counted: Counted, pairs: IntArray, left: IntArray, room: IntArray, most: IntArray
+    ) -> set[int]:
+        """The units that cannot stay even if all others leave, where members are of one kind: so much is left on the
+        rows of these pairs then. They are most, and nothing more is kept of them.
+        """
+        rows, owners = counted.removable.rows.take(pairs), counted.removable.owners.take(pairs)
+        after = np.minimum(counted.room(counted.kinds[0], rows, counted.within(rows, left)), most.take(rows))
+        after[counted.users.take(pairs, axis=0)[:, 0] > 0] = 0
+        number, totals = len(self._totals), np.array([total for (total,) in self._totals.values()], dtype=np.int64)
+        places = np.searchsorted([*self._totals], counted.domains.take(rows))
+        keys, where = np.unique(owners * number + places, return_inverse=True)
+        short = totals[keys % number] - np.bincount(where, room.take(rows) - after) < self._number
+        # A domain without it loses nothing.
+        return {at for at, lacking in Counter((keys[short] // number).tolist()).items() if lacking == number}
 
     def _sum_up(self, counted: Counted, occupied: IntArray, exact: IntArray, rooms: Sequence[IntArray]) -> None:
         """Sum up what members of several kinds can use in each domain; so much is left where units leave."""
@@ -90,7 +118,7 @@ class Sums:
 
     def spare(self, at: int) -> bool:
         """Let the unit stay, if the rest suffices. Returns whether it does."""
-        if len(self._requests) == 1 and not self._suffices_without(at):
+        if at in self._needed:
             return False
         self._count(at, -1)
         if not self._suffice():
@@ -106,20 +134,7 @@ class Sums:
 
     def price(self, at: int) -> int:
         """What counting the unit again takes of the budget."""
-        return _PAIR * (1 + len(self._pairs.get(at, ())))
-
-    def _suffices_without(self, at: int) -> bool:
-        """Whether the rest suffices once this unit stays as well, where members are of one kind; it counts nothing."""
-        (requests,), (number,) = self._requests, self._numbers
-        lost = dict.fromkeys(self._totals, 0)
-        for row, freed, (used,) in self._pairs.get(at, ()):
-            (room,), (left, most) = self._rooms[row], self._left[row]
-            after = 0 if not room or used or self._users[row][0] else self._most[row][0]
-            if after:
-                for column, amount in requests:
-                    after = min(after, min(left[column] - freed[column], most[column]) // amount)
-            lost[self._domain[row]] += room - max(0, after)
-        return any(min(number, total - lost[domain]) >= self._number for domain, (total,) in self._totals.items())
+        return _PAIR * (1 + self._sizes[at])
 
     def _count(self, at: int, sign: int) -> None:
         for row, freed, used in self._pairs.get(at, ()):

@@ -79,7 +79,8 @@ class Choice:
         self._left = counted.free.copy()
         self._alive = eligible.copy()
         # By rank, so that what costs the same need not be sorted by it.
-        self._every = removable.by_rank[(self._inside[removable.rows] & eligible[removable.owners])[removable.by_rank]]
+        considered = self._inside.take(removable.rows) & eligible.take(removable.owners)
+        self._every = removable.by_rank.take(np.flatnonzero(considered.take(removable.by_rank)))
         self._places = removable.rows.take(self._every)
         self._pairs = self._every
         self._worth = counted.worth
@@ -161,12 +162,12 @@ class Choice:
         considered: Mask = np.zeros_like(self._inside)
         considered[offers.rows[:enough]] = True
         considered[touched] = True
-        self._pairs = self._every[considered.take(self._places)]
+        self._pairs = self._every.take(np.flatnonzero(considered.take(self._places)))
         return True
 
     def _offers(self, missing: Sequence[int]) -> _Offers:
         """What each row asks for that gains some of the missing members of each kind, the cheapest first."""
-        pairs = self._pairs[self._alive.take(self._removable.owners.take(self._pairs))]
+        pairs = self._pairs.take(np.flatnonzero(self._alive.take(self._removable.owners.take(self._pairs))))
         rows, owners = self._removable.rows.take(pairs), self._removable.owners.take(pairs)
         worth = self._worth.take(pairs)
         prices = self._priced(owners, worth)
@@ -185,17 +186,17 @@ class Choice:
         elif self._counted.selective:
             # Whoever stays may be the one who closes the row.
             gains[np.diff(rows, append=-1) == 0] = 0
-        ratios = np.full(len(gains), np.inf)
-        np.divide(_summed(prices, begin), gains, out=ratios, where=gains > 0)
-        ties = _summed(self._removable.rank.take(owners).astype(np.float64), begin)
         gaining = np.flatnonzero(gains)
-        order = gaining[np.lexsort((rows[gaining], ties[gaining], ratios[gaining]))]
+        ratios = _summed(prices, begin, gaining) / gains[gaining]
+        ties = _summed(self._removable.rank.take(owners).astype(np.float64), begin, gaining)
+        best = np.lexsort((rows[gaining], ties, ratios))
         # Of each row only the first counts, which is the one that is written last.
-        places, first_at = np.arange(len(order)), np.zeros_like(self._inside, dtype=np.int64)
-        first_at[rows[order][::-1]] = places[::-1]
-        order = order[first_at[rows[order]] == places]
+        offering, places, first_at = rows[gaining[best]], np.arange(len(best)), np.zeros(len(self._inside), np.int64)
+        first_at[offering[::-1]] = places[::-1]
+        best = best[first_at[offering] == places]
+        order = gaining[best]
         taken = (owners[begin[at] : at + 1] for at in order.tolist())
-        return _Offers(rows[order], ratios[order], gains[order], taken)
+        return _Offers(rows[order], ratios[best], gains[order], taken)
 
     def _priced(self, owners: IntArray, worth: Floats) -> Floats:
         """What each of some pairs costs, which have these owners and are worth so much."""
@@ -252,8 +253,8 @@ class Choice:
         return touched
 
 
-def _summed(values: Floats, begin: IntArray) -> Floats:
-    """Sums of the values from the one at `begin` to each."""
-    sums = np.cumsum(values)
-    from_begin: Floats = sums - (sums[begin] - values[begin])
+def _summed(values: Floats, begin: IntArray, places: IntArray) -> Floats:
+    """Sums of the values from the one at `begin` to the one at each of these places."""
+    sums, begin = np.cumsum(values), begin[places]
+    from_begin: Floats = sums[places] - (sums[begin] - values[begin])
     return from_begin
