@@ -109,8 +109,7 @@ def conditions(gang: Gang, assessment: Assessment) -> Iterator[tuple[Pod, Reason
     surplus = {pod.uid for pod in assessment.surplus}
     general = _general_reason(gang, assessment)
     spec = assessment.terms.spec
-    in_parts = bool(gang.record.scheduled_at) and spec.tree is not None
-    parts = _incomplete_parts(gang, assessment.census, spec) if in_parts else {}
+    parts = _incomplete_parts(gang, assessment.census, spec) if gang.record.scheduled_at and spec.tree else {}
     plan, tried = gang.operations.plan, assessment.terms.hindrance is None
     given_up = _given_up(gang) if tried else {}
     for uid in sorted(gang.observed.ownership.former & gang.observed.pods.keys()):
