@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from gangsched.core.gang import life
 from gangsched.core.gang.gang import MOST_TOLD
 from gangsched.core.gang.life import Chapter, NoRest, Row
+from gangsched.core.gang.turn import Turn
 from gangsched.core.objects.effects import BindPod
 from gangsched.core.objects.events import PodSeen
 from gangsched.core.objects.faults import Fault
@@ -66,6 +67,25 @@ def test_rows_that_contradict_each_other_park_the_gang_and_its_story_names_them(
     assert isinstance(fault, Fault)
     assert isinstance(fault.error, NoRest)
     assert {what for _, what in fault.story} == {"Declared", "never done"}
+
+
+def test_a_step_says_all_that_it_changes(monkeypatch):
+    """Who looks anew after a turn sees what the turn sees."""
+    seen, anew = list[object](), list[object]()
+
+    def go_on(turn, go_on=life.go_on):
+        go_on(turn)
+        fresh = Turn(turn.gang, turn.cluster, turn.terms, policy=turn.policy, now=turn.now)
+        for known, each in ((seen, turn), (anew, fresh)):
+            known.append((each.census, each.ended, each.asks, each.need, each.progress))
+
+    monkeypatch.setattr(life, "go_on", go_on)
+    harness = Harness.of(node("n", cpu=8), group("a", min_member=2, max_member=2), pod("a-0", group="a"))
+    harness.settle(pod("a-1", group="a"), pod("a-2", group="a"))
+    harness.run_pods(PodPhase.SUCCEEDED)
+    harness.settle(pod("a-3", group="a"))
+    assert harness.gang("default/a").record.scheduled_at
+    assert seen == anew
 
 
 def test_every_row_belongs_to_a_stage_and_no_name_is_given_twice():
