@@ -270,6 +270,12 @@ def test_no_new_node_helps_members_that_must_join_others_on_one_node(cluster_of)
     assert "; a new node would not help: they must be on the node of those placed already" in refused(found)
 
 
+@pytest.mark.parametrize(("number", "said"), [(1, "They fail."), (2, "They fail. Elsewhere 2 of 3 members fit.")])
+def test_how_many_fit_beside_the_nodes_that_are_closed_for_now_is_said_where_there_are_others(cluster_of, number, said):
+    refusal = refuse(cluster_of(*(node(f"n{at}", cpu=1) for at in range(number))), members(3))
+    assert refused(replace(refusal, paused="They fail")) == said
+
+
 def test_holders_and_who_is_ahead_close_the_message(cluster_of):
     cluster = cluster_of(node("n1", cpu=2), pod("old", cpu=2, node="n1"))
     said = refused(refuse(cluster, members(1)), holders="Held by default/x", ahead="Ahead of it: default/y")

@@ -300,6 +300,18 @@ def test_a_member_that_is_left_in_place_and_goes_while_its_group_is_parked_is_fo
 
 
 @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
+def test_a_group_that_fails_before_anything_says_its_minimum_does_not_count_as_scheduled(injector):
+    harness = Harness.waited(2, node("n1", cpu=8), pod("a-0", node="n1"), *pods("a", 2, first=1))
+    in_reconcile(injector)
+    harness.change("default/a-0", labels=(("x", "y"),))
+    harness.wait(2)
+    injector.armed = False
+    harness.wait(2, group("a", min_member=4))
+    assert harness.condition("default/a").reason == "GangIncomplete"
+    assert harness.bound() == ["default/a-0"]
+
+
+@pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader tries a parked group at once")
 def test_a_group_that_fails_is_rolled_back_in_time_though_one_of_its_bindings_is_never_answered(injector):
     harness = Harness()
     harness.withhold = lambda effect: effect.name == "a-2"

@@ -154,6 +154,14 @@ def test_a_podgroup_of_gangscheds_is_completed_by_the_objects_minresources():
     assert harness.bound("default/app-0")
 
 
+def test_what_a_raised_minimum_adds_does_not_wait_for_the_minresources_to_be_free_again():
+    harness = Harness.waited(5, node(cpu=6), app(), member("app-0"), *executors(1))
+    assert len(harness.bound()) == 2
+    harness.add(served_group("volcano", "app", {"minMember": 4, "minResources": {"cpu": "5"}}))
+    harness.wait(5, *executors(2, first=2))
+    assert len(harness.bound()) == 4
+
+
 def test_objects_of_two_systems_with_different_minresources_contradict_each_other():
     harness = Harness()
     says = DEFAULT.declaration({}, {"scheduling.k8s.io/group-name": "g", "pod-group-name": "g"})
