@@ -240,9 +240,9 @@ def test_devices_stand_for_a_resource_of_their_class_that_no_node_lists(harness:
 @pytest.mark.parametrize("strategy", ["BestFit", "MostUsed"])
 def test_the_scarcest_resource_is_one_of_nodes_where_devices_stand_for_the_gpus(harness: Harness, strategy) -> None:
     """Regression: the amount of the GPUs was looked for among those that nodes list, and the gang was set aside."""
-    harness.add(node("n0", cpu="8"), node("n1", cpu="8"), pod("old", group="", cpu="4", node="n1"))
-    harness.add(PROVIDING, gpus("n0", 2), gpus("n1", 2), group(min_member=1, strategy=strategy))
-    harness.wait(3, pod("default/a-0", requests={"cpu": 1, RESOURCE: 1}))
+    harness.settle(node("n0", cpu="8"), node("n1", cpu="8"), pod("old", group="", cpu="4", node="n1"))
+    harness.settle(PROVIDING, gpus("n0", 2), gpus("n1", 2))
+    harness.wait(3, group(min_member=1, strategy=strategy), pod("default/a-0", requests={"cpu": 1, RESOURCE: 1}))
     assert harness.pod("default/a-0").node == "n1"
 
 

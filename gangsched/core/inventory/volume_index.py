@@ -32,7 +32,7 @@ _NO_USERS: Mapping[str, None] = {}
 
 
 class Volumes:
-    """The objects by kind and key, the `claims` among them, and `limits` by node and driver.
+    """The objects by kind and key, and `limits` by node and driver.
 
     `installed` are the drivers by node, `demanding` those whose volumes need a node that has the driver.
     `contested` are the claims for a single pod that several known pods name; `limited` counts the nodes that limit a
@@ -50,7 +50,6 @@ class Volumes:
         self._meant_for: dict[StorageKey, dict[str, None]] = {}
         self._waiting: dict[str, dict[StorageKey, None]] = {}
         self._objects: dict[StorageKind, dict[StorageKey, StorageObject]] = {kind: {} for kind in StorageKind}
-        self.claims: Mapping[StorageKey, StorageObject] = self._objects[StorageKind.CLAIM]
         self._users: dict[StorageKey, dict[str, None]] = {}
         self._claims_of: dict[str, dict[StorageKey, None]] = {}
         self._attached_as: Counter[Attachment] = Counter()
@@ -172,6 +171,11 @@ class Volumes:
         return claim is not None and claim.single_pod
 
     # Queries
+
+    @property
+    def claims(self) -> Mapping[StorageKey, StorageObject]:
+        """The claims by namespace and name."""
+        return self._objects[StorageKind.CLAIM]
 
     def unready(self, pod: Pod) -> Unready | None:
         """See `unbound.unready`."""
