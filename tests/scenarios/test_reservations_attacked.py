@@ -205,6 +205,28 @@ class TestWhoCannotBeCalledIn:
         harness.wait(5)
         assert is_whole(harness, "g", 1)
 
+    @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader has its own time of degradation")
+    def test_nobody_who_could_stay_is_called_in_while_another_one_is_waited_for(self):
+        """Regression: as it would not have sufficed that all the others leave, all did.
+
+        A group of two that needs two nodes waits for one of two on the first node, and for a group on the second one
+        that is to restart and may not be evicted yet.
+        """
+        harness = cluster(node("apart", cpu=2, taints=["x:NoSchedule"]), nodes=2, cpu=2)
+        for name in ("one", "two"):
+            harness.settle(*gang(name, 1, expected_s=100.0, pods_with={"owner": SET}))
+        fields = {"owner": SET, "cpu": 2, "tolerations": [""]}
+        harness.settle(*gang("word", 2, expected_s=100.0, on_degraded=OnDegraded.RESTART, pods_with=fields))
+        harness.refuse_eviction = lambda effect: (
+            EvictionRefused(effect.uid, Spared.BUDGET, "no") if effect.name.startswith("word") else None
+        )
+        starve(harness, *gang("g", 2, pods_with={"host_ports": [80]}))
+        assert places(harness, "g") == ["n0", "n1"]
+        harness.wait(30)
+        harness.delete(next(f"default/{pod.name}" for pod in harness.pods.values() if pod.node == "apart"))
+        harness.wait(60)
+        assert evicted(harness) == ["one-0"]
+
     @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader knows of no refusal")
     def test_one_whose_evictions_were_refused_is_asked_again_after_some_minutes(self):
         """Nothing else happens in the cluster."""
