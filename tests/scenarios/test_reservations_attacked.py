@@ -6,10 +6,12 @@ A call that is due at once again and again is a failure of every story ("no rest
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import pytest
 from msgspec.structs import replace
 
+from gangsched.core.contention.asking import Asking
 from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.effects import EvictPod, PatchStatus
@@ -226,6 +228,17 @@ class TestWhoCannotBeCalledIn:
         harness.delete(next(f"default/{pod.name}" for pod in harness.pods.values() if pod.node == "apart"))
         harness.wait(60)
         assert evicted(harness) == ["one-0"]
+
+    def test_what_is_asked_about_those_who_overstay_does_not_grow_with_their_number(self):
+        """Regression: two questions for each, about as many nodes: a call took seconds."""
+        harness = cluster(nodes=20)
+        for at in range(20):
+            harness.settle(*gang(f"word-{at}", 1, expected_s=100.0, pods_with={"owner": SET}))
+        starve(harness, *gang("g", 20))
+        with mock.patch.object(Asking, "suffices", autospec=True, side_effect=Asking.suffices) as suffices:
+            harness.wait(60)
+        assert len(harness.evicted) == 20
+        assert suffices.call_count == 1
 
     @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader knows of no refusal")
     def test_one_whose_evictions_were_refused_is_asked_again_after_some_minutes(self):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.contention.batches import drawn_by
+from gangsched.core.contention.covering import needed_for_room
 from gangsched.core.contention.pool import OVERDUE_S
 from gangsched.core.contention.proofs import Suffices
 from gangsched.core.contention.surplus import is_in_flight
@@ -114,6 +115,9 @@ class Overdue:
         """
         every = frozenset[str]().union(*order)
         leaving = plan.leaving - every
+        # Mostly room alone is missing, and then it takes no question for each of them.
+        if suffices(leaving.union(*(leavers := needed_for_room(self._cluster, plan, order, leaving)))):
+            return every.difference(*leavers)
         return every.difference(*needed(order, leaving, suffices)) if suffices(leaving | every) else frozenset()
 
     def _staying(self, plan: Plan) -> list[Pod]:
