@@ -6,10 +6,12 @@ A call that is due at once again and again is a failure of every story ("no rest
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import pytest
 from msgspec.structs import replace
 
+from gangsched.core.contention.asking import Asking
 from gangsched.core.objects.declaration import Topology
 from gangsched.core.objects.disruption_budget import DisruptionBudget
 from gangsched.core.objects.effects import EvictPod, PatchStatus
@@ -204,6 +206,39 @@ class TestWhoCannotBeCalledIn:
         harness.end_terminating()
         harness.wait(5)
         assert is_whole(harness, "g", 1)
+
+    @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader has its own time of degradation")
+    def test_nobody_who_could_stay_is_called_in_while_another_one_is_waited_for(self):
+        """Regression: as it would not have sufficed that all the others leave, all did.
+
+        A group of two that needs two nodes waits for one of two on the first node, and for a group on the second one
+        that is to restart and may not be evicted yet.
+        """
+        harness = cluster(node("apart", cpu=2, taints=["x:NoSchedule"]), nodes=2, cpu=2)
+        for name in ("one", "two"):
+            harness.settle(*gang(name, 1, expected_s=100.0, pods_with={"owner": SET}))
+        fields = {"owner": SET, "cpu": 2, "tolerations": [""]}
+        harness.settle(*gang("word", 2, expected_s=100.0, on_degraded=OnDegraded.RESTART, pods_with=fields))
+        harness.refuse_eviction = lambda effect: (
+            EvictionRefused(effect.uid, Spared.BUDGET, "no") if effect.name.startswith("word") else None
+        )
+        starve(harness, *gang("g", 2, pods_with={"host_ports": [80]}))
+        assert places(harness, "g") == ["n0", "n1"]
+        harness.wait(30)
+        harness.delete(next(f"default/{pod.name}" for pod in harness.pods.values() if pod.node == "apart"))
+        harness.wait(60)
+        assert evicted(harness) == ["one-0"]
+
+    def test_what_is_asked_about_those_who_overstay_does_not_grow_with_their_number(self):
+        """Regression: two questions for each, about as many nodes: a call took seconds."""
+        harness = cluster(nodes=20)
+        for at in range(20):
+            harness.settle(*gang(f"word-{at}", 1, expected_s=100.0, pods_with={"owner": SET}))
+        starve(harness, *gang("g", 20))
+        with mock.patch.object(Asking, "suffices", autospec=True, side_effect=Asking.suffices) as suffices:
+            harness.wait(60)
+        assert len(harness.evicted) == 20
+        assert suffices.call_count == 1
 
     @pytest.mark.without("restarts", "standbys", "leaderless", why="a new leader knows of no refusal")
     def test_one_whose_evictions_were_refused_is_asked_again_after_some_minutes(self):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Claim, Reserved
@@ -17,11 +17,32 @@ from gangsched.core.planning.guests import withheld
 
 def is_covered(cluster: Cluster, plan: Plan, leaving: Collection[str] | None = None) -> bool:
     """Whether as much as is reserved on each node is free, or used by those who leave for it, or by `leaving` alone."""
-    lacking, claims = _lacking(cluster, plan), cluster.ledger.claims
-    for claim in (claims[uid] for uid in (plan.leaving if leaving is None else leaving) if uid in claims):
-        if claim.counts and claim.node in lacking:
-            lacking[claim.node].subtract(_amounts(cluster, claim.pod))
+    lacking = _lacking(cluster, plan)
+    for claim in _placed(cluster, plan.leaving if leaving is None else leaving, lacking):
+        lacking[claim.node].subtract(_amounts(cluster, claim.pod))
     return not any(+amounts for amounts in lacking.values())
+
+
+def needed_for_room(
+    cluster: Cluster, plan: Plan, order: Sequence[frozenset[str]], leaving: Collection[str]
+) -> list[frozenset[str]]:
+    """Those of the units that must leave beside those `leaving`, so that there is room, once every other stays.
+
+    The last ones stay first.
+    """
+    lacking, needed = _lacking(cluster, plan), list[frozenset[str]]()
+    for uids in (leaving, *order):
+        for claim in _placed(cluster, uids, lacking):
+            lacking[claim.node].subtract(_amounts(cluster, claim.pod))
+    for uids in reversed(order):
+        claims = _placed(cluster, uids, lacking)
+        for claim in claims:
+            lacking[claim.node].update(_amounts(cluster, claim.pod))
+        if any(+lacking[claim.node] for claim in claims):
+            needed.append(uids)
+            for claim in claims:
+                lacking[claim.node].subtract(_amounts(cluster, claim.pod))
+    return needed
 
 
 def note_cover(plan: Plan, cluster: Cluster, tightened: set[str]) -> None:
@@ -57,6 +78,12 @@ def reserved(cluster: Cluster, plan: Plan) -> dict[str, Counter[str]]:
     for pod, node in plan.places:
         by_node.setdefault(node, Counter()).update(_amounts(cluster, pod))
     return by_node
+
+
+def _placed(cluster: Cluster, uids: Iterable[str], nodes: Container[str]) -> list[Claim]:
+    """The claims of those of these pods that count on one of the nodes."""
+    claims = filter(None, map(cluster.ledger.claims.get, uids))
+    return [claim for claim in claims if claim.counts and claim.node in nodes]
 
 
 def _lacking(cluster: Cluster, plan: Plan) -> dict[str, Counter[str]]:

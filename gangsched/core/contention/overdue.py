@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.contention.batches import drawn_by
+from gangsched.core.contention.covering import needed_for_room
 from gangsched.core.contention.pool import OVERDUE_S
 from gangsched.core.contention.proofs import Suffices
-from gangsched.core.contention.surplus import is_in_flight, is_leaving
+from gangsched.core.contention.surplus import is_in_flight
 from gangsched.core.contention.units import name_of
 from gangsched.core.gang.clock import NEVER
 from gangsched.core.gang.gang import Gang
@@ -108,11 +109,15 @@ class Overdue:
     def _spared(
         self, plan: Plan, order: Sequence[frozenset[str]], suffices: Callable[[Collection[str]], bool]
     ) -> frozenset[str]:
-        """The pods of units that may stay, the last ones first; none if it does not suffice that all leave."""
-        claims, gang_of, every = self._cluster.ledger.claims, self._members.gang_of, frozenset[str]().union(*order)
-        leaving = plan.victims | {
-            uid for uid in plan.leaving if uid in claims and is_leaving(claims[uid], gang_of(uid))
-        }
+        """The pods of units that may stay, the last ones first; none if it does not suffice that all leave.
+
+        Of the others those leave, or are waited for, who are to end.
+        """
+        every = frozenset[str]().union(*order)
+        leaving = plan.leaving - every
+        # Mostly room alone is missing, and then it takes no question for each of them.
+        if suffices(leaving.union(*(leavers := needed_for_room(self._cluster, plan, order, leaving)))):
+            return every.difference(*leavers)
         return every.difference(*needed(order, leaving, suffices)) if suffices(leaving | every) else frozenset()
 
     def _staying(self, plan: Plan) -> list[Pod]:
