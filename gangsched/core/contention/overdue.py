@@ -116,8 +116,9 @@ class Overdue:
         every = frozenset[str]().union(*order)
         leaving = plan.leaving - every
         # Mostly room alone is missing, and then it takes no question for each of them.
-        if suffices(leaving.union(*(leavers := needed_for_room(self._cluster, plan, order, leaving)))):
-            return every.difference(*leavers)
+        enough = needed_for_room(self._cluster, plan, order, leaving)
+        if suffices(leaving.union(*enough)):
+            return every.difference(*enough)
         return every.difference(*needed(order, leaving, suffices)) if suffices(leaving | every) else frozenset()
 
     def _staying(self, plan: Plan) -> list[Pod]:
