@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
 from gangsched.core.cluster.cache import Cluster
 from gangsched.core.cluster.claims import Claim, Reserved
@@ -18,8 +18,7 @@ from gangsched.core.planning.guests import withheld
 def is_covered(cluster: Cluster, plan: Plan, leaving: Collection[str] | None = None) -> bool:
     """Whether as much as is reserved on each node is free, or used by those who leave for it, or by `leaving` alone."""
     lacking = _lacking(cluster, plan)
-    for claim in _placed(cluster, plan.leaving if leaving is None else leaving, lacking):
-        lacking[claim.node].subtract(_amounts(cluster, claim.pod))
+    _free(cluster, lacking, _placed(cluster, plan.leaving if leaving is None else leaving, lacking))
     return not any(+amounts for amounts in lacking.values())
 
 
@@ -32,16 +31,14 @@ def needed_for_room(
     """
     lacking, needed = _lacking(cluster, plan), list[frozenset[str]]()
     for uids in (leaving, *order):
-        for claim in _placed(cluster, uids, lacking):
-            lacking[claim.node].subtract(_amounts(cluster, claim.pod))
+        _free(cluster, lacking, _placed(cluster, uids, lacking))
     for uids in reversed(order):
         claims = _placed(cluster, uids, lacking)
         for claim in claims:
             lacking[claim.node].update(_amounts(cluster, claim.pod))
         if any(+lacking[claim.node] for claim in claims):
             needed.append(uids)
-            for claim in claims:
-                lacking[claim.node].subtract(_amounts(cluster, claim.pod))
+            _free(cluster, lacking, claims)
     return needed
 
 
@@ -84,6 +81,12 @@ def _placed(cluster: Cluster, uids: Iterable[str], nodes: Container[str]) -> lis
     """The claims of those of these pods that count on one of the nodes."""
     claims = filter(None, map(cluster.ledger.claims.get, uids))
     return [claim for claim in claims if claim.counts and claim.node in nodes]
+
+
+def _free(cluster: Cluster, lacking: Mapping[str, Counter[str]], claims: Iterable[Claim]) -> None:
+    """Count what these claims use as free on their nodes, all of which are among those that lack something."""
+    for claim in claims:
+        lacking[claim.node].subtract(_amounts(cluster, claim.pod))
 
 
 def _lacking(cluster: Cluster, plan: Plan) -> dict[str, Counter[str]]:
